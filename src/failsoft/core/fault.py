@@ -1,0 +1,93 @@
+"""What went wrong, in one taxonomy that drives everything else.
+
+Rules
+-----
+- A ``Fault`` is a value: what the failure is (``code``), whether the same call can succeed later with nobody changing
+  anything (``classification``), whose move it is (``category``), and whether the tool may have acted (``effect``).
+- ``transient`` and ``tool_transient`` always go together (LABELS, category).
+- The classification follows from the whole fault, not from the code alone (R12): INTERNAL from a remote service is
+  transient, INTERNAL from a bug in the tool is permanent.
+- ``message`` has been through ``core.redact.sanitise`` before it gets here; nothing downstream sanitises again.
+
+Why a NamedTuple: a fault is made on every failing attempt, and a frozen dataclass costs three times as much.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+Classification = Literal["transient", "permanent"]
+Category = Literal[
+    "tool_unavailable",  # not installed, not registered: nobody can use it here
+    "tool_misconfigured",  # credentials, quota, address: the operator's move
+    "tool_transient",  # the same call may work later
+    "tool_validation",  # the arguments: the model's or the user's move
+    "internal_contract_bug",  # our own or the tool's code is wrong
+]
+Effect = Literal["none", "unknown", "happened"]
+
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|[-\s]+")
+
+
+class Code(StrEnum):
+    """The gRPC status codes that a failure can have (S-layers' thirteen and three more)."""
+
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    NOT_FOUND = "NOT_FOUND"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+    FAILED_PRECONDITION = "FAILED_PRECONDITION"
+    ABORTED = "ABORTED"
+    OUT_OF_RANGE = "OUT_OF_RANGE"
+    UNIMPLEMENTED = "UNIMPLEMENTED"
+    INTERNAL = "INTERNAL"
+    UNAVAILABLE = "UNAVAILABLE"
+    DATA_LOSS = "DATA_LOSS"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Code | None:
+        """Accept S-layers' spelling (``DeadlineExceeded``) beside gRPC's (``DEADLINE_EXCEEDED``)."""
+        if not isinstance(value, str):
+            return None
+        name = value.rpartition(".")[2]
+        name = name if name.isupper() else _WORD_START.sub("_", name)
+        return cls.__members__.get(name.upper())
+
+
+class Fault(NamedTuple):
+    """One failure, understood."""
+
+    code: Code
+    classification: Classification
+    category: Category
+    effect: Effect
+    message: str
+    reason: str
+    rule: str
+    retry_after: float | None = None
+    http_status: int | None = None
+    cause: BaseException | None = None
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call can help. A cancelled call is transient, but its caller has left (R16)."""
+        return self.classification == "transient" and self.code is not Code.CANCELLED
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fault as plain data: everything but the live exception, whose type name stays."""
+        data = self._asdict()
+        data["code"] = self.code.value
+        data["retryable"] = self.retryable
+        data["cause"] = None if self.cause is None else type(self.cause).__qualname__
+        return data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without the live exception: many cannot be pickled, some cannot be loaded again."""
+        return type(self), (*self[:-1], None)

@@ -1,0 +1,65 @@
+"""What failsoft raises. Inside, failures are values (``Outcome``); only the public edge raises.
+
+``CallFailed`` and its kinds carry the whole ``Outcome``; ``ManifestError`` and ``TurnError`` are the caller's to mend.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from failsoft.core.fault import Fault
+    from failsoft.core.outcome import Outcome
+
+
+class FailsoftError(Exception):
+    """Everything that failsoft raises of its own accord."""
+
+
+class ManifestError(FailsoftError):
+    """A manifest, a plan or an option is wrong. ``problems`` has them all, each ``place: field: what, what instead``."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class TurnError(FailsoftError):
+    """A turn was used in a way that cannot work: after its end, from another event loop, with a cycle in it."""
+
+
+class CallFailed(FailsoftError):
+    """A guarded call has no value. ``outcome`` says everything; ``__cause__`` is the tool's own exception."""
+
+    def __init__(self, outcome: Outcome[Any]) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+    def __str__(self) -> str:
+        fault = self.outcome.fault
+        return f"{self.outcome.tool}: {self.outcome.status if fault is None else fault.message}"
+
+    @property
+    def fault(self) -> Fault | None:
+        return self.outcome.fault
+
+    @property
+    def tool(self) -> str:
+        return self.outcome.tool
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until calling again can help, where that is known."""
+        return None if self.outcome.fault is None else self.outcome.fault.retry_after
+
+
+class CircuitOpen(CallFailed):
+    """The tool was not run: its circuit is open."""
+
+
+class ToolTimeout(CallFailed, TimeoutError):
+    """The last attempt ran into the tool's own timeout."""
+
+
+class ToolUnavailable(CallFailed):
+    """There is no such tool here, or it has been found missing."""
