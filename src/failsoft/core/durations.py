@@ -1,4 +1,12 @@
-"""Durations (R17): text with units, or a timedelta; a bare number only where a field's own name says milliseconds.
+"""Durations (R17): a text with units, or a timedelta; a bare number only where a field's own name says milliseconds.
+
+Rules
+-----
+- A text is a decimal number and a unit of ``ms s m h``, or a sequence of them: ``"30s"``, ``"1.5s"``, ``"1m30s"``.
+  Nothing else may be in it: no sign, no blank, no digits of other scripts.
+- A ``Seconds`` has been read already; reading it again changes nothing.
+- Zero only where the caller says that it has a meaning; never negative, NaN or longer than ``LONGEST``.
+- Whatever is refused is refused with ``ValueError`` and what would be right.
 
 Why bare numbers are refused: ``timeout=30`` means 30 s to a Python user and 30 ms to a reader of S-layers.
 """
@@ -8,14 +16,79 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from reprlib import repr as brief
+from typing import Self
 
-Duration = float | str | timedelta
+PATTERN = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"  # the whole text; also for the manifest's schema
+LONGEST = 9e9  # 285 years: Python's own locks refuse to wait longer (threading.TIMEOUT_MAX)
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
+_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_WHOLE = re.compile(PATTERN)
+_PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
+_EXAMPLE = 'write a number with a unit of ms, s, m or h, like "30s", "500ms" or "1m30s"'
 
 
-def seconds(value: object, *, zero: bool = False, bare: str | None = None) -> float:
-    """TO BE REFINED by the durations work: see tests."""
-    raise ValueError(value)
+class Seconds(float):
+    """A duration that has been read, in seconds. ``text`` is how it was written, where it was written as text."""
+
+    __slots__ = ("text",)
+
+    text: str | None
+
+    def __new__(cls, value: float, text: str | None = None) -> Self:
+        self = super().__new__(cls, value)
+        self.text = text
+        return self
+
+
+Duration = str | timedelta | Seconds  # what a user may write
+
+
+def seconds(value: object, *, zero: bool = False, bare_ms: bool = False) -> Seconds:
+    """Read a duration; ``zero`` allows none at all, ``bare_ms`` takes a number without unit as milliseconds."""
+    read = value if isinstance(value, Seconds) else _read(value, bare_ms=bare_ms)
+    if math.isnan(read) or read < 0:
+        raise ValueError(f"{brief(value)} is not a duration: {_EXAMPLE}")
+    if read > LONGEST:
+        raise ValueError(f'{brief(value)} is too long: write at most "{text(LONGEST)}"')
+    if not (read or zero):
+        raise ValueError(f"{brief(value)} is no time at all: {_EXAMPLE}")
+    return read
+
+
+def text(value: float) -> str:
+    """A duration as a user would write it: as it was written, else the shortest way, to the microsecond."""
+    if isinstance(value, Seconds) and value.text is not None:
+        return value.text
+    micros = round(value * 1_000_000)
+    if 0 < micros < 1_000_000:
+        return f"{micros / 1000:g}ms"
+    minutes, micros = divmod(micros, 60_000_000)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((str(hours), "h"), (str(minutes), "m"), (_decimal(micros / 1_000_000), "s"))
+    return "".join(number + unit for number, unit in parts if number != "0") or "0s"
+
+
+def _read(value: object, *, bare_ms: bool) -> Seconds:
+    if isinstance(value, str):
+        if _WHOLE.fullmatch(value):
+            return Seconds(math.fsum(_part(float(number), unit) for number, unit in _PART.findall(value)), value)
+        if _NUMBER.fullmatch(value):
+            raise ValueError(f'{brief(value)} has no unit: write "{value}s"')
+    elif isinstance(value, timedelta):
+        return Seconds(value.total_seconds())
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if bare_ms:
+            return Seconds(_part(min(value, LONGEST * 2000), "ms"))  # a whole number can be larger than any float
+        if 1e-6 <= value <= LONGEST:
+            raise ValueError(f'{brief(value)} has no unit: write "{_decimal(value)}s"')
+    raise ValueError(f"{brief(value)} is not a duration: {_EXAMPLE}")
+
+
+def _part(number: float, unit: str) -> float:
+    return number / 1000 if unit == "ms" else number * _PER_UNIT[unit]  # 700 * 0.001 is not 0.7
+
+
+def _decimal(number: float) -> str:
+    return f"{number:.6f}".rstrip("0").rstrip(".")
