@@ -1,0 +1,82 @@
+# Two commands: `make demo` shows what failsoft does, `make test` checks everything.
+# Each makes .venv and installs what it needs, pinned by hash; the second run installs nothing.
+# `make help` lists the rest. Another Python: `make test PYTHON=python3.13`.
+
+PYTHON ?= python3
+JOBS   ?= 2
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
+DEV     := $(VENV)/.dev
+PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
+SOURCES := src tests $(wildcard bench examples)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types contracts test-fast format lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- the two commands --------------------------------------------------------------------------------------------
+
+demo: $(RUNTIME) ## a turn of tool calls that fails softly, in your terminal
+	@if $(BIN)/python -m failsoft demo --help >/dev/null 2>&1; then $(BIN)/failsoft demo; \
+	 else echo "The demo comes with the command line, which is not there yet."; fi
+
+test: lint types contracts ## lint, types, import contracts, all tests
+	@echo "tests"
+	@$(BIN)/python -m pytest -q -n $(JOBS)
+
+# --- parts of it -------------------------------------------------------------------------------------------------
+
+lint: $(DEV) ## ruff: rules and format
+	@echo "lint"
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/ruff format --quiet --check $(SOURCES)
+
+types: $(DEV) ## mypy (strict) and pyright
+	@echo "types"
+	@$(BIN)/mypy --no-error-summary
+
+contracts: $(DEV) ## import-linter: imports point down only
+	@echo "import contracts"
+	@$(BIN)/lint-imports --no-cache >$(VENV)/contracts.txt 2>&1 || { cat $(VENV)/contracts.txt; exit 1; }
+
+test-fast: $(DEV) ## the quick tests only, no lint
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+
+# --- housekeeping ------------------------------------------------------------------------------------------------
+
+format: $(DEV) ## let ruff mend what it can
+	@$(BIN)/ruff check --fix --quiet $(SOURCES) || true
+	@$(BIN)/ruff format --quiet $(SOURCES)
+
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-config \
+        --custom-compile-command "make lock"
+
+lock: ## write requirements/*.lock anew (needs uv; UPGRADE=1 takes the newest versions)
+	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null
+	@$(LOCK) pyproject.toml --group build --constraints requirements/dev.lock \
+	  --output-file requirements/runtime.lock >/dev/null
+
+clean: ## remove .venv and everything generated
+	rm -rf $(VENV) build dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the environment ---------------------------------------------------------------------------------------------
+
+$(RUNTIME): pyproject.toml requirements/runtime.lock
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(1)' 2>/dev/null || { \
+	  echo "failsoft needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." >&2; \
+	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing failsoft and what it needs"
+	@$(PIP) install --require-hashes -r requirements/runtime.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUNTIME) requirements/dev.lock
+	@echo "installing the development tools (a minute or so, once)"
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
