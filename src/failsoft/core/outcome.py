@@ -1,12 +1,26 @@
-"""What became of a call: one value for every way it can end, and the five strategies that lead there."""
+"""What became of a call: one value for every way it can end, and the five strategies that lead there.
+
+Rules
+-----
+- ``timed_out`` comes from the turn's deadline alone; a tool's own timeout is ``failed`` with DEADLINE_EXCEEDED.
+- ``unwrap`` is the one place where an outcome becomes an exception; which kind follows from the fault.
+- Label and explanation are worked out when somebody asks. Most outcomes succeed and nobody does.
+- Plain data (``to_dict``) and pickles carry no live exception; an explanation made by a callable is made before.
+
+Why not a frozen dataclass: one is made for every call that goes by name, and this costs a quarter.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from failsoft import errors
+from failsoft.core.own_faults import CIRCUIT_OPEN, TOOL_TIMEOUT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from failsoft.core.explain import Explanation
     from failsoft.core.fault import Fault
 
 T = TypeVar("T")
@@ -28,14 +42,23 @@ class Decision(NamedTuple):
 
 
 class Outcome(Generic[T]):
-    """What became of one call.
-
-    Not a frozen dataclass: one is made for every call that goes by name, and this costs a quarter.
-    """
+    """What became of one call. The arguments of a call that succeeded come first: by position they cost half."""
 
     __slots__ = (
-        "attempts", "decision", "duration", "escalated", "fault", "id", "label", "missing", "root", "status",
-        "tool", "value", "via",
+        "_explanation",
+        "_label",
+        "attempts",
+        "decision",
+        "duration",
+        "escalated",
+        "fault",
+        "id",
+        "missing",
+        "root",
+        "status",
+        "tool",
+        "value",
+        "via",
     )
 
     def __init__(
@@ -43,28 +66,114 @@ class Outcome(Generic[T]):
         id: str,
         tool: str,
         status: Status,
-        *,
         value: T | None = None,
-        missing: Any = None,
-        fault: Fault | None = None,
         attempts: int = 0,
         via: str | None = None,
-        decision: Decision | None = None,
         duration: float = 0.0,
+        fault: Fault | None = None,
+        decision: Decision | None = None,
+        missing: Any = None,
         label: str = "",
         root: str | None = None,
         escalated: bool = False,
+        explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None,
     ) -> None:
         self.id = id
         self.tool = tool
         self.status: Status = status
         self.value = value
-        self.missing = missing  # what a partial value lacks
-        self.fault = fault
         self.attempts = attempts  # all of them, fallbacks included; 0 when refused or not run
         self.via = via  # the tool that gave the value
-        self.decision = decision
         self.duration = duration
-        self.label = label or tool.replace("_", " ")
+        self.fault = fault
+        self.decision = decision
+        self.missing = missing  # what a partial value lacks
+        self._label = label
         self.root = root  # for a skipped call: the id of the call whose failure is the cause
         self.escalated = escalated
+        self._explanation = explanation
+
+    @property
+    def label(self) -> str:
+        """How people call the tool."""
+        return self._label or self.tool.replace("_", " ")
+
+    @property
+    def explanation(self) -> Explanation:
+        """What to tell the user, the model and the operator."""
+        made = self._explanation
+        if made is None or callable(made):
+            if made is None:
+                from failsoft.core.explain import explain as made  # most outcomes are never explained
+            made = self._explanation = made(self)
+        return made
+
+    def unwrap(self) -> T:
+        """The value, or the failure as an exception (a kind of ``CallFailed`` that carries this outcome)."""
+        if self.status == "succeeded":
+            return cast("T", self.value)
+        fault = self.fault
+        raise _kind(fault)(self) from (None if fault is None else fault.cause)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as plain data that ``json.dumps`` takes."""
+        from failsoft.core.plain import plain
+
+        return {
+            "id": self.id,
+            "tool": self.tool,
+            "label": self.label,
+            "status": self.status,
+            "value": plain(self.value),
+            "missing": plain(self.missing),
+            "fault": None if self.fault is None else self.fault.to_dict(),
+            "attempts": self.attempts,
+            "via": self.via,
+            "decision": None if self.decision is None else self.decision.to_dict(),
+            "duration": self.duration,
+            "root": self.root,
+            "escalated": self.escalated,
+            "explanation": self.explanation.to_dict(),
+        }
+
+    def _fields(self) -> tuple[Any, ...]:
+        fault = None if self.fault is None else self.fault._replace(cause=None)
+        return (
+            self.id, self.tool, self.status, self.value, self.attempts, self.via, self.duration, fault, self.decision,
+            self.missing, self.label, self.root, self.escalated,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        """Same facts. Live exceptions and the wording of explanations do not count."""
+        return self._fields() == other._fields() if isinstance(other, Outcome) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # the value may be anything
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Outcome, (*self._fields(), None if self._explanation is None else self.explanation)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.id!r}, {self.status}"]
+        if self.status == "succeeded":
+            parts.append(f"value={self.value!r}")
+        if self.missing is not None:
+            parts.append(f"missing={self.missing!r}")
+        if self.via is not None and self.via != self.tool:
+            parts.append(f"via={self.via!r}")
+        if self.fault is not None:
+            parts.append(f"{self.fault.code}: {self.fault.message!r}")
+        if self.root is not None:
+            parts.append(f"root={self.root!r}")
+        return f"<Outcome {', '.join(parts)}, attempts={self.attempts}>"
+
+
+def _kind(fault: Fault | None) -> type[errors.CallFailed]:
+    if fault is None:
+        return errors.CallFailed
+    if fault.rule == CIRCUIT_OPEN:
+        return errors.CircuitOpen
+    if fault.rule == TOOL_TIMEOUT:
+        return errors.ToolTimeout
+    if fault.category == "tool_unavailable":
+        return errors.ToolUnavailable
+    return errors.CallFailed

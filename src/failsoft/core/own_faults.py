@@ -1,0 +1,266 @@
+"""The faults that failsoft itself finds, without a tool having raised anything.
+
+Rules
+-----
+- One function a fault; its name is the fault's ``rule``, so a reader of a trace finds the place in the code.
+- What never ran has the effect ``none``; what was running when we stopped looking has ``unknown``; a value that came
+  too late, incomplete or in the wrong form has ``happened``.
+- Another caller's error text is never repeated: an open circuit names the code that opened it, nothing else.
+- Names that come from a model (unknown tools, arguments) are data: made safe and cut before they are quoted.
+
+Why one module: these texts and codes are what S-tests quote and what fallbacks, breakers and explanations match on.
+In one place they can be read as one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from failsoft.core.durations import text
+from failsoft.core.fault import Code, Effect, Fault
+
+TOOL_TIMEOUT = "tool_timeout"
+CIRCUIT_OPEN = "circuit_open"
+UNKNOWN_TOOL = "unknown_tool"
+TOOL_MARKED_UNAVAILABLE = "tool_marked_unavailable"
+BAD_ARGUMENTS = "bad_arguments"
+QUEUE_FULL = "queue_full"
+THREAD_LIMIT = "thread_limit"
+RATE_HOLD = "rate_hold"
+DEPENDENCY_FAILED = "dependency_failed"
+TURN_TIMED_OUT = "turn_timed_out"
+CANCELLED = "cancelled"
+OUTPUT_MISMATCH = "output_mismatch"
+PARTIAL_RESULT = "partial_result"
+LOOP_PREVENTED = "loop_prevented"
+
+_NAME_LENGTH = 80
+_MISSING, _INVALID, _UNEXPECTED = "Missing: ", "Invalid: ", "Not known: "
+
+
+def sanitise(value: object) -> str:
+    from failsoft.core import redact
+
+    return redact.sanitise(value)
+
+
+def quote(name: object) -> str:
+    """A name from outside as one short, harmless piece of text."""
+    shown = " ".join(sanitise(name).split())
+    return shown if len(shown) <= _NAME_LENGTH else shown[: _NAME_LENGTH - 1] + "…"
+
+
+def _transient(
+    rule: str, code: Code, effect: Effect, message: str, reason: str, retry_after: float | None = None
+) -> Fault:
+    return Fault(code, "transient", "tool_transient", effect, message, reason, rule, retry_after)
+
+
+def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseException | None = None) -> Fault:
+    """An attempt ran into its tool's own timeout. ``effect="happened"`` when its value came, but too late (R8)."""
+    return Fault(
+        Code.DEADLINE_EXCEEDED,
+        "transient",
+        "tool_transient",
+        effect,
+        f"Tool timeout after {text(timeout)}",  # S-tests 4.1
+        "Timeout is temporary",  # S-tests 4.3
+        TOOL_TIMEOUT,
+        cause=cause,
+    )
+
+
+def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault | None = None) -> Fault:
+    """Not run: the tool's circuit is open."""
+    because = "" if opened_by is None else f" after {opened_by.code}"
+    return _transient(
+        CIRCUIT_OPEN,
+        Code.UNAVAILABLE,
+        "none",
+        f"Circuit breaker open for {tool}{because}",
+        "The tool kept failing and is given time to recover",
+        retry_after,
+    )
+
+
+def unknown_tool(name: object, known: Iterable[str] = ()) -> Fault:
+    """Not run: nobody has registered a tool of this name here."""
+    from difflib import get_close_matches  # only a failing call pays for it
+
+    shown = quote(name)
+    near = get_close_matches(shown, list(known), n=3, cutoff=0.75)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return Fault(
+        Code.NOT_FOUND,
+        "permanent",
+        "tool_unavailable",
+        "none",
+        f"There is no tool named {shown!r} here{hint}",
+        "A tool that is not registered stays missing on retry",
+        UNKNOWN_TOOL,
+    )
+
+
+def tool_marked_unavailable(tool: str, why: object = "", *, retry_after: float | None = None) -> Fault:
+    """Not run: the tool has been found missing before (its import, its program, or its far side says so)."""
+    detail = f": {sanitise(why)}" if why else ""
+    return Fault(
+        Code.NOT_FOUND,
+        "permanent",
+        "tool_unavailable",
+        "none",
+        f"{tool} is not available here{detail}",
+        "A missing tool stays missing on retry",
+        TOOL_MARKED_UNAVAILABLE,
+        retry_after,
+    )
+
+
+def bad_arguments(
+    *,
+    missing: Iterable[str] = (),
+    invalid: Iterable[str] = (),
+    unexpected: Iterable[str] = (),
+    detail: object = "",
+    cause: BaseException | None = None,
+) -> Fault:
+    """Not run: the arguments do not fit the tool. ``asked_for`` reads the names back out of the message."""
+    parts = [
+        f"{title}{', '.join(quote(name).replace(',', ' ') for name in names)}."
+        for title, names in (
+            (_MISSING, tuple(missing)),
+            (_INVALID, tuple(invalid)),
+            (_UNEXPECTED, tuple(unexpected)),
+        )
+        if names
+    ]
+    if detail:
+        parts.append(sanitise(detail))
+    return Fault(
+        Code.INVALID_ARGUMENT,
+        "permanent",
+        "tool_validation",
+        "none",
+        " ".join(["The arguments do not fit.", *parts]),
+        "Invalid input won't change on retry",  # S-tests 1.2
+        BAD_ARGUMENTS,
+        cause=cause,
+    )
+
+
+def asked_for(fault: Fault) -> tuple[str, ...]:
+    """The names of the arguments that a ``bad_arguments`` fault found missing or invalid."""
+    if fault.rule != BAD_ARGUMENTS:
+        return ()
+    names: list[str] = []
+    for title in (_MISSING, _INVALID):
+        _, found, rest = fault.message.partition(title)
+        if found:
+            names += rest.partition(".")[0].split(", ")
+    return tuple(names)
+
+
+def queue_full(tool: str, waiting: int) -> Fault:
+    """Not run: all slots of the tool are taken, and so is its queue."""
+    return _transient(
+        QUEUE_FULL,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"Too many calls of {tool}: {waiting} are waiting already",
+        "The queue empties over time",
+    )
+
+
+def thread_limit(tool: str, abandoned: int) -> Fault:
+    """Not run: too many threads are still busy with attempts that were given up."""
+    return _transient(
+        THREAD_LIMIT,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"No thread is left for {tool}: {abandoned} are still busy with attempts that timed out",
+        "Threads come back when their attempts end; isolation: process stops them at once",
+    )
+
+
+def rate_hold(tool: str, retry_after: float) -> Fault:
+    """Not run: the service has said when it wants to be asked again."""
+    return _transient(
+        RATE_HOLD,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"{tool} is held back for {text(retry_after)}: the service asked for it",
+        "Rate limits reset over time",  # S-tests 1.3
+        retry_after,
+    )
+
+
+def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Fault:
+    """Not run: a call that this one needs has brought no value. Whether a repetition can help is the root's to say."""
+    permanent = fault is not None and fault.classification == "permanent"
+    return Fault(
+        Code.FAILED_PRECONDITION,
+        "permanent" if permanent else "transient",
+        fault.category if fault is not None and permanent else "tool_transient",
+        "none",
+        f"Dependency failed: {label} ({root})",
+        "A call cannot run without what it depends on",
+        DEPENDENCY_FAILED,
+        None if fault is None else fault.retry_after,
+    )
+
+
+def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:
+    """The turn's deadline came first. What was running may have acted; what never started has not."""
+    after = "" if timeout is None else f" after {text(timeout)}"
+    return _transient(
+        TURN_TIMED_OUT,
+        Code.DEADLINE_EXCEEDED,
+        "unknown" if started else "none",
+        f"Turn timeout{after}" + ("" if started else ": not started"),
+        "The turn's deadline was reached",
+    )
+
+
+def cancelled(*, started: bool) -> Fault:
+    """The caller has left. No verdict on the tool (R16)."""
+    return _transient(
+        CANCELLED,
+        Code.CANCELLED,
+        "unknown" if started else "none",
+        "Cancelled" if started else "Cancelled before it started",
+        "The caller has left",
+    )
+
+
+def output_mismatch(tool: str, detail: object) -> Fault:
+    """The tool has run, but its value does not have the declared form (S-spec 1.2)."""
+    return Fault(
+        Code.INTERNAL,
+        "permanent",
+        "internal_contract_bug",
+        "happened",
+        f"The result of {tool} does not have the declared form: {sanitise(detail)}",
+        "A wrong form won't change on retry",
+        OUTPUT_MISMATCH,
+    )
+
+
+def partial_result(missing: Any = None) -> Fault:
+    """The tool has run, but only a part of its value came (S-spec 1.1)."""
+    parts = missing if isinstance(missing, list | tuple) else [missing]
+    lacks = "" if missing is None else f": missing {quote(', '.join(map(str, parts)))}"
+    return _transient(
+        PARTIAL_RESULT,
+        Code.DATA_LOSS,
+        "happened",
+        f"Partial result{lacks}",
+        "Partial results may be whole on retry",
+    )
+
+
+def loop_prevented(fault: Fault, times: int) -> Fault:
+    """Not run: this very call has just failed permanently ``times`` times, and would again. Same fault, same words."""
+    return fault._replace(
+        rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None
+    )

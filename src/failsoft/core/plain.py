@@ -1,0 +1,63 @@
+"""Any value as plain data that ``json.dumps`` takes.
+
+Rules
+-----
+- What JSON knows stays as it is; tuples become lists; keys become text.
+- Everything else becomes its ``repr``, cut and sanitised: a value is shown, not kept. So do NaN and infinity, which
+  are no JSON, whole numbers too long to print, and whatever lies deeper than ``DEPTH`` (which ends cycles as well).
+- Nothing raises, whatever a value's own methods do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from reprlib import Repr
+from typing import Any
+
+from failsoft.core.redact import sanitise
+
+DEPTH = 32
+LENGTH = 1000  # characters of a repr
+
+_LONGEST_INT = 4000 * 3  # bits: surely fewer digits than the interpreter's limit of 4,300
+_brief = Repr()
+_brief.maxstring = _brief.maxother = _brief.maxlong = LENGTH
+_brief.maxset = _brief.maxfrozenset = _brief.maxlist = _brief.maxtuple = _brief.maxdict = _brief.maxdeque = 20
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON would have it."""
+    try:
+        return _plain(value, DEPTH)
+    except Exception:
+        return shown(value)
+
+
+def shown(value: object) -> str:
+    """The value as a short, harmless text."""
+    try:
+        text = _brief.repr(value)
+    except Exception:
+        text = f"<{type(value).__name__} that cannot be shown>"
+    return sanitise(text[:LENGTH])
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # the text itself, also of an enum member
+    if isinstance(value, int) and value.bit_length() <= _LONGEST_INT:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if depth and isinstance(value, list | tuple):
+        return [_plain(item, depth - 1) for item in value]
+    if depth and isinstance(value, Mapping):
+        return {_key(key): _plain(item, depth - 1) for key, item in value.items()}
+    return shown(value)
+
+
+def _key(key: object) -> str:
+    return str.__str__(key) if isinstance(key, str) else shown(key)

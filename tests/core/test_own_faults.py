@@ -1,0 +1,192 @@
+"""The faults that failsoft finds itself: their words, codes and effects."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from failsoft.core import own_faults
+from failsoft.core.durations import seconds
+from failsoft.core.fault import Code, Fault
+
+ROOT = Fault(
+    Code.INVALID_ARGUMENT,
+    "permanent",
+    "tool_validation",
+    "none",
+    "Invalid airport code: XYZ",
+    "Invalid input won't change on retry",
+    "text",
+    cause=ValueError("Invalid airport code: XYZ"),
+)
+SLOW = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "none", "secret detail", "r", "text", retry_after=7.0)
+
+EVERY = {
+    "tool_timeout": own_faults.tool_timeout(30.0),
+    "circuit_open": own_faults.circuit_open("flight_search", 12.0, SLOW),
+    "unknown_tool": own_faults.unknown_tool("flight_serch", ["flight_search", "hotel_search"]),
+    "tool_marked_unavailable": own_faults.tool_marked_unavailable("flight_search", "No module named 'travel'"),
+    "bad_arguments": own_faults.bad_arguments(missing=["destination"]),
+    "queue_full": own_faults.queue_full("flight_search", 100),
+    "thread_limit": own_faults.thread_limit("flight_search", 64),
+    "rate_hold": own_faults.rate_hold("flight_search", 20.0),
+    "dependency_failed": own_faults.dependency_failed("flights", "flight search", ROOT),
+    "turn_timed_out": own_faults.turn_timed_out(300.0, started=True),
+    "cancelled": own_faults.cancelled(started=True),
+    "output_mismatch": own_faults.output_mismatch("flight_search", "price: not a number"),
+    "partial_result": own_faults.partial_result(["page 2"]),
+    "loop_prevented": own_faults.loop_prevented(ROOT, 3),
+}
+
+# rule -> code, classification, category, effect
+TABLE = {
+    "tool_timeout": ("DEADLINE_EXCEEDED", "transient", "tool_transient", "unknown"),
+    "circuit_open": ("UNAVAILABLE", "transient", "tool_transient", "none"),
+    "unknown_tool": ("NOT_FOUND", "permanent", "tool_unavailable", "none"),
+    "tool_marked_unavailable": ("NOT_FOUND", "permanent", "tool_unavailable", "none"),
+    "bad_arguments": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
+    "queue_full": ("RESOURCE_EXHAUSTED", "transient", "tool_transient", "none"),
+    "thread_limit": ("RESOURCE_EXHAUSTED", "transient", "tool_transient", "none"),
+    "rate_hold": ("RESOURCE_EXHAUSTED", "transient", "tool_transient", "none"),
+    "dependency_failed": ("FAILED_PRECONDITION", "permanent", "tool_validation", "none"),
+    "turn_timed_out": ("DEADLINE_EXCEEDED", "transient", "tool_transient", "unknown"),
+    "cancelled": ("CANCELLED", "transient", "tool_transient", "unknown"),
+    "output_mismatch": ("INTERNAL", "permanent", "internal_contract_bug", "happened"),
+    "partial_result": ("DATA_LOSS", "transient", "tool_transient", "happened"),
+    "loop_prevented": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
+}
+
+
+def test_every_fault_is_in_the_table_and_every_rule_names_its_function() -> None:
+    made = {
+        name
+        for name, function in inspect.getmembers(own_faults, inspect.isfunction)
+        if inspect.signature(function).return_annotation == "Fault" and not name.startswith("_")
+    }
+    constants = {value for name, value in vars(own_faults).items() if name.isupper() and not name.startswith("_")}
+    assert made == constants == set(EVERY) == set(TABLE)
+
+
+@pytest.mark.parametrize("rule", TABLE)
+def test_each_has_its_code_and_consequences(rule: str) -> None:
+    fault = EVERY[rule]
+    assert (fault.code.value, fault.classification, fault.category, fault.effect) == TABLE[rule]
+    assert fault.rule == rule
+    assert fault.message
+    assert fault.reason
+    assert (fault.classification == "transient") == (fault.category == "tool_transient")
+
+
+def test_a_tool_timeout_has_the_documents_words() -> None:
+    fault = own_faults.tool_timeout(30.0)
+    assert fault.message == "Tool timeout after 30s"
+    assert fault.reason == "Timeout is temporary"
+    assert fault.retryable
+
+
+def test_a_tool_timeout_names_the_duration_as_configured() -> None:
+    assert own_faults.tool_timeout(seconds("90s")).message == "Tool timeout after 90s"
+    assert own_faults.tool_timeout(0.25).message == "Tool timeout after 250ms"
+
+
+def test_a_value_that_came_too_late_has_happened() -> None:
+    cause = TimeoutError()
+    fault = own_faults.tool_timeout(1.0, effect="happened", cause=cause)
+    assert fault.effect == "happened"
+    assert fault.cause is cause
+
+
+def test_an_open_circuit_names_the_code_that_opened_it_and_never_its_text() -> None:
+    fault = own_faults.circuit_open("flight_search", 12.0, SLOW)
+    assert fault.message == "Circuit breaker open for flight_search after UNAVAILABLE"
+    assert fault.retry_after == 12.0
+    assert own_faults.circuit_open("flight_search").message == "Circuit breaker open for flight_search"
+
+
+def test_an_unknown_tool_is_named_with_its_nearest_neighbours() -> None:
+    fault = own_faults.unknown_tool("flight_serch", ["flight_search", "hotel_search", "pay"])
+    assert fault.message == "There is no tool named 'flight_serch' here; did you mean flight_search?"
+    assert own_faults.unknown_tool("zzz", ["pay"]).message == "There is no tool named 'zzz' here"
+
+
+def test_an_unknown_name_is_data() -> None:
+    message = own_faults.unknown_tool("x\n\x1b[31m" + "y" * 500).message
+    assert "\x1b" not in message
+    assert "\n" not in message
+    assert len(message) < 150
+    assert own_faults.unknown_tool(None).rule == "unknown_tool"
+
+
+def test_bad_arguments_can_be_asked_for_by_name() -> None:
+    fault = own_faults.bad_arguments(
+        missing=["destination", "date"], invalid=["seats"], unexpected=["colour"], detail="seats: not a whole number"
+    )
+    assert fault.message == (
+        "The arguments do not fit. Missing: destination, date. Invalid: seats. Not known: colour. "
+        "seats: not a whole number"
+    )
+    assert own_faults.asked_for(fault) == ("destination", "date", "seats")
+    assert own_faults.asked_for(own_faults.bad_arguments(unexpected=["colour"])) == ()
+    assert own_faults.asked_for(ROOT) == ()
+
+
+def test_hostile_argument_names_stay_one_name() -> None:
+    fault = own_faults.bad_arguments(missing=["a, b. Missing: c"], invalid=["d"])
+    assert own_faults.asked_for(fault)[1:] == ("d",)
+
+
+def test_a_detail_alone_is_enough() -> None:
+    cause = TypeError("x")
+    fault = own_faults.bad_arguments(detail="not an object", cause=cause)
+    assert fault.message == "The arguments do not fit. not an object"
+    assert fault.cause is cause
+
+
+@pytest.mark.parametrize(
+    ("root", "classification", "category", "retry_after"),
+    [(ROOT, "permanent", "tool_validation", None), (SLOW, "transient", "tool_transient", 7.0)],
+)
+def test_a_skipped_call_shares_its_roots_prospects(
+    root: Fault, classification: str, category: str, retry_after: float | None
+) -> None:
+    fault = own_faults.dependency_failed("flights", "flight search", root)
+    assert (fault.classification, fault.category, fault.retry_after) == (classification, category, retry_after)
+    assert fault.message == "Dependency failed: flight search (flights)"
+
+
+def test_a_skipped_call_whose_root_has_no_fault_may_be_tried_again() -> None:
+    assert own_faults.dependency_failed("flights", "flight search").retryable
+
+
+@pytest.mark.parametrize(("started", "effect"), [(True, "unknown"), (False, "none")])
+def test_what_never_started_has_had_no_effect(started: bool, effect: str) -> None:
+    assert own_faults.turn_timed_out(300.0, started=started).effect == effect
+    assert own_faults.cancelled(started=started).effect == effect
+
+
+def test_the_turns_deadline_says_how_long_and_whether_it_started() -> None:
+    assert own_faults.turn_timed_out(seconds("5m"), started=True).message == "Turn timeout after 5m"
+    assert own_faults.turn_timed_out(None, started=False).message == "Turn timeout: not started"
+
+
+def test_a_cancelled_call_is_not_retryable() -> None:
+    assert not own_faults.cancelled(started=True).retryable
+
+
+def test_a_rate_hold_says_when() -> None:
+    fault = own_faults.rate_hold("flight_search", 20.0)
+    assert fault.message == "flight_search is held back for 20s: the service asked for it"
+    assert fault.retry_after == 20.0
+
+
+def test_a_prevented_loop_says_the_same_again() -> None:
+    fault = own_faults.loop_prevented(ROOT, 3)
+    assert fault.message == ROOT.message
+    assert fault.reason == "The same call has failed 3 times in a row"
+    assert fault.cause is None
+
+
+def test_a_partial_result_says_what_is_missing() -> None:
+    assert own_faults.partial_result(["page 2"]).message == "Partial result: missing page 2"
+    assert own_faults.partial_result().message == "Partial result"
