@@ -1,0 +1,111 @@
+"""The kinds of failure that the tables name: each is one answer to all four questions a fault asks.
+
+Rules
+-----
+- A table row says *what it is* (``refused``); this file says what follows from that.
+- ``effect`` is ``none`` where the request surely did nothing: never sent, rejected, rolled back. It is ``unknown`` where
+  it was sent and nobody can say (LABELS, ambiguous_effect).
+- ``reason`` uses the documents' own words where they have some (S-tests 1.1 - 1.4).
+
+Why kinds: some forty of them carry about a thousand rows. A ruling such as "a full disk is the operator's move" is
+written once, here, and holds for errno, SQLSTATE, Redis and English alike.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from failsoft.core.fault import Category, Classification, Code, Effect
+
+
+class Kind(NamedTuple):
+    """What follows from being this kind of failure."""
+
+    code: Code
+    classification: Classification
+    category: Category
+    effect: Effect
+    reason: str
+
+
+def _passing(code: Code, effect: Effect, reason: str) -> Kind:
+    return Kind(code, "transient", "tool_transient", effect, reason)
+
+
+def _operator(code: Code, reason: str, effect: Effect = "none") -> Kind:
+    return Kind(code, "permanent", "tool_misconfigured", effect, reason)
+
+
+def _caller(code: Code, reason: str, effect: Effect = "none") -> Kind:
+    return Kind(code, "permanent", "tool_validation", effect, reason)
+
+
+def _bug(code: Code, reason: str) -> Kind:
+    return Kind(code, "permanent", "internal_contract_bug", "none", reason)
+
+
+def _missing(code: Code, reason: str) -> Kind:
+    return Kind(code, "permanent", "tool_unavailable", "none", reason)
+
+
+_TIMEOUT = "Network timeouts are temporary"  # S-tests 1.1
+_INPUT = "Invalid input won't change on retry"  # S-tests 1.2
+_RATE = "Rate limits reset over time"  # S-tests 1.3
+_AUTH = "Auth won't change on retry"  # S-tests 1.4
+
+KINDS: dict[str, Kind] = {
+    # It may pass, and nothing has happened: never sent, turned away, or rolled back
+    "rate_limited": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
+    "unavailable": _passing(Code.UNAVAILABLE, "none", "An unavailable service comes back"),
+    "overloaded": _passing(Code.UNAVAILABLE, "none", "Overload passes"),
+    "refused": _passing(Code.UNAVAILABLE, "none", "A refused connection was never used; the service may come back"),
+    "unreachable": _passing(Code.UNAVAILABLE, "none", "Network routes come back"),
+    "name_lookup_failed": _passing(Code.UNAVAILABLE, "none", "The name server may answer next time"),
+    "connect_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
+    "lookup_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
+    "statement_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", "A statement that timed out was rolled back"),
+    "pool_exhausted": _passing(Code.RESOURCE_EXHAUSTED, "none", "Connections come free again"),
+    "local_limit": _passing(Code.RESOURCE_EXHAUSTED, "none", "Local resources come free again"),
+    "conflict": _passing(Code.ABORTED, "none", "The other transaction ends"),
+    "locked": _passing(Code.ABORTED, "none", "Locks are released"),
+    "busy": _passing(Code.UNAVAILABLE, "none", "A busy service comes free"),
+    # It may pass, but the request was sent: nobody can say what it did
+    "timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", _TIMEOUT),
+    "disconnected": _passing(Code.UNAVAILABLE, "unknown", "A lost connection can be made again"),
+    "bad_gateway": _passing(Code.UNAVAILABLE, "unknown", "Gateway failures are temporary"),
+    "server_error": _passing(Code.INTERNAL, "unknown", "Server errors are often temporary"),
+    "garbled": _passing(Code.DATA_LOSS, "unknown", "The answer was damaged on its way"),
+    "killed": _passing(Code.ABORTED, "unknown", "A process that was killed may live next time"),
+    "cancelled": _passing(Code.CANCELLED, "unknown", "The caller has left"),
+    "unknown": _passing(Code.UNKNOWN, "unknown", "Nothing is known about this error; a retry is the safer default"),
+    # It stays: the caller's move
+    "invalid": _caller(Code.INVALID_ARGUMENT, _INPUT),
+    "too_large": _caller(Code.INVALID_ARGUMENT, "Input that is too large stays too large"),
+    "out_of_range": _caller(Code.OUT_OF_RANGE, _INPUT),
+    "not_found": _caller(Code.NOT_FOUND, "What does not exist won't appear on retry"),
+    "exists": _caller(Code.ALREADY_EXISTS, "What exists already is still there on retry"),
+    "stale": _caller(Code.ABORTED, "The same stale version won't match on retry"),
+    "precondition": _caller(Code.FAILED_PRECONDITION, "The state must change first"),
+    "unsupported": _caller(Code.UNIMPLEMENTED, "An unsupported operation stays unsupported"),
+    "blocked_content": _caller(Code.INVALID_ARGUMENT, "The same content is refused again"),
+    "declined": _caller(Code.FAILED_PRECONDITION, "The same payment is declined again"),
+    "own_limit": _caller(Code.FAILED_PRECONDITION, "A limit that was set on purpose stays"),
+    # It stays: the operator's move
+    "unauthenticated": _operator(Code.UNAUTHENTICATED, _AUTH),
+    "forbidden": _operator(Code.PERMISSION_DENIED, _AUTH),
+    "quota": _operator(Code.RESOURCE_EXHAUSTED, "A used-up quota needs somebody to act"),
+    "certificate": _operator(Code.FAILED_PRECONDITION, "A certificate that is not trusted stays so"),
+    "unknown_host": _operator(Code.NOT_FOUND, "A host name that does not exist won't appear on retry"),
+    "misconfigured": _operator(Code.FAILED_PRECONDITION, "The configuration must change first"),
+    "unknown_model": _operator(Code.NOT_FOUND, "A model that does not exist won't appear on retry"),
+    "storage_full": _operator(Code.RESOURCE_EXHAUSTED, "Somebody must make room first"),
+    "read_only": _operator(Code.FAILED_PRECONDITION, "What is read-only stays read-only"),
+    "wrong_place": _operator(Code.FAILED_PRECONDITION, "The address leads somewhere else"),
+    "not_json": _operator(Code.INTERNAL, "A page came where data was due: wrong address or login", "unknown"),
+    # It stays: the tool is not there
+    "no_such_tool": _missing(Code.NOT_FOUND, "A missing tool stays missing on retry"),
+    "no_such_method": _missing(Code.UNIMPLEMENTED, "A missing method stays missing on retry"),
+    # It stays: our own code or contract is wrong
+    "bug": _bug(Code.INTERNAL, "A bug stays a bug on retry"),
+    "contract": _bug(Code.INVALID_ARGUMENT, "A request that breaks the contract breaks it again"),
+}
