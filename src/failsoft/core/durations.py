@@ -21,6 +21,7 @@ from typing import Self
 
 PATTERN = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"  # the whole text; also for the manifest's schema
 LONGEST = 9e9  # 285 years: Python's own locks refuse to wait longer (threading.TIMEOUT_MAX)
+MOMENT = 1e-6  # a microsecond: a limit missed by less has been met, so that binary fractions decide nothing
 
 _PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _WHOLE = re.compile(PATTERN)

@@ -1,0 +1,114 @@
+"""Whether a failed attempt is repeated, and when (S-spec 2.3, R4, R11, R16, R18).
+
+Rules, in this order
+--------------------
+1. A cancelled call is not repeated: its caller has left (R16). Nor is a bug: the same code meets it again.
+2. Without ``rules`` a permanent error is not repeated. With them the first rule that lists the error's code decides,
+   whatever the classification; no rule, no retry (R18).
+3. Effects (R11). An attempt that may have acted (``unknown``) is repeated unless the tool is declared as not
+   idempotent. One that surely has (``happened``: its value came after the deadline) is repeated only if the tool is
+   declared safe to repeat: nobody asked for it to act twice.
+4. At most ``max_attempts``; with ``rules`` the rule's own, counted over the failures that it decided about.
+5. A server that asks for a longer wait than ``LONGEST_HINT`` is not waited for.
+6. ``max_total_time`` runs from the end of the first failed attempt (R4). A retry must (a) start within it, and (b) the
+   retries so far and one more like the last attempt must fit into it; the first retry is exempt from (b). A retry in
+   flight is not cut off.
+
+Why (b) takes the last attempt as its measure: S-tests 2.4 stops before the attempt that would not fit, and how long
+an attempt takes is best foretold by the one before. Why the first is exempt: a 30 s timeout is to be retried although
+2 s are all the time there is (S-tests 4.1, 7.3).
+
+Breaker and budget are not asked here: a retry that is planned is then paid for and admitted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from failsoft.core.backoff import LONGEST_HINT, delay
+from failsoft.core.durations import MOMENT, text
+from failsoft.core.fault import Code
+
+if TYPE_CHECKING:
+    from failsoft.core.fault import Fault
+    from failsoft.core.options import RetryOptions
+
+
+class Attempts(NamedTuple):
+    """One tool's failed attempts within one call so far."""
+
+    made: int = 0  # the one that just failed included
+    first_failed_at: float = 0.0  # when the first of them ended
+    retry_time: float = 0.0  # running time of all but the first
+    last_duration: float = 0.0  # of the one that just failed
+    matched: tuple[int, ...] = ()  # failures that each of options.rules decided about; () while there are none
+
+
+class Retry(NamedTuple):
+    """Repeat the attempt after so many seconds."""
+
+    delay: float
+
+
+class NoRetry(NamedTuple):
+    """Leave it; ``why`` is short and in words."""
+
+    why: str
+
+
+def add_failure(attempts: Attempts, options: RetryOptions, fault: Fault, *, duration: float, now: float) -> Attempts:
+    """Count the attempt that ended in ``fault`` just now; ``Attempts()`` is what a call starts with."""
+    rule = _rule(options, fault)
+    counts = attempts.matched or (0,) * len(options.rules)
+    matched = tuple(count + (number == rule) for number, count in enumerate(counts))
+    if not attempts.made:
+        return Attempts(1, now, 0.0, duration, matched)
+    return Attempts(attempts.made + 1, attempts.first_failed_at, attempts.retry_time + duration, duration, matched)
+
+
+def plan_retry(
+    options: RetryOptions, fault: Fault, attempts: Attempts, *, safe: bool | None, jitter: float, now: float
+) -> Retry | NoRetry:
+    """Decide about the failure that was added last; ``safe`` is whether the tool can be repeated, None: unsaid."""
+    why = _bars(options, fault, safe=safe) or _used_up(options, fault, attempts)
+    if why:
+        return NoRetry(why)
+    if fault.retry_after is not None and fault.retry_after > LONGEST_HINT:
+        return NoRetry(f"the service asks for a wait of more than {text(LONGEST_HINT)}")
+    wait = delay(options, attempts.made, jitter=jitter, hint=fault.retry_after)
+    limit = options.max_total_time + MOMENT
+    start = max(0.0, now - attempts.first_failed_at) + wait
+    another = attempts.retry_time + attempts.last_duration
+    if start > limit or (attempts.made > 1 and another > limit):
+        return NoRetry(f"max total retry time of {text(options.max_total_time)} reached")
+    return Retry(wait)
+
+
+def _bars(options: RetryOptions, fault: Fault, *, safe: bool | None) -> str | None:
+    """Why this failure must not be repeated, however few the attempts."""
+    if fault.code is Code.CANCELLED:
+        return "the caller has left"
+    if fault.category == "internal_contract_bug":
+        return "a bug is not cured by repeating"
+    if options.rules and _rule(options, fault) is None:
+        return f"no retry rule lists {fault.code}"
+    if not (options.rules or fault.retryable):
+        return "permanent error"
+    if fault.effect == "unknown" and safe is False:
+        return "the effect is unknown and the tool is not idempotent"
+    if fault.effect == "happened" and not safe:
+        return "the effect has happened and the tool is not declared idempotent"
+    return None
+
+
+def _used_up(options: RetryOptions, fault: Fault, attempts: Attempts) -> str | None:
+    rule = _rule(options, fault)
+    if rule is None:
+        return f"max attempts reached ({options.max_attempts})" if attempts.made >= options.max_attempts else None
+    most = options.rules[rule].max_attempts
+    return f"max attempts reached ({most} for {fault.code})" if attempts.matched[rule] >= most else None
+
+
+def _rule(options: RetryOptions, fault: Fault) -> int | None:
+    """The number of the first rule that lists the fault's code."""
+    return next((number for number, rule in enumerate(options.rules) if fault.code in rule.handle_errors), None)
