@@ -1,0 +1,18 @@
+"""What all tests share: property tests that give the same verdict on every run.
+
+`pytest --hypothesis-profile=explore` looks for new examples instead.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "steady",
+    derandomize=True,
+    deadline=None,  # a busy machine is not a defect
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
