@@ -1,31 +1,50 @@
 """What can be set about a tool: frozen values, checked where they are made, every default written once.
 
-Times are seconds (float) once made, whatever the caller wrote ("30s", a timedelta); ``core.manifest`` turns mappings
-with the documents' names (``retry_policy``, ``timeout_ms``, camelCase) into these. A wrong value raises ``ValueError``
-with what would be right; the public edge turns that into a ``ManifestError`` with its place.
+Rules
+-----
+- Times are seconds once made, whatever was written ("30s", a timedelta); a bare number is refused (R17).
+- A wrong value raises ``ValueError``: the field, what is wrong, what would be right. The public edge turns that into a
+  ``ManifestError`` with its place.
+- ``core.manifest`` reads mappings with the documents' names (``retry_policy``, ``timeout_ms``, camelCase), and
+  ``core.layers`` makes one ``ToolOptions`` of what was said in several places.
+
+The ``__init__`` that only type checkers see says what may be written; the fields say what is read.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from failsoft.core.durations import Duration, seconds
+from failsoft.core.durations import Seconds
 from failsoft.core.fault import Category, Classification, Code, Effect
+from failsoft.core.values import (
+    byte_size,
+    code,
+    codes,
+    duration,
+    fill,
+    flag,
+    import_path,
+    number,
+    one_of,
+    refuse,
+    several,
+    texts,
+    whole,
+    word,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from failsoft.core.durations import Duration
 
 Count = Literal["attempts", "calls"]
-Isolation = Literal["thread", "process"]
-
-
-def _set(options: object, name: str, value: object) -> None:
-    object.__setattr__(options, name, value)  # the one place where a frozen value is filled in
-
-
-def _whole(name: str, value: int, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name}: {value!r} is not a whole number of at least {least}")
+Kind = Literal["thread", "process"]
+OnTimeout = Literal["leave", "cancel"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +55,10 @@ class RetryRule:
     handle_errors: tuple[Code, ...]
 
     def __post_init__(self) -> None:
-        _whole("max_attempts", self.max_attempts, least=1)
-        _set(self, "handle_errors", tuple(Code(code) for code in self.handle_errors))
+        whole("max_attempts", self.max_attempts, least=1)
+        fill(self, "handle_errors", codes("handle_errors", self.handle_errors))
+        if not self.handle_errors:
+            raise ValueError("handle_errors: the list is empty: say which errors are repeated, like [UNAVAILABLE]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,21 +66,34 @@ class RetryOptions:
     """When and how often a failed attempt is repeated (S-spec 2.1)."""
 
     max_attempts: int = 5  # S-spec 2.1
-    initial_delay: Duration = 0.1  # S-spec 2.1
-    max_delay: Duration = 0.8  # S-spec 2.2
+    initial_delay: float = Seconds(0.1)  # S-spec 2.1
+    max_delay: float = Seconds(0.8)  # S-spec 2.2
     multiplier: float = 2.0  # S-spec 2.2
     jitter_percent: float = 10.0  # S-spec 2.1
-    max_total_time: Duration = 2.0  # S-spec 2.1, measured as R4 says
+    max_total_time: float = Seconds(2.0)  # S-spec 2.1, measured as R4 says
     rules: tuple[RetryRule, ...] = ()  # S-layers: where there are any, no match means no retry (R18)
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            max_attempts: int = ...,
+            initial_delay: Duration = ...,
+            max_delay: Duration = ...,
+            multiplier: float = ...,
+            jitter_percent: float = ...,
+            max_total_time: Duration = ...,
+            rules: Iterable[RetryRule] = ...,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        _whole("max_attempts", self.max_attempts, least=1)
+        whole("max_attempts", self.max_attempts, least=1)
         for name in ("initial_delay", "max_delay", "max_total_time"):
-            _set(self, name, seconds(getattr(self, name), zero=True))
-        if not (math.isfinite(self.multiplier) and self.multiplier >= 1):
-            raise ValueError(f"multiplier: {self.multiplier!r} is not a finite number of at least 1")
-        if not 0 <= self.jitter_percent <= 100:
-            raise ValueError(f"jitter_percent: {self.jitter_percent!r} is not between 0 and 100")
+            duration(self, name, zero=True)
+        number("multiplier", self.multiplier, least=1)
+        number("jitter_percent", self.jitter_percent, least=0, most=100)
+        fill(self, "rules", several("rules", self.rules, RetryRule))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,15 +102,25 @@ class BreakerOptions:
 
     failure_threshold: int = 5  # S-spec 3.2
     success_threshold: int = 1  # R1: three texts against one
-    timeout: Duration = 30.0  # S-spec 3.2: how long the circuit stays open
+    timeout: float = Seconds(30.0)  # S-spec 3.2: how long the circuit stays open
     count: Count = "attempts"  # R3
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            failure_threshold: int = ...,
+            success_threshold: int = ...,
+            timeout: Duration = ...,
+            count: Count = ...,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        _whole("failure_threshold", self.failure_threshold, least=1)
-        _whole("success_threshold", self.success_threshold, least=1)
-        _set(self, "timeout", seconds(self.timeout))
-        if self.count not in ("attempts", "calls"):
-            raise ValueError(f"count: {self.count!r} is neither 'attempts' nor 'calls'")
+        whole("failure_threshold", self.failure_threshold, least=1)
+        whole("success_threshold", self.success_threshold, least=1)
+        duration(self, "timeout")
+        one_of("count", self.count, Count)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,9 +133,8 @@ class Fallback:
     retry: RetryOptions | None = None  # S-layers: a fallback can have its own error handling
 
     def __post_init__(self) -> None:
-        if not self.tool or not isinstance(self.tool, str):
-            raise ValueError(f"tool: {self.tool!r} is not the id of a tool")
-        _set(self, "handle_errors", tuple(Code(code) for code in self.handle_errors))
+        word("tool", self.tool)
+        fill(self, "handle_errors", codes("handle_errors", self.handle_errors))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,6 +157,59 @@ class Override:
             raise ValueError("say when it applies: http_status, code, exception or pattern")
         if self.as_ is None and self.category is None and self.to_code is None and self.effect is None:
             raise ValueError("say what it means: as, category, to_code or effect")
+        if self.http_status is not None:
+            whole("http_status", self.http_status, least=100, most=599)
+        if self.pattern is not None:
+            try:
+                re.compile(self.pattern)
+            except (re.error, TypeError, OverflowError, RecursionError) as wrong:
+                refuse("pattern", self.pattern, f"is not a regular expression: {wrong}")
+        for name, said, words in (
+            ("as", self.as_, Classification),
+            ("category", self.category, Category),
+            ("effect", self.effect, Effect),
+        ):
+            if said is not None:
+                one_of(name, said, words)
+        if self.to_code is not None:
+            fill(self, "to_code", code("to_code", self.to_code))
+        if self.as_ and self.category and (self.as_ == "transient") != (self.category == "tool_transient"):
+            raise ValueError(
+                f"category: {self.category} cannot be {self.as_}: transient and tool_transient go together"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Isolation:
+    """Where a sync tool runs, and when its worker process is replaced (R8)."""
+
+    kind: Kind = "thread"
+    max_calls: int | None = None  # calls that one worker process serves
+    max_memory: int | None = None  # bytes that it may hold
+    context: tuple[str, ...] = ()  # contextvars that reach the worker, as "module:variable"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            kind: Kind = ...,
+            max_calls: int | None = ...,
+            max_memory: int | str | None = ...,
+            context: Iterable[str] = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        one_of("isolation", self.kind, Kind)
+        fill(self, "context", texts("context", self.context, like='["app.request:tenant"]'))
+        if self.max_calls is not None:
+            whole("max_calls", self.max_calls, least=1)
+        if self.max_memory is not None:
+            byte_size(self, "max_memory", least=16_000_000)  # less than a bare interpreter needs
+        for path in self.context:
+            import_path("context", path)
+        if self.kind == "thread" and (self.max_calls is not None or self.max_memory is not None or self.context):
+            raise ValueError('isolation: max_calls, max_memory and context belong to kind "process"')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,36 +219,79 @@ class ToolOptions:
     id: str
     label: str = ""  # how people call it; the id with spaces when unsaid
     tags: tuple[str, ...] = ()
-    timeout: Duration | None = 30.0  # S-spec 4.1; None: no deadline, a sync tool runs inline
+    timeout: float | None = Seconds(30.0, "30s")  # S-spec 4.1; None: no deadline, a sync tool runs inline
     retry: RetryOptions = field(default_factory=RetryOptions)
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
     fallbacks: tuple[Fallback, ...] = ()
-    classification: tuple[Override, ...] = ()
+    classification: tuple[Override | Callable[[Any], Any], ...] = ()  # a function: see core.classify.overrides
     required: bool | None = None  # R9: true, false or unsaid
     defaults: Mapping[str, Any] = field(default_factory=dict)
     idempotent: bool | None = None  # R11: true, false or undeclared
     read_only: bool = False
     idempotency_key: str | None = None  # the parameter that receives the key
-    isolation: Isolation = "thread"
+    isolation: Isolation = field(default_factory=Isolation)
     concurrency: int | None = None  # attempts at a time; None: no limit
     queue: int = 100  # how many may wait for a slot
     output: Any = None  # a type or a JSON Schema that the value must fit
     accept_partial: bool = False
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            id: str,
+            label: str = ...,
+            tags: Iterable[str] = ...,
+            timeout: Duration | None = ...,
+            retry: RetryOptions = ...,
+            breaker: BreakerOptions = ...,
+            fallbacks: Iterable[Fallback | str] = ...,
+            classification: Iterable[Override | Callable[[Any], Any]] = ...,
+            required: bool | None = ...,
+            defaults: Mapping[str, Any] = ...,
+            idempotent: bool | None = ...,
+            read_only: bool = ...,
+            idempotency_key: str | None = ...,
+            isolation: Isolation | Kind = ...,
+            concurrency: int | None = ...,
+            queue: int = ...,
+            output: Any = ...,
+            accept_partial: bool = ...,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        if not self.id or not isinstance(self.id, str):
-            raise ValueError(f"id: {self.id!r} is not a name")
-        _set(self, "label", self.label or self.id.replace("_", " "))
+        word("id", self.id)
+        fill(self, "label", self.label or self.id.replace("_", " "))
+        word("label", self.label)
+        fill(self, "tags", texts("tags", self.tags, like='["travel", "search"]'))
         if self.timeout is not None:
-            _set(self, "timeout", seconds(self.timeout))
-        _set(self, "tags", tuple(self.tags))
-        _set(self, "fallbacks", tuple(Fallback(tool=f) if isinstance(f, str) else f for f in self.fallbacks))
-        _set(self, "classification", tuple(self.classification))
-        if self.isolation not in ("thread", "process"):
-            raise ValueError(f"isolation: {self.isolation!r} is neither 'thread' nor 'process'")
+            duration(self, "timeout")
+        several("retry", [self.retry], RetryOptions)
+        several("breaker", [self.breaker], BreakerOptions)
+        listed = several("fallbacks", self.fallbacks, object)
+        named = (Fallback(tool=one) if isinstance(one, str) else one for one in listed)
+        fill(self, "fallbacks", several("fallbacks", named, Fallback))
+        fill(self, "classification", several("classification", self.classification, object))
+        for one in self.classification:
+            if not (isinstance(one, Override) or callable(one)):
+                refuse("classification", one, "is neither an Override nor a function that classifies")
+        if not (isinstance(self.defaults, Mapping) and all(isinstance(name, str) for name in self.defaults)):
+            refuse("defaults", self.defaults, "is not a mapping from arguments to values")
+        fill(self, "defaults", dict(self.defaults))
+        if isinstance(self.isolation, str):
+            fill(self, "isolation", Isolation(kind=self.isolation))
+        several("isolation", [self.isolation], Isolation)
+        for name in ("required", "idempotent"):
+            if getattr(self, name) is not None:
+                flag(name, getattr(self, name))
+        flag("read_only", self.read_only)
+        flag("accept_partial", self.accept_partial)
+        if self.idempotency_key is not None:
+            word("idempotency_key", self.idempotency_key)
         if self.concurrency is not None:
-            _whole("concurrency", self.concurrency, least=1)
-        _whole("queue", self.queue, least=0)
+            whole("concurrency", self.concurrency, least=1)
+        whole("queue", self.queue, least=0)
         if self.read_only and self.idempotent is False:
             raise ValueError("idempotent: a read-only tool is idempotent; drop one of the two")
 
@@ -162,3 +301,20 @@ class ToolOptions:
         if self.read_only or self.idempotent or self.idempotency_key is not None:
             return True
         return self.idempotent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnOptions:
+    """How long a turn may take, and what becomes of a call that is still running then (R7)."""
+
+    timeout: float | None = Seconds(300.0, "5m")  # S-spec 4.2; None: no deadline
+    on_timeout: OnTimeout = "leave"  # R7
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, timeout: Duration | None = ..., on_timeout: OnTimeout = ...) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None:
+            duration(self, "timeout")
+        one_of("on_timeout", self.on_timeout, OnTimeout)

@@ -1,0 +1,49 @@
+"""One tool's options out of what was said in several places: a file's defaults, a decorator, the file's word on the tool.
+
+Rules
+-----
+- A *layer* is what one place said: keywords of ``ToolOptions``, but ``retry`` and ``breaker`` may be mappings with only
+  the fields that were given.
+- What comes later wins. ``retry`` and ``breaker`` are merged field by field where a later layer has them as mappings; a
+  finished value replaces all that was said before.
+- What a layer says about effects replaces what was said before: a default of ``idempotent: false`` must not contradict
+  a tool that is read-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from failsoft.core.options import BreakerOptions, RetryOptions, ToolOptions
+
+Layer = Mapping[str, Any]
+
+_BLOCKS: Mapping[str, type[RetryOptions | BreakerOptions]] = {"retry": RetryOptions, "breaker": BreakerOptions}
+_EFFECTS = ("read_only", "idempotent")
+
+
+def assemble(*layers: Layer) -> ToolOptions:
+    """One tool's options out of what was said in several places; what comes later wins."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        if any(name in layer for name in _EFFECTS):
+            merged = {name: value for name, value in merged.items() if name not in _EFFECTS}
+        for name, value in layer.items():
+            merged[name] = _overlay(merged.get(name), value) if name in _BLOCKS else value
+    return ToolOptions(**finish(merged))
+
+
+def finish(layer: Layer) -> dict[str, Any]:
+    """A layer as keywords of ``ToolOptions`` (or of ``dataclasses.replace``): its mappings become finished values."""
+    return {
+        name: _BLOCKS[name](**value) if name in _BLOCKS and isinstance(value, Mapping) else value
+        for name, value in layer.items()
+    }
+
+
+def _overlay(below: Any, above: Any) -> Any:
+    if below is None or not isinstance(above, Mapping):
+        return above
+    return {**below, **above} if isinstance(below, Mapping) else replace(below, **above)

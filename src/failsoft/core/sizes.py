@@ -1,0 +1,37 @@
+"""Sizes in bytes: a text with a unit (``"512MB"``, ``"64KiB"``), or a whole number of bytes.
+
+The decimal units ``kB MB GB`` are powers of 1000, the binary ones ``KiB MiB GiB`` of 1024. Where a bare number would
+most likely be a forgotten unit, the caller's ``least`` refuses it: ``max_memory: 512`` is no 512 MB.
+"""
+
+from __future__ import annotations
+
+import re
+from reprlib import repr as brief
+
+PATTERN = r"[0-9]+(\.[0-9]+)?(B|kB|KB|MB|GB|KiB|MiB|GiB)"  # the whole text; also for the manifest's schema
+
+_UNITS = {
+    "B": 1,
+    "kB": 1000,
+    "KB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+    "KiB": 1024,
+    "MiB": 1024**2,
+    "GiB": 1024**3,
+}
+_WHOLE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(B|[kKMG]B|[KMG]iB)")
+
+
+def size(value: object, *, least: int = 1) -> int:
+    """Read a size; what is smaller than ``least`` is refused."""
+    if isinstance(value, str) and (match := _WHOLE.fullmatch(value)):
+        read = round(float(match[1]) * _UNITS[match[2]])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        read = value
+    else:
+        raise ValueError(f'{brief(value)} is not a size: write a number and a unit, like "512MB" or "64kB"')
+    if read < least:
+        raise ValueError(f'{brief(value)} is too small: write at least {least} bytes, and with a unit, like "512MB"')
+    return read
