@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar, get_args
 
 from failsoft.core.durations import seconds
 from failsoft.core.fault import Code
+from failsoft.core.own_faults import did_you_mean
 from failsoft.core.sizes import size
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def one_of(name: str, value: object, literal: object) -> None:
     """One of the words that a ``Literal`` lists."""
     words = get_args(literal)
     if value not in words:
-        refuse(name, value, f"is not one of {', '.join(words)}{meant(value, words)}")
+        refuse(name, value, f"is not one of {', '.join(words)}{did_you_mean(str(value), words)}")
 
 
 def texts(name: str, value: object, *, like: str) -> tuple[str, ...]:
@@ -88,7 +89,7 @@ def code(name: str, value: Any) -> Code:
     try:
         return Code(value)
     except ValueError:
-        close = meant(value.upper() if isinstance(value, str) else value, Code)
+        close = did_you_mean(str(value).upper(), Code)
         refuse(name, value, f"is not an error code like UNAVAILABLE or NOT_FOUND{close}")
 
 
@@ -117,14 +118,6 @@ def import_path(name: str, value: object) -> None:
     """A path like ``package.module:name``."""
     if not (isinstance(value, str) and _IMPORT_PATH.fullmatch(value)):
         refuse(name, value, 'is not an import path: write "package.module:name"')
-
-
-def meant(value: object, words: Iterable[str]) -> str:
-    """The question to ask after a word that is not among ``words``, or nothing."""
-    from difflib import get_close_matches  # rarely needed, and not free to import
-
-    close = get_close_matches(value, list(words), n=1) if isinstance(value, str) else []
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _within(least: float, most: float) -> str:
