@@ -1,0 +1,242 @@
+"""S-tests 2, R4, R11, R16, R18: whether a failed attempt is repeated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from failsoft.core.fault import Category, Code, Fault
+from failsoft.core.options import RetryOptions, RetryRule
+from failsoft.core.retry import Attempts, NoRetry, Retry, add_failure, plan_retry
+
+MIDDLE = 0.5
+HIGHEST = 1 - 2**-53
+
+
+def fault(code: Code = Code.UNAVAILABLE, *, category: Category = "tool_transient", **more: Any) -> Fault:
+    classification = "transient" if category == "tool_transient" else "permanent"
+    return Fault(code, classification, category, more.pop("effect", "none"), "down", "reason", "rule", **more)
+
+
+def plan(
+    options: RetryOptions | None = None,
+    failed: Fault | None = None,
+    attempts: Attempts | None = None,
+    *,
+    safe: bool | None = None,
+    jitter: float = MIDDLE,
+    now: float = 100.0,
+) -> Retry | NoRetry:
+    """What follows on a first failure of 0 s that ended at 100 s, unless said otherwise."""
+    options, failed = options or RetryOptions(), failed or fault()
+    if attempts is None:
+        attempts = add_failure(Attempts(), options, failed, duration=0.0, now=100.0)
+    return plan_retry(options, failed, attempts, safe=safe, jitter=jitter, now=now)
+
+
+def run(
+    options: RetryOptions, *, takes: float, jitter: float = MIDDLE, faults: list[Fault] | None = None
+) -> tuple[int, float, NoRetry]:
+    """Fail until no retry is planned: the number of attempts, the running time of the retries, and why it ended."""
+    attempts, now = Attempts(), 50.0
+    while True:
+        failed = faults[attempts.made] if faults else fault()
+        now += takes
+        attempts = add_failure(attempts, options, failed, duration=takes, now=now)
+        planned = plan_retry(options, failed, attempts, safe=None, jitter=jitter, now=now)
+        if isinstance(planned, NoRetry):
+            return attempts.made, attempts.retry_time, planned
+        now += planned.delay
+
+
+# --- counting ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_failure_starts_the_clock() -> None:
+    assert add_failure(Attempts(), RetryOptions(), fault(), duration=30.0, now=130.0) == Attempts(
+        1, 130.0, 0.0, 30.0, ()
+    )
+
+
+def test_later_failures_add_to_the_retries_running_time() -> None:
+    attempts = add_failure(Attempts(), RetryOptions(), fault(), duration=30.0, now=130.0)
+    attempts = add_failure(attempts, RetryOptions(), fault(), duration=2.0, now=140.0)
+    attempts = add_failure(attempts, RetryOptions(), fault(), duration=3.0, now=150.0)
+    assert attempts == Attempts(3, 130.0, 5.0, 3.0, ())
+
+
+def test_each_failure_counts_for_the_first_rule_that_lists_it() -> None:
+    options = RetryOptions(rules=(
+        RetryRule(max_attempts=2, handle_errors=(Code.UNAVAILABLE,)),
+        RetryRule(max_attempts=3, handle_errors=(Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)),
+    ))  # fmt: skip
+    attempts = Attempts()
+    for code in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.NOT_FOUND, Code.DEADLINE_EXCEEDED):
+        attempts = add_failure(attempts, options, fault(code), duration=0.0, now=0.0)
+    assert attempts.matched == (1, 2)
+
+
+# --- how often --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jitter", [0.0, MIDDLE, HIGHEST])
+def test_five_attempts_by_default(jitter: float) -> None:  # S-tests 2.1, 2.3
+    assert run(RetryOptions(), takes=0.0, jitter=jitter) == (5, 0.0, NoRetry("max attempts reached (5)"))
+
+
+def test_the_delay_is_the_backoff_of_the_coming_retry() -> None:
+    attempts, delays = Attempts(), []
+    for _ in range(4):
+        attempts = add_failure(attempts, RetryOptions(), fault(), duration=0.0, now=100.0)
+        delays.append(plan(attempts=attempts))
+    assert delays == [Retry(0.1), Retry(0.2), Retry(0.4), Retry(0.8)]
+
+
+def test_max_attempts_of_its_own() -> None:
+    assert run(RetryOptions(max_attempts=3), takes=0.0) == (3, 0.0, NoRetry("max attempts reached (3)"))
+    assert plan(RetryOptions(max_attempts=1)) == NoRetry("max attempts reached (1)")
+
+
+# --- how long ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jitter", [0.0, MIDDLE, HIGHEST])
+@pytest.mark.parametrize("initial_delay", ["0s", "1ms", "100ms"])
+def test_four_attempts_of_600_ms(jitter: float, initial_delay: str) -> None:  # S-tests 2.4
+    made, retry_time, end = run(RetryOptions(initial_delay=initial_delay), takes=0.6, jitter=jitter)
+    assert (made, retry_time) == (4, pytest.approx(1.8))
+    assert end == NoRetry("max total retry time of 2s reached")
+
+
+def test_the_first_retry_after_a_long_timeout() -> None:  # S-tests 4.1, 7.3
+    attempts = add_failure(Attempts(), RetryOptions(), fault(), duration=30.0, now=130.0)
+    assert plan(attempts=attempts, now=130.0) == Retry(0.1)
+    attempts = add_failure(attempts, RetryOptions(), fault(), duration=30.0, now=160.1)
+    assert plan(attempts=attempts, now=160.1) == NoRetry("max total retry time of 2s reached")
+
+
+def test_a_retry_starts_within_the_total_time_of_the_first_failure() -> None:
+    attempts = Attempts(2, first_failed_at=100.0, retry_time=0.0, last_duration=0.0)
+    assert plan(attempts=attempts, now=101.8) == Retry(0.2)
+    assert plan(attempts=attempts, now=101.80001) == NoRetry("max total retry time of 2s reached")
+
+
+def test_the_retries_and_one_more_fit_into_the_total_time() -> None:
+    assert plan(attempts=Attempts(3, 100.0, retry_time=1.0, last_duration=1.0)) == Retry(0.4)
+    assert plan(attempts=Attempts(3, 100.0, retry_time=1.0, last_duration=1.00001)) == NoRetry(
+        "max total retry time of 2s reached"
+    )
+    assert plan(attempts=Attempts(2, 100.0, retry_time=1.2, last_duration=1.2)) == NoRetry(
+        "max total retry time of 2s reached"
+    )
+
+
+def test_a_limit_met_exactly_is_not_passed() -> None:
+    assert 0.1 + 0.1 + 0.1 > 0.3
+    assert run(RetryOptions(initial_delay="0s", max_total_time="300ms"), takes=0.1)[:2] == (4, pytest.approx(0.3))
+
+
+def test_the_limit_is_named_as_it_was_written() -> None:
+    assert plan(RetryOptions(max_total_time="0.05s")) == NoRetry("max total retry time of 0.05s reached")
+
+
+def test_a_clock_set_back_counts_as_no_time() -> None:
+    assert plan(now=40.0) == Retry(0.1)
+    assert plan(RetryOptions(max_total_time="50ms"), now=40.0) == NoRetry("max total retry time of 50ms reached")
+
+
+# --- what the server says ---------------------------------------------------------------------------------------------
+
+
+def test_a_hint_is_waited_for() -> None:
+    assert plan(failed=fault(retry_after=1.5)) == Retry(1.5)
+
+
+def test_a_hint_beyond_the_total_time_ends_it() -> None:
+    assert plan(failed=fault(retry_after=5.0)) == NoRetry("max total retry time of 2s reached")
+    assert plan(RetryOptions(max_total_time="1m"), fault(retry_after=5.0)) == Retry(5.0)
+
+
+@pytest.mark.parametrize("hint", [3600.5, float("inf")])
+def test_an_endless_hint_is_not_shortened_but_refused(hint: float) -> None:
+    patient = RetryOptions(max_total_time="24h")
+    assert plan(patient, fault(retry_after=hint)) == NoRetry("the service asks for a wait of more than 1h")
+    assert plan(patient, fault(retry_after=3600.0)) == Retry(3600.0)
+
+
+# --- what must not be repeated ----------------------------------------------------------------------------------------
+
+ANY = RetryOptions(rules=(RetryRule(max_attempts=9, handle_errors=tuple(Code)),))
+
+
+@pytest.mark.parametrize("category", ["tool_validation", "tool_misconfigured", "tool_unavailable"])
+def test_permanent_errors(category: Category) -> None:
+    failed = fault(Code.INVALID_ARGUMENT, category=category)
+    assert plan(failed=failed, safe=True) == NoRetry("permanent error")
+    assert plan(ANY, failed) == Retry(0.1)  # an explicit list beats the classification
+
+
+def test_a_cancelled_call() -> None:
+    for options in (RetryOptions(), ANY):
+        assert plan(options, fault(Code.CANCELLED), safe=True) == NoRetry("the caller has left")
+
+
+def test_a_bug() -> None:
+    for options in (RetryOptions(), ANY):
+        failed = fault(Code.INTERNAL, category="internal_contract_bug")
+        assert plan(options, failed, safe=True) == NoRetry("a bug is not cured by repeating")
+
+
+UNKNOWN = NoRetry("the effect is unknown and the tool is not idempotent")
+HAPPENED = NoRetry("the effect has happened and the tool is not declared idempotent")
+
+
+@pytest.mark.parametrize("options", [RetryOptions(), ANY])
+@pytest.mark.parametrize(
+    ("effect", "safe", "expected"),
+    [
+        ("none", True, Retry(0.1)), ("none", None, Retry(0.1)), ("none", False, Retry(0.1)),
+        ("unknown", True, Retry(0.1)), ("unknown", None, Retry(0.1)), ("unknown", False, UNKNOWN),
+        ("happened", True, Retry(0.1)), ("happened", None, HAPPENED), ("happened", False, HAPPENED),
+    ],
+)  # fmt: skip
+def test_effects(options: RetryOptions, effect: str, safe: bool | None, expected: Retry | NoRetry) -> None:
+    assert plan(options, fault(effect=effect), safe=safe) == expected
+
+
+def test_the_effect_is_named_before_the_attempts() -> None:
+    assert plan(RetryOptions(max_attempts=1), fault(effect="unknown"), safe=False) == UNKNOWN
+
+
+# --- S-layers' rules --------------------------------------------------------------------------------------------------
+
+LAYERS = RetryOptions(rules=(
+    RetryRule(max_attempts=2, handle_errors=(Code.UNAVAILABLE,)),
+    RetryRule(max_attempts=3, handle_errors=(Code.DEADLINE_EXCEEDED, Code.UNAVAILABLE)),
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "attempts"), [(Code.UNAVAILABLE, 2), (Code.DEADLINE_EXCEEDED, 3)])
+def test_so_many_attempts_in_all_per_rule(code: Code, attempts: int) -> None:
+    end = NoRetry(f"max attempts reached ({attempts} for {code})")
+    assert run(LAYERS, takes=0.0, faults=[fault(code)] * 9) == (attempts, 0.0, end)
+
+
+def test_rules_count_their_own_failures() -> None:
+    deadline, unavailable = fault(Code.DEADLINE_EXCEEDED), fault(Code.UNAVAILABLE)
+    made, _, end = run(LAYERS, takes=0.0, faults=[deadline, unavailable, deadline, unavailable])
+    assert (made, end) == (4, NoRetry("max attempts reached (2 for UNAVAILABLE)"))
+
+
+def test_no_rule_no_retry() -> None:
+    assert plan(LAYERS, fault(Code.INTERNAL)) == NoRetry("no retry rule lists INTERNAL")
+
+
+def test_a_rule_can_ask_for_more_than_the_default() -> None:
+    options = RetryOptions(max_total_time="1h", rules=(RetryRule(max_attempts=8, handle_errors=(Code.UNAVAILABLE,)),))
+    assert run(options, takes=0.0)[0] == 8
+
+
+def test_rules_keep_to_the_total_time() -> None:
+    assert run(ANY, takes=0.6)[0] == 4
