@@ -13,7 +13,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contracts test-fast format lock clean
+.PHONY: help demo test lint types contracts test-fast test-million mutation bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,20 @@ contracts: $(DEV) ## import-linter: imports point down only
 
 test-fast: $(DEV) ## the quick tests only, no lint
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+
+# --- proof that takes longer -------------------------------------------------------------------------------------
+
+test-million: $(DEV) ## a million breaker sequences against the reference model
+	@FAILSOFT_SEQUENCES=1000000 $(BIN)/python -m pytest -q -n $(JOBS) tests/properties/test_breaker_model.py
+
+mutation: $(DEV) ## break backoff, breaker and turn machine on purpose: do the tests notice?
+	@rm -rf mutants
+	@FAILSOFT_SEQUENCES=2000 $(BIN)/mutmut run --max-children $(JOBS)
+	@$(BIN)/mutmut results
+	@$(BIN)/mutmut export-cicd-stats && cat mutants/mutmut-cicd-stats.json
+
+bench: $(RUNTIME) ## what failsoft costs
+	@$(BIN)/python bench/import_cost.py
 
 # --- housekeeping ------------------------------------------------------------------------------------------------
 
