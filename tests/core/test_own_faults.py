@@ -53,7 +53,7 @@ TABLE = {
     "turn_timed_out": ("DEADLINE_EXCEEDED", "transient", "tool_transient", "unknown"),
     "cancelled": ("CANCELLED", "transient", "tool_transient", "unknown"),
     "output_mismatch": ("INTERNAL", "permanent", "internal_contract_bug", "happened"),
-    "partial_result": ("DATA_LOSS", "transient", "tool_transient", "happened"),
+    "partial_result": ("DATA_LOSS", "transient", "tool_transient", "unknown"),
     "loop_prevented": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
 }
 

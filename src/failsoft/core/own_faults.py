@@ -4,7 +4,7 @@ Rules
 -----
 - One function a fault; its name is the fault's ``rule``, so a reader of a trace finds the place in the code.
 - What never ran has the effect ``none``; what was running when we stopped looking has ``unknown``; a value that came
-  too late, incomplete or in the wrong form has ``happened``.
+  too late or in the wrong form has ``happened``.
 - Another caller's error text is never repeated: an open circuit names the code that opened it, nothing else.
 - Names that come from a model (unknown tools, arguments) are data: made safe and cut before they are quoted.
 
@@ -34,6 +34,7 @@ CANCELLED = "cancelled"
 OUTPUT_MISMATCH = "output_mismatch"
 PARTIAL_RESULT = "partial_result"
 LOOP_PREVENTED = "loop_prevented"
+UNPROTECTED = "unprotected"
 
 _NAME_LENGTH = 80
 _MISSING, _INVALID, _UNEXPECTED = "Missing: ", "Invalid: ", "Not known: "
@@ -49,6 +50,14 @@ def quote(name: object) -> str:
     """A name from outside as one short, harmless piece of text."""
     shown = " ".join(sanitise(name).split())
     return shown if len(shown) <= _NAME_LENGTH else shown[: _NAME_LENGTH - 1] + "…"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: those that look like it, if any do."""
+    from difflib import get_close_matches  # only a mistake pays for it
+
+    near = get_close_matches(name, list(known), n=3, cutoff=0.75)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _transient(
@@ -86,17 +95,13 @@ def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault |
 
 def unknown_tool(name: object, known: Iterable[str] = ()) -> Fault:
     """Not run: nobody has registered a tool of this name here."""
-    from difflib import get_close_matches  # only a failing call pays for it
-
     shown = quote(name)
-    near = get_close_matches(shown, list(known), n=3, cutoff=0.75)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return Fault(
         Code.NOT_FOUND,
         "permanent",
         "tool_unavailable",
         "none",
-        f"There is no tool named {shown!r} here{hint}",
+        f"There is no tool named {shown!r} here{did_you_mean(shown, known)}",
         "A tool that is not registered stays missing on retry",
         UNKNOWN_TOOL,
     )
@@ -253,14 +258,25 @@ def partial_result(missing: Any = None) -> Fault:
     return _transient(
         PARTIAL_RESULT,
         Code.DATA_LOSS,
-        "happened",
+        "unknown",
         f"Partial result{lacks}",
         "Partial results may be whole on retry",
     )
 
 
+def unprotected(tool: str) -> Fault:
+    """The tool is a plain function that returned a coroutine: its failures would come when nobody is looking (T15)."""
+    return Fault(
+        Code.INTERNAL,
+        "permanent",
+        "internal_contract_bug",
+        "none",
+        f"{tool} returned a coroutine, which nobody protects: write it as async def",
+        "A bug is not cured by repeating",
+        UNPROTECTED,
+    )
+
+
 def loop_prevented(fault: Fault, times: int) -> Fault:
     """Not run: this very call has just failed permanently ``times`` times, and would again. Same fault, same words."""
-    return fault._replace(
-        rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None
-    )
+    return fault._replace(rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None)
