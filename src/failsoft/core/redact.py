@@ -1,0 +1,109 @@
+"""The one sanitiser: every text that came from outside passes here before any sink sees it.
+
+Rules
+-----
+- ``sanitise`` takes anything and gives text. It raises nothing, unless a ``__str__`` raises what is no ``Exception``
+  (KeyboardInterrupt …): that goes on.
+- The text is cut to the limit before any pattern runs, so the cost does not depend on how much there was. The result
+  is within the limit too, in characters and in UTF-8 bytes; "…" at its end says that something was cut.
+- What the cut may have left of a secret goes as well: a part long enough to be known is masked, a shorter one is
+  dropped with the unfinished word that it is in.
+- Terminal escapes, control characters (but for newline and tab), invisible direction marks and tags are taken out;
+  surrogates are joined or replaced.
+- Secrets become ``[redacted]``, by what they look like (``core.secret_formats``) and by the name that they are
+  assigned to (``core.secret_names``). Scheme, user, host and key name stay readable.
+- Sanitising twice changes nothing: masking is repeated until nothing changes.
+
+Why one place: a text that was cleaned for the log and not for the model, the trace or another tenant's rejection is
+a leak that nobody looks for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from failsoft.core.secret_formats import FORMATS, REDACTED
+from failsoft.core.secret_names import NAMES, mask_named
+
+LIMIT = 8192
+MORE = "…"
+
+_ROUNDS = 8  # in practice two: one that masks, one that finds nothing more
+_TAIL = 64  # every pattern knows its secret by this many characters
+_WORDS = ("bearer", "basic", "passw", "token", "secret", "key", "--", "login", "identified", "flyv1")
+_LONG = re.compile(r"\S{16}")
+
+_ESCAPE = re.compile(
+    r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
+    r"|\x1b[PX^_][^\x07\x1b\n]{0,1024}\x1b\\"  # device strings
+    r"|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # colours, cursor
+    r"|\x1b[ -/]{0,8}[0-~]"  # all others
+)
+_LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
+    "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # no width, direction
+    "\U000e0000-\U000e007f]"  # tags: text that people cannot see and models can
+)
+
+
+def sanitise(value: object, *, limit: int = LIMIT) -> str:
+    """The text of ``value``, safe to store, to log, to show and to hand to a model."""
+    text = _read(value)
+    cut = len(text) > limit
+    if cut:
+        text = text[:limit]
+    if not text.isprintable():
+        text = _clean(text)
+    if not cut and text.isascii() and not _is_suspect(text):
+        return text
+    for _ in range(_ROUNDS):
+        masked = _fit(_mask(text) if _is_suspect(text) else text, limit, cut=cut)
+        if masked == text:
+            return text
+        text, cut = masked, False
+    return REDACTED[:limit]
+
+
+def _read(value: object) -> str:
+    try:
+        # the slice makes a plain str of a subclass that may have methods of its own
+        return str.__getitem__(str(value), slice(None))
+    except Exception:  # noqa: BLE001 - whatever a foreign __str__ raises, there is no text to be had
+        return f"<{type.__dict__['__name__'].__get__(type(value))}: its text could not be read>"
+
+
+def _clean(text: str) -> str:
+    """Take out what acts on a terminal or a reader instead of being read."""
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _UNSEEN.sub("", _LINE_END.sub("\n", _ESCAPE.sub("", text)))
+
+
+def _is_suspect(text: str) -> bool:
+    """Whether a secret is possible at all; most error texts are done here."""
+    low = text.lower()
+    return "=" in low or ":" in low or _LONG.search(low) is not None or any(word in low for word in _WORDS)
+
+
+def _mask(text: str) -> str:
+    low = text.lower()
+    for form in FORMATS:
+        for marker in form.markers:
+            if marker in low:
+                text = form.mask(text)
+                break
+    if any(name in low for name in NAMES):
+        text = mask_named(text)
+    return text
+
+
+def _fit(text: str, limit: int, *, cut: bool) -> str:
+    """The text within the limit; where it was cut, without the unfinished word at its end."""
+    if not cut and len(text.encode()) <= limit:
+        return text
+    text = text.encode()[: max(limit - len(MORE.encode()), 0)].decode(errors="ignore")
+    tail = min(_TAIL, limit // 2)
+    finished = re.match(r"[\s\S]*\s", text[len(text) - tail :])
+    text = text[: len(text) - tail] + (finished[0] if finished else "")
+    return (text.rstrip() + MORE) if len(MORE.encode()) <= limit else ""
