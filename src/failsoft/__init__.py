@@ -1,0 +1,53 @@
+"""failsoft runs the tool calls of an LLM agent so that failure is handled well."""
+
+from __future__ import annotations
+
+from failsoft.core.classify import classify
+from failsoft.core.fault import Code, Fault
+from failsoft.core.options import BreakerOptions, Fallback, Override, RetryOptions
+from failsoft.core.outcome import Decision, Outcome
+from failsoft.core.partial import partial
+from failsoft.core.recovery import ErrorReport, Handler
+from failsoft.core.report import TurnReport
+from failsoft.errors import (
+    CallFailed,
+    CircuitOpen,
+    FailsoftError,
+    ManifestError,
+    ToolTimeout,
+    ToolUnavailable,
+    TurnError,
+)
+from failsoft.runtime.default import default_runtime, tool
+from failsoft.runtime.runtime import Runtime
+from failsoft.runtime.turn import Handle, Turn
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BreakerOptions",
+    "CallFailed",
+    "CircuitOpen",
+    "Code",
+    "Decision",
+    "ErrorReport",
+    "FailsoftError",
+    "Fallback",
+    "Fault",
+    "Handle",
+    "Handler",
+    "ManifestError",
+    "Outcome",
+    "Override",
+    "RetryOptions",
+    "Runtime",
+    "ToolTimeout",
+    "ToolUnavailable",
+    "Turn",
+    "TurnError",
+    "TurnReport",
+    "classify",
+    "default_runtime",
+    "partial",
+    "tool",
+]

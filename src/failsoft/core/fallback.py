@@ -1,0 +1,28 @@
+"""Which tools may stand in for one that failed (S-layers, R15, R18, R19).
+
+Rules
+-----
+- Fallbacks are asked in the order in which they are written; no ``handle_errors`` catches all.
+- For a tool that was not even run because its circuit is open, the error that opened the circuit decides.
+- A write whose effect is unknown is not done again by other means: a tool declared as not idempotent has no
+  alternative then (R11). Nothing that has been tried in this call is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from failsoft.core.fault import Fault
+from failsoft.core.options import Fallback, ToolOptions
+
+
+def alternatives(
+    options: ToolOptions, fault: Fault, *, tried: Container[str], opened_by: Fault | None = None
+) -> Iterator[Fallback]:
+    """The fallbacks of a tool that take its fault, best first."""
+    if fault.effect != "none" and options.safe_to_repeat is False:
+        return
+    code = fault.code if opened_by is None else opened_by.code
+    for fallback in options.fallbacks:
+        if fallback.tool not in tried and (not fallback.handle_errors or code in fallback.handle_errors):
+            yield fallback

@@ -1,0 +1,35 @@
+"""A value that is not whole: a tool returns ``partial(rows, missing=["page 3"])`` when it got only so far."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Partial(NamedTuple):
+    """What a tool got, and what it did not get."""
+
+    value: Any
+    missing: Any
+
+
+def partial(value: Any, *, missing: Any) -> Any:
+    """Return this from a tool that has only a part of its result.
+
+    It counts as a transient failure and is retried, unless the tool has ``accept_partial``; the best part is kept.
+    Typed as Any so that a tool's own return type stays true.
+    """
+    return Partial(value, missing)
+
+
+def better(one: Partial | None, other: Partial) -> Partial:
+    """The one that lacks less; the later one where that cannot be told."""
+    if one is None:
+        return other
+    return one if _lacks(one) < _lacks(other) else other
+
+
+def _lacks(part: Partial) -> int:
+    try:
+        return len(part.missing)
+    except TypeError:
+        return 1

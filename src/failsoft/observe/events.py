@@ -1,0 +1,73 @@
+"""The event stream's records: what every reader of it (trace, metrics, memory, ``why``) sees.
+
+A call appends a raw tuple, nothing more; names, timestamps and numbers are worked out when the stream is drained:
+
+    (event type, when, tool, call id, turn, fields)
+
+``fields`` of a call that succeeded at once is just the time when it began. Rules for readers: an event is flat, its
+``to_dict()`` is what goes to disk, and a ``message`` is one of the phrases that the specification quotes.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+# Every event type there is, with what it tells.
+CALL_SUCCEEDED = "CallSucceeded"
+CALL_FAILED = "CallFailed"
+CALL_REFUSED = "CallRefused"  # not run: circuit open, tool unavailable, queue full
+CALL_CANCELLED = "CallCancelled"  # its caller left
+CALL_SKIPPED = "CallSkipped"  # a dependency failed, or the turn was over
+TOOL_ERROR = "ToolError"  # one failed attempt, with the decision about it (S-spec 8.2)
+TOOL_TIMEOUT = "ToolTimeout"  # S-tests 4.4
+RETRY_SUCCEEDED = "RetrySucceeded"
+FALLBACK_USED = "FallbackUsed"
+PARTIAL_USED = "PartialUsed"
+DEFAULT_USED = "DefaultUsed"
+CIRCUIT_OPENED = "CircuitOpened"
+CIRCUIT_HALF_OPENED = "CircuitHalfOpened"
+CIRCUIT_CLOSED = "CircuitClosed"
+TOOL_ORPHANED = "ToolOrphaned"  # still running after its deadline
+LOOP_BLOCKED = "LoopBlocked"  # an async tool kept the event loop past its own deadline
+LATE_RESULT = "LateResult"  # came after the turn's deadline
+ESCALATED = "Escalated"
+INTERNAL_ERROR = "InternalError"  # a contract bug, with what is needed to find it
+HANDLER_FAILED = "HandlerFailed"  # another Error Handler failed or was slow: the built-in decided
+TURN_STARTED = "TurnStarted"
+TURN_TIMED_OUT = "TurnTimedOut"
+TURN_ENDED = "TurnEnded"
+
+
+class Event(NamedTuple):
+    """One record of the stream."""
+
+    seq: int
+    event_type: str
+    timestamp: float  # seconds since 1970
+    tool_id: str | None
+    call_id: str | None
+    turn_id: str | None
+    fields: dict[str, Any]
+
+    @property
+    def message(self) -> str | None:
+        text = self.fields.get("message")
+        return text if isinstance(text, str) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as one flat record."""
+        return {
+            "seq": self.seq,
+            "event_type": self.event_type,
+            "turn_id": self.turn_id,
+            "call_id": self.call_id,
+            "tool_id": self.tool_id,
+            "timestamp": iso(self.timestamp),
+            **self.fields,
+        }
+
+
+def iso(timestamp: float) -> str:
+    """ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

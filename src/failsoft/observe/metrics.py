@@ -1,0 +1,85 @@
+"""Figures per tool: S-spec 8.1's seven under their own names, S-layers' two, and what one asks next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from failsoft.observe import events
+
+
+class Metrics:
+    """One tool's counters; written only while the stream is drained, under its lock."""
+
+    __slots__ = ("_counts", "busy_seconds", "recovered", "recovery_seconds", "successes")
+
+    def __init__(self) -> None:
+        self.successes = 0
+        self.busy_seconds = 0.0  # in attempts that succeeded
+        self.recovered = 0
+        self.recovery_seconds = 0.0
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str, amount: int = 1) -> None:
+        self._counts[name] = self._counts.get(name, 0) + amount
+
+    def count(self, event_type: str, fields: dict[str, Any]) -> None:
+        """Take in one event other than the plain success."""
+        name = _COUNTED.get(event_type)
+        if name is not None:
+            self.add(name)
+        if event_type == events.TOOL_ERROR:
+            self.add(f"{fields['classification']}_error_count")
+            if fields["decision"] == "retry":
+                self.add("retry_count")
+        elif event_type == events.CALL_SUCCEEDED:
+            self.successes += 1
+            self.busy_seconds += fields["duration_ms"] / 1000
+        elif event_type == events.RETRY_SUCCEEDED:
+            self.recovered += 1
+            self.recovery_seconds += fields["recovery_ms"] / 1000
+
+    def figures(self) -> dict[str, Any]:
+        counts = self._counts
+        retries = counts.get("retry_count", 0)
+        succeeded = counts.get("retry_success_count", 0)
+        return {
+            "error_count": counts.get("error_count", 0),
+            "transient_error_count": counts.get("transient_error_count", 0),
+            "permanent_error_count": counts.get("permanent_error_count", 0),
+            "retry_count": retries,
+            "retry_success_rate": 100.0 * succeeded / retries if retries else None,
+            "circuit_breaker_opens": counts.get("circuit_breaker_opens", 0),
+            "timeout_count": counts.get("timeout_count", 0),
+            "fallback_count": counts.get("fallback_count", 0),
+            "recovery_seconds": self.recovery_seconds / self.recovered if self.recovered else None,
+            "success_count": self.successes,
+            "busy_seconds": self.busy_seconds,
+            **{name: counts.get(name, 0) for name in _MORE},
+        }
+
+
+_COUNTED = {
+    events.TOOL_ERROR: "error_count",
+    events.TOOL_TIMEOUT: "timeout_count",
+    events.CIRCUIT_OPENED: "circuit_breaker_opens",
+    events.FALLBACK_USED: "fallback_count",
+    events.RETRY_SUCCEEDED: "retry_success_count",
+    events.CALL_FAILED: "failed_count",
+    events.CALL_REFUSED: "refused_count",
+    events.CALL_CANCELLED: "cancelled_count",
+    events.CALL_SKIPPED: "skipped_count",
+    events.TOOL_ORPHANED: "orphaned_count",
+    events.LOOP_BLOCKED: "loop_blocked_count",
+    events.LATE_RESULT: "late_result_count",
+    events.ESCALATED: "escalation_count",
+}
+_MORE = (
+    "failed_count",
+    "refused_count",
+    "cancelled_count",
+    "skipped_count",
+    "orphaned_count",
+    "loop_blocked_count",
+    "late_result_count",
+    "escalation_count",
+)

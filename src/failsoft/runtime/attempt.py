@@ -1,0 +1,205 @@
+"""One attempt, awaited: a slot, a deadline, and whatever the tool is made of. The answer is always an ``Ended``."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core import own_faults
+from failsoft.core.durations import Seconds
+from failsoft.core.fault import Fault
+from failsoft.observe import events
+from failsoft.runtime.call import Call, Ended, Invoke
+from failsoft.runtime.clock import outside_finished, outside_started
+from failsoft.runtime.deadline import Expired, carry_on, finish, step
+from failsoft.runtime.offload import Job
+from failsoft.runtime.stream import begin, begin_blocking
+
+if TYPE_CHECKING:
+    from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
+
+
+async def attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    """Run the tool once."""
+    tool = invoke.tool
+    if tool.slots is None or _has_slot(call, tool):
+        return await _run(rt, call, invoke)
+    if not await _slot(tool):
+        return _not_run(rt, own_faults.queue_full(tool.id, tool.slots.waiting))
+    try:
+        return await _run(rt, call, invoke)
+    finally:
+        tool.slots.give()
+
+
+def _has_slot(call: Call, tool: Tool) -> bool:
+    """A call inside a call of the same tool is covered by that one's slot (R24)."""
+    parent = call.parent
+    while parent is not None:
+        if parent.tool is tool:
+            return True
+        parent = parent.parent
+    return False
+
+
+async def _slot(tool: Tool) -> bool:
+    slots = tool.slots
+    assert slots is not None  # noqa: S101 - asked by the only caller
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(_settle, ready)
+
+    answer = slots.take(wake)
+    if answer == "queued":
+        try:
+            await ready
+        except BaseException:
+            slots.leave(wake)
+            raise
+    return answer != "full"
+
+
+async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    tool, timeout = invoke
+    if tool.kind == "async":
+        return await stepped(rt, call, invoke, lambda: tool.fn(*call.args, **call.kwargs))
+    if tool.kind == "async stream":
+        return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.kwargs)))
+    if math.isinf(timeout):
+        return inline(rt, call, tool)
+    return await _threaded(rt, call, invoke)
+
+
+async def stepped(
+    rt: Engine, call: Call, invoke: Invoke, start: Callable[[], Coroutine[Any, Any, Any]], began: float | None = None
+) -> Ended:
+    """Step a coroutine inside this task, under the tool's deadline."""
+    tool, timeout = invoke
+    started = rt.now() if began is None else began
+    box: list[Any] = []
+    try:
+        stepper = step(start(), box)
+        for waiting in stepper:
+            if math.isinf(timeout):
+                await carry_on(stepper, waiting)
+            else:
+                await finish(stepper, waiting, rt.deadlines(tool, timeout), started)
+    except Expired as expired:
+        return expire(rt, call, tool, started, timeout, expired)
+    except Exception as error:
+        return Ended(started, rt.now(), error=error)
+    ended = rt.now()
+    if ended - started > timeout:
+        return blocked(rt, call, tool, started, ended, timeout)
+    return Ended(started, ended, box[0])
+
+
+def expire(rt: Engine, call: Call, tool: Tool, started: float, timeout: float, expired: Expired) -> Ended:
+    """The deadline has passed; a tool that did not let itself be cancelled is reported."""
+    if expired.orphan is not None:
+        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
+    fault = own_faults.tool_timeout(timeout, effect="happened" if expired.late else "unknown")
+    return Ended(started, rt.now(), fault=fault)
+
+
+def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, timeout: float) -> Ended:
+    """It has a value, but its deadline could not even be noticed: somebody kept the event loop busy (T8)."""
+    rt.emit(
+        events.LOOP_BLOCKED, tool, call,
+        {
+            "message": f"The event loop was blocked while {tool.id} ran: use def for tools that block",
+            "blocked_ms": round((ended - started) * 1000, 3),
+        },
+    )  # fmt: skip
+    return Ended(started, ended, fault=own_faults.tool_timeout(timeout, effect="happened"))
+
+
+def body(tool: Tool, call: Call) -> Any:
+    """A blocking tool itself; a stream of one up to its first item."""
+    value = tool.fn(*call.args, **call.kwargs)
+    return begin_blocking(value) if tool.kind == "stream" else value
+
+
+def inline(rt: Engine, call: Call, tool: Tool) -> Ended:
+    """Run a blocking tool right here."""
+    started = rt.now()
+    try:
+        value = body(tool, call)
+    except Exception as error:
+        return Ended(started, rt.now(), error=error)
+    return Ended(started, rt.now(), value, fault=unawaited(tool, value))
+
+
+async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    tool = invoke.tool
+    loop = asyncio.get_running_loop()
+    began: asyncio.Future[float] = loop.create_future()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def begun() -> None:
+        _tell(loop, began, rt.now())
+
+    def done(job: Job) -> None:
+        outside_finished(loop)
+        _tell(loop, ended, None)
+
+    job = rt.offload.submit(lambda: body(tool, call), begun, done)
+    if job is None:
+        return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
+    outside_started(loop)
+
+    async def wait() -> Any:
+        await ended
+        if job.error is not None:
+            raise job.error
+        return job.value
+
+    try:
+        started = await began  # waiting for a thread is not tool time (R27)
+        result = await stepped(rt, call, invoke, wait, started)
+    except BaseException:
+        _give_up(rt, job, loop)
+        raise
+    if not ended.done() and _give_up(rt, job, loop):
+        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+    if result.error is None and result.fault is None:
+        result = result._replace(fault=unawaited(tool, result.value))
+    return result
+
+
+def _give_up(rt: Engine, job: Job, loop: asyncio.AbstractEventLoop) -> bool:
+    running = rt.offload.abandon(job)
+    if running:
+        job.done = lambda _: None  # nobody waits: virtual time may go on
+    outside_finished(loop)
+    return running
+
+
+def unawaited(tool: Tool, value: Any) -> Fault | None:
+    """A function that hands back a coroutine was not protected at all (T15)."""
+    if not asyncio.iscoroutine(value):
+        return None
+    value.close()
+    return own_faults.unprotected(tool.id)
+
+
+def _not_run(rt: Engine, fault: Fault) -> Ended:
+    now = rt.now()
+    return Ended(now, now, fault=fault, ran=False)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(_settle, future, value)
+    except RuntimeError:
+        pass  # the loop has been closed: nobody waits
+
+
+def _settle(future: asyncio.Future[Any], value: Any = None) -> None:
+    if not future.done():
+        future.set_result(value)

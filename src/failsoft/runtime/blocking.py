@@ -1,0 +1,121 @@
+"""One attempt, and a whole call, for callers that block."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core import own_faults
+from failsoft.core.breaker import Ticket
+from failsoft.core.outcome import Decision, Outcome
+from failsoft.observe import events
+from failsoft.runtime.attempt import body, inline, unawaited
+from failsoft.runtime.call import Call, Consult, Ended, Invoke, Step, Wait, way
+from failsoft.runtime.offload import Job
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from failsoft.runtime.engine import Engine
+
+
+def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
+    """Drive a call to its outcome in this thread."""
+    steps = way(rt, call, first, ticket)
+    token = SCOPE.set(call)
+    try:
+        step = next(steps)
+        while True:
+            try:
+                answer = _perform(rt, call, step)
+            except BaseException as error:
+                rt.left(call)
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as done:
+        outcome: Outcome[Any] = done.value
+        return outcome
+    finally:
+        SCOPE.reset(token)
+        rt.settle()
+
+
+def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | None:
+    if isinstance(step, Invoke):
+        return _attempt(rt, call, step)
+    if isinstance(step, Wait):
+        rt.clock.sleep(step.delay)
+        return None
+    return _consult(rt, call, step)
+
+
+def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    tool = invoke.tool
+    slots = tool.slots
+    if slots is None:
+        return _run(rt, call, invoke)
+    ready = threading.Event()
+    answer = slots.take(ready.set)
+    if answer == "full":
+        now = rt.now()
+        return Ended(now, now, fault=own_faults.queue_full(tool.id, slots.waiting), ran=False)
+    if answer == "queued":
+        try:
+            ready.wait()
+        except BaseException:
+            slots.leave(ready.set)
+            raise
+    try:
+        return _run(rt, call, invoke)
+    finally:
+        slots.give()
+
+
+def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    tool, timeout = invoke
+    if math.isinf(timeout):
+        return inline(rt, call, tool)
+    began, ended = threading.Event(), threading.Event()
+    times: list[float] = []
+
+    def begun() -> None:
+        times.append(rt.now())
+        began.set()
+
+    def done(_: Job) -> None:
+        times.append(rt.now())
+        ended.set()
+
+    job = rt.offload.submit(lambda: body(tool, call), begun, done)
+    if job is None:
+        now = rt.now()
+        return Ended(now, now, fault=own_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
+    try:
+        began.wait()
+        finished = ended.wait(timeout)
+    except BaseException:
+        rt.offload.abandon(job)
+        raise
+    started = times[0]
+    if not finished:
+        if rt.offload.abandon(job):
+            rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+        return Ended(started, rt.now(), fault=own_faults.tool_timeout(timeout))
+    if isinstance(job.error, Exception):
+        return Ended(started, times[1], error=job.error)
+    if job.error is not None:
+        raise job.error
+    return Ended(started, times[1], job.value, fault=unawaited(tool, job.value))
+
+
+def _consult(rt: Engine, call: Call, step: Consult) -> Decision | None:
+    def ask() -> None:
+        answer.append(asyncio.run(rt.consult(call, step.report)))
+
+    answer: list[Decision | None] = []
+    asking = threading.Thread(target=ask, name="failsoft handler", daemon=True)
+    asking.start()
+    asking.join()
+    return answer[0] if answer else None

@@ -1,0 +1,407 @@
+"""The way of one call, from its first failure (or its first obstacle) to its outcome.
+
+``way`` is a generator: it asks the core, keeps the books and yields only what takes time (``Invoke``, ``Wait``,
+``Consult``). One driver awaits those, one blocks on them, so there is one algorithm for both.
+
+The order is R14's: availability, rate hold, breaker, (slot and attempt: the driver's), retry within its budget,
+fallback chain. A call that succeeds at once never comes here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from failsoft.core import own_faults
+from failsoft.core.breaker import Refusal, Result, State, Ticket
+from failsoft.core.classify import classify
+from failsoft.core.fallback import alternatives
+from failsoft.core.fault import Effect, Fault
+from failsoft.core.options import Fallback, RetryOptions
+from failsoft.core.outcome import Decision, Outcome, Status
+from failsoft.core.partial import Partial, better
+from failsoft.core.recovery import ErrorReport, decide
+from failsoft.core.retry import Attempts, NoRetry, Retry, add_failure, plan_retry
+from failsoft.errors import CallFailed
+from failsoft.observe import events
+
+if TYPE_CHECKING:
+    from failsoft.runtime.health import Health
+    from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
+    from failsoft.runtime.turn import Turn
+
+log = logging.getLogger("failsoft")
+
+
+class Call:
+    """One call by name, with everything its caller said about it."""
+
+    __slots__ = (
+        "args", "id", "key", "kwargs", "left_behind", "parent", "required", "retry", "started", "tenant", "thread",
+        "timeout", "tool", "turn", "waiting",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        id: str,
+        tool: Tool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        started: float,
+        *,
+        turn: Turn | None = None,
+        parent: Call | None = None,
+        thread: str | None = None,
+        tenant: str | None = None,
+        timeout: float | None = None,
+        retry: RetryOptions | None = None,
+        key: str | None = None,
+        required: bool | None = None,
+    ) -> None:
+        self.id = id
+        self.tool = tool
+        self.args = args
+        self.kwargs = kwargs
+        self.started = started
+        self.turn = turn
+        self.parent = parent
+        self.thread = thread
+        self.tenant = tenant
+        self.timeout = timeout  # for this call, instead of the tool's
+        self.retry = retry
+        self.key = key
+        self.required = required
+        self.left_behind = False  # the turn has gone on without it: no further retry (R7)
+        self.waiting = False  # between attempts, so that ending it now harms nothing
+
+
+class Invoke(NamedTuple):
+    """Run one attempt. The answer is an ``Ended``."""
+
+    tool: Tool
+    timeout: float  # seconds; infinity: none
+
+
+class Wait(NamedTuple):
+    """Let some time pass."""
+
+    delay: float
+
+
+class Consult(NamedTuple):
+    """Ask the Error Handler that the user has put in. The answer is a ``Decision`` or None: it failed."""
+
+    report: ErrorReport
+
+
+class Ended(NamedTuple):
+    """An attempt has ended: with a value, an error that the tool raised, or a fault that the driver found."""
+
+    started: float
+    ended: float
+    value: Any = None
+    error: Exception | None = None
+    fault: Fault | None = None
+    ran: bool = True  # False: it never got to run (no slot, no thread)
+
+
+Step = Invoke | Wait | Consult
+Way = Generator[Step, Any, Outcome[Any]]
+
+_WORSE: dict[Effect, int] = {"none": 0, "unknown": 1, "happened": 2}
+
+
+class Stop:
+    """One tool on the way: the one that was asked for, or one that stands in for it."""
+
+    __slots__ = ("attempts", "health", "retry", "ticket", "timeout", "tool")
+
+    def __init__(self, rt: Engine, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
+        self.tool = tool
+        self.health: Health = rt.health_of(call.tool, tool, via)
+        self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
+        self.timeout = tool.timeout if call.timeout is None else call.timeout
+        self.attempts = Attempts()
+        self.ticket = ticket
+
+
+def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Way:
+    """Take the call to its outcome. ``first`` is an attempt that has been made already, with its ticket."""
+    stop = Stop(rt, call, call.tool, None, ticket)
+    tried = {call.tool.id}
+    later: list[Fallback] = []  # alternatives of an earlier stop that are still to be asked
+    primary: Fault | None = None
+    effect: Effect = "none"
+    best: Partial | None = None
+    total = 0
+    while True:
+        ended, first = first, None
+        fault = None if ended is not None else _admit(rt, call, stop)
+        if fault is None and ended is None:
+            try:
+                ended = yield Invoke(stop.tool, stop.timeout)
+            except BaseException:
+                _record(rt, call, stop, "neutral")
+                raise
+        if ended is not None:
+            total += ended.ran
+            part = ended.value if isinstance(ended.value, Partial) else None
+            fault = _understand(rt, call, stop, ended)
+            if fault is None:
+                _record(rt, call, stop, "success")
+                return _succeeded(rt, call, stop, ended, total, part, via_partial=part is not None)
+            best = best if part is None else better(best, part)
+            if _WORSE[fault.effect] > _WORSE[effect]:
+                effect = fault.effect
+        assert fault is not None  # noqa: S101 - for the type checker: refused, or the attempt has failed
+        primary = primary or fault
+        plan = _plan(rt, call, stop, fault, ended)
+        opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
+        options = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by), *later]
+        report = _report(rt, call, stop, fault, plan, [f for f in options if rt.can_serve(call.tool, f)], best)
+        decision = None
+        if rt.handler is not None:
+            decision = _acceptable(rt, (yield Consult(report)), report)
+        decision = decision or decide(report)
+        if decision.strategy == "retry" and not rt.pay(stop):
+            report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
+            decision = decide(report)
+        _note(rt, call, stop, fault, ended, report, decision)
+        if decision.strategy == "retry":
+            call.waiting = True
+            yield Wait(decision.delay or 0.0)
+            call.waiting = False
+            continue
+        _leave(rt, call, stop, fault, ended)
+        if decision.strategy == "alternative_tool" and decision.tool is not None:
+            via = next((f for f in options if f.tool == decision.tool), Fallback(tool=decision.tool))
+            later = [f for f in options if f is not via]
+            tried.add(via.tool)
+            rt.emit(
+                events.FALLBACK_USED, stop.tool, call,
+                {"message": "Used alternative tool", "alternative": via.tool, "reason": decision.reason},
+            )  # fmt: skip
+            stop = Stop(rt, call, rt.tools[via.tool], via)
+            continue
+        if decision.strategy == "partial_success" and best is not None:
+            now = rt.now()
+            return _succeeded(rt, call, stop, Ended(now, now, best), total, best, via_partial=True)
+        return _failed(rt, call, primary._replace(effect=effect), decision, total)
+
+
+def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
+    """Pass the gates in R14's order, or say which is shut."""
+    fault = rt.gate(call, stop.tool)
+    if fault is not None or stop.ticket is not None:
+        return fault
+    now = rt.now()
+    with rt.lock:
+        before = stop.health.state.state
+        answer = stop.health.admit(now, stop.timeout)
+        after = stop.health.state.state
+    if isinstance(answer, Refusal):
+        return own_faults.circuit_open(stop.tool.id, answer.retry_after, stop.health.opened_by)
+    stop.ticket = answer
+    if after != before:
+        rt.transition(call, stop.tool, after)
+    return None
+
+
+def _understand(rt: Engine, call: Call, stop: Stop, ended: Ended) -> Fault | None:
+    """The fault of an attempt that has ended, None if it has not got one."""
+    options = stop.tool.options
+    if ended.error is not None:
+        carried = getattr(ended.error, "fault", None)
+        if isinstance(carried, Fault) and not isinstance(ended.error, CallFailed):
+            return carried._replace(cause=ended.error)
+        return classify(ended.error, tool=stop.tool.id, overrides=options.classification)
+    if ended.fault is not None:
+        return ended.fault
+    if isinstance(ended.value, Partial):
+        return None if options.accept_partial else own_faults.partial_result(ended.value.missing)
+    return stop.tool.check_output(ended.value)
+
+
+def _plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> Retry | NoRetry:
+    """Keep the books of a failed attempt and work out whether there can be another."""
+    if ended is None:
+        return NoRetry("circuit open" if fault.rule == own_faults.CIRCUIT_OPEN else fault.reason)
+    now = ended.ended
+    stop.attempts = add_failure(stop.attempts, stop.retry, fault, duration=now - ended.started, now=now)
+    calls = stop.health.options.count == "calls"
+    opened = None if calls else _record(rt, call, stop, _result(fault, ended), fault)
+    plan = plan_retry(
+        stop.retry, fault, stop.attempts, safe=stop.tool.safe(call), jitter=rt.random(), now=now
+    )
+    if isinstance(plan, NoRetry):
+        return plan
+    if opened == "open":
+        return NoRetry("circuit open")
+    if ended.error is not None and _nested(ended.error):
+        return NoRetry("the call inside has had its retries")
+    if call.left_behind or (call.turn is not None and (call.turn.left() or plan.delay) < plan.delay):
+        return NoRetry("the turn's time is up")
+    if not calls:
+        stop.ticket = None  # the next attempt asks the breaker again
+    return plan
+
+
+def _nested(error: BaseException) -> bool:
+    """Does it come from a guarded call further in (R24)?"""
+    seen = 0
+    cause: BaseException | None = error
+    while cause is not None and seen < 8:
+        if isinstance(cause, CallFailed):
+            return True
+        cause = cause.__cause__ or cause.__context__
+        seen += 1
+    return False
+
+
+def _result(fault: Fault, ended: Ended) -> Result:
+    return "failure" if fault.retryable and ended.ran else "neutral"
+
+
+def _record(rt: Engine, call: Call, stop: Stop, result: Result, fault: Fault | None = None) -> State | None:
+    """Hand the ticket back with what the attempt came to; the breaker's new state, if that has changed."""
+    ticket, stop.ticket = stop.ticket, None
+    if ticket is None:
+        return None
+    with rt.lock:
+        changed = stop.health.record(ticket, result, rt.now(), fault)
+        stop.tool.renew_ticket()
+    if changed is not None:
+        rt.transition(call, stop.tool, changed, fault)
+    return changed
+
+
+def _leave(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> None:
+    """No further attempt of this tool: with ``count: calls`` the breaker hears of it now."""
+    if ended is not None:
+        _record(rt, call, stop, _result(fault, ended), fault)
+
+
+def _report(
+    rt: Engine, call: Call, stop: Stop, fault: Fault, plan: Retry | NoRetry, options: list[Fallback],
+    best: Partial | None,
+) -> ErrorReport:  # fmt: skip
+    turn = call.turn
+    made = stop.attempts.made
+    return ErrorReport(
+        fault,
+        stop.tool.id,
+        call.id,
+        made,
+        max(0, made - 1),
+        stop.health.observe(rt.now()),
+        plan.delay if isinstance(plan, Retry) else None,
+        plan.why if isinstance(plan, NoRetry) else "",
+        tuple([option.tool for option in options]),
+        best is not None,
+        call.required,
+        None if turn is None else turn.id,
+        None if turn is None else turn.left(),
+        call.thread,
+        call.tenant,
+    )
+
+
+def _acceptable(rt: Engine, decision: Decision | None, report: ErrorReport) -> Decision | None:
+    """A decision of somebody else's handler, unless it asks for what cannot or must not be done."""
+    if decision is None:
+        return None
+    if decision.strategy == "retry":
+        if report.retry_delay is None:
+            return None
+        return decision if decision.delay is not None else decision._replace(delay=report.retry_delay)
+    if decision.strategy == "alternative_tool" and decision.tool not in rt.tools:
+        return None
+    if decision.strategy == "partial_success" and not report.has_partial:
+        return None
+    return decision
+
+
+def _note(
+    rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None, report: ErrorReport, decision: Decision
+) -> None:
+    """Write the failure and the decision about it into the stream."""
+    if fault.rule == own_faults.TOOL_TIMEOUT:
+        rt.emit(events.TOOL_TIMEOUT, stop.tool, call, {"timeout_ms": round(stop.timeout * 1000)})
+    fields = {
+        "error": fault.message,
+        "classification": fault.classification,
+        "circuit_breaker_state": report.breaker_state,
+        "retry_count": report.retry_count,
+        "decision": decision.strategy,
+        "reason": decision.reason,
+        "code": fault.code.value,
+        "category": fault.category,
+        "effect": fault.effect,
+        "rule": fault.rule,
+        "attempt": report.attempt,
+    }
+    if ended is None:
+        rt.emit(events.CALL_REFUSED, stop.tool, call, fields)
+        return
+    fields["duration_ms"] = round((ended.ended - ended.started) * 1000, 3)
+    if decision.strategy == "retry":
+        fields["delay_ms"] = round((decision.delay or 0.0) * 1000, 3)
+        if fault.effect == "unknown" and stop.tool.safe(call) is None:
+            stop.tool.warn_undeclared()
+    rt.emit(events.TOOL_ERROR, stop.tool, call, fields)
+    if fault.category == "internal_contract_bug":
+        rt.emit(events.INTERNAL_ERROR, stop.tool, call, rt.debugging(fault))
+
+
+def _succeeded(
+    rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, part: Partial | None, *, via_partial: bool
+) -> Outcome[Any]:
+    now = ended.ended
+    tool = stop.tool
+    if stop.attempts.made and not via_partial:
+        rt.emit(
+            events.RETRY_SUCCEEDED, tool, call,
+            {
+                "message": f"Tool succeeded on retry {stop.attempts.made + 1}",
+                "attempt": stop.attempts.made + 1,
+                "recovery_ms": round((now - stop.attempts.first_failed_at) * 1000, 3),
+            },
+        )  # fmt: skip
+    decision = None
+    if via_partial:
+        decision = Decision("partial_success", "A partial result is acceptable")
+        rt.emit(events.PARTIAL_USED, tool, call, {"message": "Used partial result"})
+    duration = now - call.started
+    rt.emit(
+        events.CALL_SUCCEEDED, tool, call,
+        {"duration_ms": round((ended.ended - ended.started) * 1000, 3), "attempts": total, "primary": call.tool.id},
+    )  # fmt: skip
+    value = ended.value if part is None else part.value
+    missing = None if part is None else part.missing
+    status: Status = "succeeded"
+    return Outcome(call.id, call.tool.id, status, value, total, tool.id, duration, None, decision, missing, call.tool.label)
+
+
+def _failed(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int) -> Outcome[Any]:
+    escalated = decision.strategy == "escalate"
+    outcome: Outcome[Any] = Outcome(
+        call.id,
+        call.tool.id,
+        "failed",
+        attempts=total,
+        duration=rt.now() - call.started,
+        fault=fault,
+        decision=decision,
+        label=call.tool.label,
+        escalated=escalated,
+    )
+    if total:
+        rt.emit(
+            events.CALL_FAILED, call.tool, call,
+            {"code": fault.code.value, "category": fault.category, "effect": fault.effect, "attempts": total},
+        )  # fmt: skip
+    if escalated:
+        rt.escalate(call, outcome)
+    return outcome

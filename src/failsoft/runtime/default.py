@@ -1,0 +1,27 @@
+"""The process's default runtime, for one-file users: ``@failsoft.tool``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from failsoft.runtime.runtime import Runtime
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@functools.cache
+def default_runtime() -> Runtime:
+    """The runtime that ``failsoft.tool`` registers with; made on first use."""
+    return Runtime()
+
+
+@overload
+def tool(fn: F, /) -> F: ...
+@overload
+def tool(**options: Any) -> Callable[[F], F]: ...
+def tool(fn: Any = None, /, **options: Any) -> Any:
+    """Register a function as a tool of the default runtime."""
+    runtime = default_runtime()
+    return runtime.tool(**options) if fn is None else runtime.tool(fn)

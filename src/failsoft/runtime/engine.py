@@ -1,0 +1,363 @@
+"""What every call of a runtime shares: the tools, their health, time, the event stream; and the async driver.
+
+``Runtime`` is what users hold; this is what it holds. Decisions are the core's, sequence is ``call.way``'s; here is
+only what they need to be carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import traceback
+from collections.abc import Callable
+from time import monotonic as real_time
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from failsoft.core import own_faults
+from failsoft.core.breaker import State, Ticket
+from failsoft.core.fault import Fault
+from failsoft.core.options import Fallback, RetryOptions
+from failsoft.core.outcome import Decision, Outcome
+from failsoft.core.recovery import ErrorReport, Handler
+from failsoft.core.redact import sanitise
+from failsoft.errors import CircuitOpen, FailsoftError
+from failsoft.observe import events
+from failsoft.observe.delivery import Delivery, each, left
+from failsoft.observe.trace import Trace
+from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
+from failsoft.runtime.blocking import run_blocking
+from failsoft.runtime.call import Call, Consult, Ended, Invoke, Step, Stop, Wait, way
+from failsoft.runtime.clock import Clock
+from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
+from failsoft.runtime.health import Health, HealthView
+from failsoft.runtime.offload import Offload
+from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.tool import Tool
+from failsoft.runtime.turn import Turn
+
+HANDLER_PATIENCE = 2.0  # seconds for somebody else's Error Handler
+SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
+
+log = logging.getLogger("failsoft")
+
+
+class Engine:
+    """The inside of a runtime."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        random: Callable[[], float],
+        *,
+        handler: Handler | None,
+        on_escalation: Callable[[Outcome[Any]], Any] | None,
+    ) -> None:
+        self.clock = clock
+        self.now = clock.monotonic
+        self.random = random
+        self.handler = handler
+        self.tools: dict[str, Tool] = {}
+        self.trace = Trace(clock.monotonic, clock.wall)
+        self.offload = Offload()
+        self.lock = threading.Lock()
+        self.closed = False
+        self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
+        self._stand_ins: dict[tuple[str, str], Health] = {}
+        self._notice = None if on_escalation is None else notice_of(on_escalation)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def open_call(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None) -> Call:
+        """A call of a guarded function, placed in the turn or the call that it is made from."""
+        if self.closed:
+            raise FailsoftError(f"{tool.id}: this Runtime has been closed; make another one")
+        scope = SCOPE.get()
+        call = Call(self.trace.next_id(tool.id), tool, args, kwargs, self.now() if started is None else started)
+        if isinstance(scope, Call):
+            call.parent, call.turn, call.thread, call.tenant = scope, scope.turn, scope.thread, scope.tenant
+        return call
+
+    async def run(self, call: Call) -> Outcome[Any]:
+        """Drive a call to its outcome on this event loop; in the body of a turn it becomes one of the turn's."""
+        turn = SCOPE.get()
+        if isinstance(turn, Turn) and turn.engine is self and call.turn is None:
+            return await turn.adopt(call)
+        return await self.drive(call)
+
+    async def drive(self, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
+        first = first or self._misfit(call)
+        steps = way(self, call, first, ticket)
+        token = SCOPE.set(call)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._perform(call, step)
+                except BaseException as error:
+                    self.left(call)
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as done:
+            outcome: Outcome[Any] = done.value
+            return outcome
+        finally:
+            SCOPE.reset(token)
+            self.settle()
+
+    async def _perform(self, call: Call, step: Step) -> Ended | Decision | None:
+        if isinstance(step, Invoke):
+            return await attempt(self, call, step)
+        if isinstance(step, Wait):
+            await asyncio.sleep(step.delay)
+            return None
+        return await self.consult(call, step.report)
+
+    def run_blocking(self, call: Call) -> Outcome[Any]:
+        """Drive a call to its outcome in this thread."""
+        turn = SCOPE.get()
+        if isinstance(turn, Turn) and turn.engine is self and call.turn is None:
+            return turn.adopt_blocking(call)
+        return self.drive_blocking(call)
+
+    def drive_blocking(self, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
+        return run_blocking(self, call, first or self._misfit(call), ticket)
+
+    def _misfit(self, call: Call) -> Ended | None:
+        fault = call.tool.misfit(call.args, call.kwargs)
+        return None if fault is None else Ended(call.started, call.started, fault=fault, ran=False)
+
+    # -- from the happy path -----------------------------------------------------------------------------------------
+
+    def broken(self, call: Call, started: float, error: Exception, *, entered: bool) -> Ended:
+        """The first attempt has failed on the happy path; unless entered, its arguments may not have fitted."""
+        misfit = None if entered else call.tool.misfit(call.args, call.kwargs)
+        if misfit is not None:
+            return Ended(started, started, fault=misfit, ran=False)
+        if isinstance(error, Expired):
+            return expire(self, call, call.tool, started, call.tool.timeout, error)
+        return Ended(started, self.now(), error=error)
+
+    def odd(self, call: Call, started: float, ended: float, value: Any) -> Ended:
+        """The first attempt has a value on the happy path, but something about it is not plain."""
+        if ended - started > call.tool.timeout:
+            return blocked(self, call, call.tool, started, ended, call.tool.timeout)
+        return Ended(started, ended, value, fault=unawaited(call.tool, value))
+
+    def refuse(self, tool: Tool) -> None:
+        """Answer for an open circuit at once: with an exception of its own around a shared outcome."""
+        outcome = self.shared_refusal(tool)
+        if outcome is not None:
+            raise CircuitOpen(outcome)
+
+    def shared_refusal(self, tool: Tool) -> Outcome[Any] | None:
+        """The refusal that all callers share for a moment; None when the circuit may be tried again."""
+        now = self.now()
+        outcome, until = tool.shut or (None, 0.0)
+        if now >= until:
+            outcome = self._renew_refusal(tool, now)
+        if outcome is not None:
+            self.trace.record((events.CALL_REFUSED, now, tool, outcome.id, None, _REFUSED))
+            if self.trace.eager or len(self.trace.pending) > 1024:
+                self.trace.drain()
+        return outcome
+
+    def _renew_refusal(self, tool: Tool, now: float) -> Outcome[Any] | None:
+        with self.lock:
+            left = tool.health.open_for(now)
+            if left is None:
+                tool.shut = None
+                return None
+        fault = own_faults.circuit_open(tool.id, left, tool.health.opened_by)
+        outcome: Outcome[Any] = Outcome(
+            f"{tool.id}-refused",
+            tool.id,
+            "failed",
+            fault=fault,
+            decision=Decision("fail_gracefully", "Transient error (circuit open); no alternative", left),
+            label=tool.label,
+        )
+        tool.shut = (outcome, now + min(left, SHARED_REFUSAL))
+        return outcome
+
+    def find(self, tool: str | Callable[..., Any]) -> Tool | str:
+        """The tool that is meant: by its id, or by its guarded function. Its bare name if there is none."""
+        if isinstance(tool, str):
+            return self.tools.get(tool, tool)
+        found = getattr(tool, "__failsoft__", None)
+        if not isinstance(found, Tool) or self.tools.get(found.id) is not found:
+            raise FailsoftError(f"{tool!r} is not a tool of this Runtime: decorate it with @rt.tool, or rt.add() it")
+        return found
+
+    def unknown(self, call_id: str, name: str, fault: Fault) -> Outcome[Any]:
+        """The outcome of a call of a tool that does not exist."""
+        return Outcome(
+            call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
+            escalated=True,
+        )  # fmt: skip
+
+    def leave_behind(self, task: asyncio.Task[None]) -> None:
+        self._left.add(task)
+        task.add_done_callback(self._left.discard)
+
+    async def close(self, grace: float) -> None:
+        """End what is left behind: first by waiting, then by cancelling."""
+        self.closed = True
+        mine = [task for task in self._left if task.get_loop() is asyncio.get_running_loop()]
+        of_loop = self._loops.get(asyncio.get_running_loop())
+        if of_loop is not None:
+            mine += of_loop.orphans
+        if mine:
+            _, open_ = await asyncio.wait(mine, timeout=grace)
+            for task in open_:
+                task.cancel()
+            if open_:
+                await asyncio.wait(open_, timeout=1.0)  # one that swallows this too is not waited for
+        self.close_blocking(grace)
+
+    def close_blocking(self, grace: float) -> None:
+        self.closed = True
+        deadline = real_time() + max(grace, 1.0)
+        self.trace.close(deadline)
+        if self._notice is not None:
+            self._notice.close(left(deadline))
+
+    # -- health ------------------------------------------------------------------------------------------------------
+
+    def health_of(self, primary: Tool, tool: Tool, via: Fallback | None) -> Health:
+        """A tool's health; a fallback with a cooldown of its own has another one for each primary (R19)."""
+        if via is None or via.cooldown is None:
+            return tool.health
+        key = (primary.id, tool.id)
+        with self.lock:
+            return self._stand_ins.setdefault(key, Health(via.cooldown))
+
+    def can_serve(self, primary: Tool, via: Fallback) -> bool:
+        """Is this fallback there, and not cut off?"""
+        tool = self.tools.get(via.tool)
+        if tool is None or tool.unavailable is not None:
+            return False
+        return self.health_of(primary, tool, via).observe(self.now()) != "open"
+
+    def gate(self, call: Call, tool: Tool) -> Fault | None:
+        """What keeps a call from its tool before the breaker is asked (R14)."""
+        return tool.unavailable
+
+    def pay(self, stop: Stop) -> bool:
+        """Take one retry out of the tool's budget (R25)."""
+        if not getattr(stop.retry, 'budget', True):
+            return True
+        successes = self.trace.metrics(stop.tool.id).successes
+        with self.lock:
+            return stop.health.spend(self.now(), successes)
+
+    def view(self, tool: Tool) -> HealthView:
+        now = self.now()
+        with self.lock:
+            health = tool.health
+            return HealthView(health.observe(now), health.state.failures, tool.unavailable is None, health.open_for(now))
+
+    def transition(self, call: Call, tool: Tool, state: State, fault: Fault | None = None) -> None:
+        """A breaker has changed."""
+        event_type, message = _TRANSITIONS[state]
+        fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
+        if state == "open":
+            if fault is not None:
+                fields["code"] = fault.code.value
+            if not tool.options.fallbacks and self.handler is None and tool.plain:
+                self._renew_refusal(tool, self.now())
+        else:
+            tool.shut = None
+        self.emit(event_type, tool, call, fields)
+
+    def deadlines(self, tool: Tool, timeout: float) -> Queue:
+        """The deadline queue for this timeout on the running loop."""
+        loop = asyncio.get_running_loop()
+        queue = tool.queue
+        if queue is not None and queue.loop is loop and queue.timeout == timeout:
+            return queue
+        of_loop = self._loops.get(loop)
+        if of_loop is None:
+            of_loop = self._loops[loop] = LoopDeadlines(loop, self.now)
+        queue = tool.queue = of_loop.queue(timeout)
+        return queue
+
+    # -- the stream --------------------------------------------------------------------------------------------------
+
+    def emit(self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any]) -> None:
+        if call.parent is not None:
+            fields["parent_id"] = call.parent.id
+        self.trace.record((event_type, self.now(), tool, call.id, call.turn, fields))
+
+    def settle(self) -> None:
+        """At the end of a call that was not plain: let listeners hear of it now."""
+        if self.trace.eager or len(self.trace.pending) > 1024:
+            self.trace.drain()
+
+    def left(self, call: Call) -> None:
+        """Its caller has left, or the interpreter wants to end: no verdict on the tool."""
+        self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": 1})
+
+    def escalate(self, call: Call, outcome: Outcome[Any]) -> None:
+        fault = outcome.fault
+        self.emit(
+            events.ESCALATED, call.tool, call,
+            {"message": f"Escalated {call.tool.id}", "code": None if fault is None else fault.code.value},
+        )  # fmt: skip
+        if self._notice is not None and call.parent is None:
+            self._notice.put([outcome])
+
+    def debugging(self, fault: Fault) -> dict[str, Any]:
+        """What somebody needs to find a contract bug."""
+        cause = fault.cause
+        lines = traceback.format_exception(cause) if cause is not None else []
+        return {"error": fault.message, "traceback": sanitise("".join(lines)), "rule": fault.rule}
+
+    # -- somebody else's Error Handler -------------------------------------------------------------------------------
+
+    async def consult(self, call: Call, report: ErrorReport) -> Decision | None:
+        """Ask; if it fails or is slow the built-in decides, and the stream says so."""
+        assert self.handler is not None  # noqa: S101 - only consulted when there is one
+        try:
+            decision = await asyncio.wait_for(self.handler.handle(report), HANDLER_PATIENCE)
+            if not isinstance(decision, Decision):
+                raise TypeError(f"it returned {type(decision).__name__}, not a Decision")
+        except Exception as error:
+            why = "took longer than 2s" if isinstance(error, TimeoutError) else sanitise(error)
+            self.emit(
+                events.HANDLER_FAILED, call.tool, call,
+                {"message": "The Error Handler failed; the built-in one decided", "error": why},
+            )  # fmt: skip
+            return None
+        return decision
+
+    def renew_after_fork(self) -> None:
+        """A forked child has its parent's locks as they were, held or not, and none of its threads (T24)."""
+        self.lock = threading.Lock()
+        self.trace.renew_after_fork()
+        self.offload.renew()
+        for tool in self.tools.values():
+            if tool.slots is not None:
+                tool.slots.lock = threading.Lock()
+
+
+def notice_of(on_escalation: Callable[[Outcome[Any]], Any]) -> Delivery:
+    """Tell somebody about escalations without depending on them; a coroutine function gets a loop of its own."""
+    told = on_escalation
+    if asyncio.iscoroutinefunction(on_escalation):
+
+        def told(outcome: Outcome[Any]) -> None:
+            asyncio.run(on_escalation(outcome))
+
+    return Delivery(each(told), name="on_escalation", wait=True)
+
+
+_REFUSED: dict[str, Any] = {"reason": "circuit open", "decision": "fail_gracefully", "circuit_breaker_state": "open"}
+_TRANSITIONS: dict[State, tuple[str, str]] = {
+    "open": (events.CIRCUIT_OPENED, "Circuit breaker opened for"),
+    "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit breaker half-opened for"),
+    "closed": (events.CIRCUIT_CLOSED, "Circuit breaker closed for"),
+}

@@ -1,0 +1,145 @@
+"""Guarded functions: what ``@rt.tool`` gives back. The happy path lives here, and nothing else does.
+
+A call that succeeds at once reads its ticket and its scope, steps the tool and appends one record. Whatever is not
+that simple (a circuit that is not closed, a turn, a limit, a failure) goes to ``rt.run`` or ``rt.run_blocking``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from asyncio import CancelledError
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.partial import Partial
+from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.observe.trace import BATCH
+from failsoft.runtime.call import Ended
+from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
+
+
+def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    """The function that users call instead of the tool's own."""
+    made = _MAKERS[tool.kind](rt, tool)
+    if hasattr(tool.fn, "__name__"):
+        functools.update_wrapper(made, tool.fn)
+    else:
+        functools.update_wrapper(made, tool.fn, assigned=("__doc__",), updated=())
+        made.__name__ = made.__qualname__ = tool.id
+    made.__failsoft__ = tool
+    return made
+
+
+def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    fn, timeout, now = tool.fn, tool.timeout, rt.now
+    record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
+    scope, endless = SCOPE.get, math.isinf(tool.timeout)
+
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        ticket = tool.ticket
+        if ticket is None or scope() is not None:
+            if tool.shut is not None and scope() is None:
+                rt.refuse(tool)  # raises, unless the circuit can be tried again
+            return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+        started = now()
+        box: list[Any] | None = None
+        try:
+            running = fn(*args, **kwargs)
+            box = []
+            stepper = step(running, box)
+            for waiting in stepper:
+                if endless:
+                    await carry_on(stepper, waiting)
+                else:
+                    await finish(stepper, waiting, rt.deadlines(tool, timeout), started)
+        except CancelledError:
+            rt.left(rt.open_call(tool, args, kwargs, started))
+            raise
+        except Exception as error:
+            call = rt.open_call(tool, args, kwargs, started)
+            first = rt.broken(call, started, error, entered=box is not None)
+            return (await rt.drive(call, first, ticket)).unwrap()
+        ended = now()
+        value = box[0]
+        if ended - started > timeout or tool.ticket is not ticket or value.__class__ is Partial:
+            call = rt.open_call(tool, args, kwargs, started)
+            return (await rt.drive(call, rt.odd(call, started, ended, value), ticket)).unwrap()
+        record((CALL_SUCCEEDED, ended, tool, None, None, started))
+        if trace.eager or len(pending) > BATCH:
+            trace.drain()
+        return value
+
+    return guarded
+
+
+def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    fn, now = tool.fn, rt.now
+    record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
+    scope, endless = SCOPE.get, math.isinf(tool.timeout)
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        ticket = tool.ticket
+        if ticket is None or not endless or scope() is not None:
+            if tool.shut is not None and scope() is None:
+                rt.refuse(tool)
+            return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
+        started = now()
+        try:
+            value = fn(*args, **kwargs)
+        except Exception as error:
+            call = rt.open_call(tool, args, kwargs, started)
+            first = rt.broken(call, started, error, entered=error.__traceback__.tb_next is not None)
+            return rt.drive_blocking(call, first, ticket).unwrap()
+        ended = now()
+        if tool.ticket is not ticket or value.__class__ in _ODD:
+            call = rt.open_call(tool, args, kwargs, started)
+            return rt.drive_blocking(call, rt.odd(call, started, ended, value), ticket).unwrap()
+        record((CALL_SUCCEEDED, ended, tool, None, None, started))
+        if trace.eager or len(pending) > BATCH:
+            trace.drain()
+        return value
+
+    return guarded
+
+
+def _guard_async_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    async def guarded(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        stream = (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+        try:
+            async for item in stream:
+                yield item
+        finally:
+            await stream.aclose()
+
+    return guarded
+
+
+def _guard_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    def guarded(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        stream = rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
+        try:
+            yield from stream
+        finally:
+            stream.close()
+
+    return guarded
+
+
+async def _coroutine() -> None: ...
+
+
+_sample = _coroutine()
+_sample.close()
+_ODD = (Partial, type(_sample))
+_MAKERS: dict[str, Callable[[Engine, Tool], Callable[..., Any]]] = {
+    "async": _guard_async,
+    "sync": _guard_sync,
+    "async stream": _guard_async_stream,
+    "stream": _guard_stream,
+}

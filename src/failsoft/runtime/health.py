@@ -1,0 +1,70 @@
+"""A tool's health while the program runs: the pure breaker and budget, held in one place.
+
+Every method is called with the runtime's lock held, on the failure path only. ``ticket`` is what the happy path looks
+at: a ready-made right to report while the circuit is closed without a failure, else None.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from failsoft.core import breaker, budget
+from failsoft.core.breaker import BreakerState, Refusal, Result, State, Ticket
+from failsoft.core.fault import Fault
+from failsoft.core.options import BreakerOptions
+
+LEASE = 5.0  # seconds beyond an attempt's own timeout after which a probe's owner is taken for dead
+
+
+class HealthView(NamedTuple):
+    """What ``Runtime.health`` shows."""
+
+    state: State
+    failure_count: int
+    available: bool
+    retry_after: float | None = None  # seconds until the circuit admits a probe
+
+
+class Health:
+    """One breaker and one budget."""
+
+    __slots__ = ("budget", "opened_by", "options", "seen", "state", "ticket")
+
+    def __init__(self, options: BreakerOptions) -> None:
+        self.options = options
+        self.state: BreakerState = breaker.INITIAL
+        self.ticket: Ticket | None = Ticket(self.state.generation, None)
+        self.opened_by: Fault | None = None
+        self.budget = budget.Budget()
+        self.seen = 0  # successes that the budget has been credited for
+
+    def admit(self, now: float, timeout: float) -> Ticket | Refusal:
+        self.state, answer = breaker.admit(self.state, self.options, now=now, lease=timeout + LEASE)
+        return answer
+
+    def record(self, ticket: Ticket, result: Result, now: float, fault: Fault | None = None) -> State | None:
+        """Take in a result; the new state, if that has changed."""
+        before = self.state
+        after = self.state = breaker.record(before, self.options, ticket, result, now=now)
+        if after is before:
+            return None
+        self.ticket = Ticket(after.generation, None) if breaker.is_pristine(after) else None
+        if after.generation != before.generation:
+            self.opened_by = fault
+            return "open"
+        return after.state if after.state != before.state else None
+
+    def observe(self, now: float) -> State:
+        return breaker.observe(self.state, self.options, now=now)
+
+    def open_for(self, now: float) -> float | None:
+        """Seconds for which the circuit stays open."""
+        if self.observe(now) != "open":
+            return None
+        return max(0.0, self.state.since + self.options.timeout - now)
+
+    def spend(self, now: float, successes: int) -> bool:
+        """Pay for a retry."""
+        self.budget, paid = budget.spend(self.budget, now=now, successes=successes - self.seen)
+        self.seen = successes
+        return paid

@@ -1,0 +1,105 @@
+"""Daemon threads for tools that block.
+
+Rules
+-----
+- Our own daemon threads, not an executor: an interpreter that wants to exit does not wait for a tool that hangs.
+- A job that has begun is never interrupted; whoever gives up on it abandons it. ``MOST_ABANDONED`` of those may be
+  busy at a time, then new jobs are refused: a tool that always hangs must not eat all threads of the process.
+- Jobs wait for a free thread in order; waiting is not running.
+- Context variables of the submitter are there (T24).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any
+
+MOST_ABANDONED = 64
+MOST_THREADS = 64
+IDLE_SECONDS = 10.0
+
+
+class Job:
+    """One function call on its way through a thread."""
+
+    __slots__ = ("abandoned", "begun", "context", "done", "error", "run", "running", "value")
+
+    def __init__(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> None:
+        self.run = run
+        self.begun = begun
+        self.done = done
+        self.context: Context = copy_context()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.running = False
+        self.abandoned = False
+
+
+class Offload:
+    """The threads of one runtime."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Start over: also in a forked child, which has none of its parent's threads."""
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._jobs: deque[Job] = deque()
+        self._idle = self._threads = self._abandoned = 0
+
+    @property
+    def abandoned(self) -> int:
+        return self._abandoned
+
+    def submit(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> Job | None:
+        """Run it in a thread, as soon as one is free. ``begun`` and ``done`` are called there. None: no thread left."""
+        with self._changed:
+            if self._abandoned >= MOST_ABANDONED:
+                return None
+            job = Job(run, begun, done)
+            self._jobs.append(job)
+            if self._idle >= len(self._jobs):
+                self._changed.notify()
+            elif self._threads - self._abandoned < MOST_THREADS:
+                self._threads += 1
+                threading.Thread(target=self._work, name="failsoft tool", daemon=True).start()
+        return job
+
+    def abandon(self, job: Job) -> bool:
+        """Nobody waits for it any more. True if it is running and goes on."""
+        with self._changed:
+            job.abandoned = True
+            if job.running:
+                self._abandoned += 1
+                return True
+            if job in self._jobs:
+                self._jobs.remove(job)
+        return False
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._idle += 1
+                self._changed.wait_for(lambda: self._jobs, IDLE_SECONDS)
+                self._idle -= 1
+                if not self._jobs:
+                    self._threads -= 1
+                    return
+                job = self._jobs.popleft()
+                job.running = True
+            try:
+                job.begun()
+                job.value = job.context.run(job.run)
+            except BaseException as error:  # it belongs to the caller, whatever it is
+                job.error = error
+            with self._changed:
+                job.running = False
+                if job.abandoned:
+                    self._abandoned -= 1
+            job.done(job)
+            del job  # an idle thread must not keep the last value alive

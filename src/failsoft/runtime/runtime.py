@@ -1,0 +1,275 @@
+"""``Runtime``: what a user holds. It registers tools, makes calls and turns, and shows what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random as random_source
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from time import monotonic as real_time
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, overload
+from weakref import WeakSet
+
+from failsoft.core import own_faults
+from failsoft.core.durations import Duration, seconds
+from failsoft.core.options import RetryOptions, ToolOptions
+from failsoft.core.outcome import Outcome
+from failsoft.core.recovery import Handler
+from failsoft.core.report import TurnReport
+from failsoft.errors import FailsoftError, ManifestError
+from failsoft.observe import events
+from failsoft.observe.events import Event
+from failsoft.runtime import clock as clocks
+from failsoft.runtime.call import Call
+from failsoft.runtime.clock import Clock
+from failsoft.runtime.engine import Engine
+from failsoft.runtime.guard import guard
+from failsoft.runtime.health import HealthView
+from failsoft.runtime.quick import quick
+from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.settings import RuntimeSettings, merged, read_manifest, tool_options
+from failsoft.runtime.tool import Tool
+from failsoft.runtime.turn import Handle, Turn
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+FLUSH_PATIENCE = 5.0  # seconds that ``flush`` waits for consumers
+
+
+class Runtime:
+    """Holds the tools and their health. Usable from several threads and event loops."""
+
+    def __init__(
+        self,
+        manifest: str | Path | Mapping[str, Any] | None = None,
+        *,
+        trace: str | Path | None = None,
+        error_handler: Handler | None = None,
+        on_escalation: Callable[[Outcome[Any]], Any] | None = None,
+        clock: Clock | None = None,
+        random: random_source.Random | None = None,
+    ) -> None:
+        source = random or random_source.Random()  # noqa: S311 - jitter, not secrets
+        self._random = source
+        self._engine = Engine(
+            clock or clocks.current(), source.random, handler=error_handler, on_escalation=on_escalation
+        )
+        self._settings = RuntimeSettings()
+        if manifest is not None:
+            self._settings = read_manifest(manifest)
+            for options, function in self._settings.functions():
+                self._register(function, options)
+        if trace is not None:
+            from failsoft.observe.jsonl import write_to
+
+            self._engine.trace.attach(write_to(trace), name=f"trace file {os.fspath(trace)!r}", wait=False)
+        _ALIVE.add(self)
+
+    # -- tools -------------------------------------------------------------------------------------------------------
+
+    @overload
+    def tool(self, fn: F, /) -> F: ...
+    @overload
+    def tool(self, **options: Any) -> Callable[[F], F]: ...
+    def tool(self, fn: Any = None, /, **options: Any) -> Any:
+        """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``."""
+        if fn is not None:
+            return self.add(fn)
+        return lambda function: self.add(function, **options)
+
+    def add(self, fn: F, /, *, id: str | None = None, **options: Any) -> F:
+        """Register any callable as a tool and get its guarded form back."""
+        return self._register(fn, tool_options(fn, id, options, self._settings))  # type: ignore[return-value]
+
+    def _register(self, fn: Callable[..., Any], options: ToolOptions) -> Callable[..., Any]:
+        while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
+            fn = fn.__failsoft__.fn
+        tool = Tool(fn, options)
+        tool.guarded = guard(self._engine, tool)
+        self._engine.tools[tool.id] = tool
+        return tool.guarded
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    @overload
+    async def call(
+        self, tool: Callable[..., Awaitable[T]], args: Mapping[str, Any] | None = None, /, **options: Any
+    ) -> Outcome[T]: ...
+    @overload
+    async def call(
+        self, tool: Callable[..., T], args: Mapping[str, Any] | None = None, /, **options: Any
+    ) -> Outcome[T]: ...
+    @overload
+    async def call(self, tool: str, args: Mapping[str, Any] | None = None, /, **options: Any) -> Outcome[Any]: ...
+    async def call(
+        self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
+    ) -> Outcome[Any]:
+        """Call a tool by name, as a model does. Never raises for the tool's failure: the outcome says it.
+
+        Options: ``id``, ``thread``, ``tenant``, ``timeout``, ``retry``, ``idempotency_key``.
+        """
+        engine = self._engine
+        found = engine.find(tool)
+        if isinstance(found, Tool) and not options:
+            call = engine.open_call(found, (), {} if args is None else dict(args))
+            if found.ticket is not None and found.kind == "async" and SCOPE.get() is None:
+                return await quick(engine, call, found.ticket)
+            if found.shut is not None and SCOPE.get() is None:
+                refused = engine.shared_refusal(found)
+                if refused is not None:
+                    return refused
+            return await engine.run(call)
+        if isinstance(found, str):
+            return self._unknown(found, options.get("id"))
+        return await engine.run(self._call(found, args, **options))
+
+    def call_sync(
+        self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
+    ) -> Outcome[Any]:
+        """The same for code that has no event loop."""
+        if _on_loop():
+            raise FailsoftError("call_sync would block the running event loop: use `await rt.call(...)` here")
+        found = self._engine.find(tool)
+        if isinstance(found, str):
+            return self._unknown(found, options.get("id"))
+        if found.kind in ("async", "async stream"):
+            return _runner().run(self.call(tool, args, **options))
+        return self._engine.run_blocking(self._call(found, args, **options))
+
+    def _call(
+        self,
+        tool: Tool,
+        args: Mapping[str, Any] | None,
+        *,
+        id: str | None = None,
+        thread: str | None = None,
+        tenant: str | None = None,
+        timeout: Duration | None = None,
+        retry: RetryOptions | Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call:
+        call = self._engine.open_call(tool, (), {} if args is None else dict(args))
+        if id is not None:
+            call.id = id
+        call.thread, call.tenant = thread or call.thread, tenant or call.tenant
+        call.timeout = None if timeout is None else seconds(timeout)
+        call.retry = None if retry is None else merged(tool.options.retry, retry)
+        call.key = idempotency_key
+        return call
+
+    def _unknown(self, name: str, id: str | None) -> Outcome[Any]:
+        engine = self._engine
+        fault = own_faults.unknown_tool(name, engine.tools)
+        shown = own_faults.quote(name)
+        outcome = engine.unknown(id or engine.trace.next_id(shown), shown, fault)
+        fields = {"error": fault.message, "code": fault.code.value, "category": fault.category, "decision": "escalate"}
+        engine.trace.record((events.CALL_REFUSED, engine.now(), None, outcome.id, None, fields))
+        engine.settle()
+        return outcome
+
+    # -- turns -------------------------------------------------------------------------------------------------------
+
+    def turn(
+        self,
+        *,
+        timeout: Duration | None = None,
+        thread: str | None = None,
+        tenant: str | None = None,
+        on_timeout: str | None = None,
+        id: str | None = None,
+    ) -> Turn:
+        """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``."""
+        settings = self._settings
+        limit = settings.turn_timeout if timeout is None else seconds(timeout)
+        after = settings.on_timeout if on_timeout is None else on_timeout
+        if after not in ("leave", "cancel"):
+            raise ManifestError(f"on_timeout: {after!r} is neither 'leave' nor 'cancel'")
+        turn_id = id or f"turn-{self._random.getrandbits(48):012x}"
+        return Turn(
+            self._engine, turn_id, timeout=limit, cancels=after == "cancel", thread=thread, tenant=tenant
+        )
+
+    async def run_plan(self, plan: Any) -> TurnReport:
+        """Run a turn that is written down as data: a mapping, YAML or JSON text, or a file's path."""
+        from failsoft.runtime.plans import run_plan
+
+        return await run_plan(self, self._engine, plan)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def health(self, tool_id: str) -> HealthView:
+        """A tool's circuit: ``.state``, ``.failure_count``, ``.available``."""
+        tool = self._engine.tools.get(tool_id)
+        return HealthView("closed", 0, available=False) if tool is None else self._engine.view(tool)
+
+    def metrics(self, tool_id: str) -> dict[str, Any]:
+        """A tool's figures: S-spec 8.1's seven under their names, and more."""
+        return self._engine.trace.metrics(tool_id).figures()
+
+    def subscribe(self, fn: Callable[[Event], None]) -> Callable[[], None]:
+        """Have ``fn`` called with every event from now on; the function returned ends that."""
+        return self._engine.trace.subscribe(fn)
+
+    def events(self) -> list[Event]:
+        """The latest events, oldest first."""
+        return self._engine.trace.events()
+
+    @property
+    def tools(self) -> Iterable[str]:
+        """The ids of all tools."""
+        return tuple(self._engine.tools)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def flush(self, timeout: Duration | None = None) -> bool:
+        """Wait until every event so far has been taken by everybody who wants it."""
+        patience = FLUSH_PATIENCE if timeout is None else seconds(timeout)
+        return await asyncio.to_thread(self._engine.trace.flush, real_time() + patience)
+
+    async def close(self, grace: Duration | None = None) -> None:
+        """End what turns have left behind, record it, hand out the last events. Twice is harmless."""
+        await self._engine.close(0.0 if grace is None else seconds(grace, zero=True))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+_LOCAL = threading.local()
+
+
+def _runner() -> asyncio.Runner:
+    """One event loop per blocking thread, so that clients which a tool keeps stay on one loop."""
+    runner: asyncio.Runner | None = getattr(_LOCAL, "runner", None)
+    if runner is None:
+        runner = _LOCAL.runner = asyncio.Runner()
+    return runner
+
+
+_ALIVE: WeakSet[Runtime] = WeakSet()
+
+
+def _after_fork() -> None:
+    for runtime in list(_ALIVE):
+        runtime._engine.renew_after_fork()
+    _LOCAL.__dict__.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,12 @@
+"""Where a call is made from: nowhere in particular, the body of a turn, or inside another call (R24)."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from failsoft.runtime.call import Call
+    from failsoft.runtime.turn import Turn
+
+SCOPE: ContextVar[Turn | Call | None] = ContextVar("failsoft_scope", default=None)

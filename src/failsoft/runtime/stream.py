@@ -1,0 +1,67 @@
+"""Generators as tools: protected up to their first item, never replayed after it (T15).
+
+A stream that has begun has been seen by its reader; another attempt would show the beginning twice. So the first item
+is the attempt's result, and everything after it passes through untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from typing import Any
+
+_END: Any = object()
+
+
+class AsyncStream(AsyncIterator[Any]):
+    """An async generator that has delivered its first item."""
+
+    def __init__(self, source: AsyncGenerator[Any, None], first: Any) -> None:
+        self._source = source
+        self._first = first
+        self._begun = False
+
+    async def __anext__(self) -> Any:
+        if not self._begun:
+            self._begun = True
+            first, self._first = self._first, None
+            if first is _END:
+                raise StopAsyncIteration
+            return first
+        return await self._source.__anext__()
+
+    async def aclose(self) -> None:
+        await self._source.aclose()
+
+
+class Stream(Iterator[Any]):
+    """A generator that has delivered its first item."""
+
+    def __init__(self, source: Generator[Any, None, Any], first: Any) -> None:
+        self._source = source
+        self._first = first
+        self._begun = False
+
+    def __next__(self) -> Any:
+        if not self._begun:
+            self._begun = True
+            first, self._first = self._first, None
+            if first is _END:
+                raise StopIteration
+            return first
+        return next(self._source)
+
+    def close(self) -> None:
+        self._source.close()
+
+
+async def begin(source: AsyncGenerator[Any, None]) -> AsyncStream:
+    """The stream up to its first item."""
+    try:
+        return AsyncStream(source, await source.__anext__())
+    except StopAsyncIteration:
+        return AsyncStream(source, _END)
+
+
+def begin_blocking(source: Generator[Any, None, Any]) -> Stream:
+    """The stream up to its first item."""
+    return Stream(source, next(source, _END))

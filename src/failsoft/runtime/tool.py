@@ -1,0 +1,142 @@
+"""A registered tool: its options, its function, its health, and what the happy path needs at hand."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from failsoft.core import own_faults
+from failsoft.core.breaker import Ticket
+from failsoft.core.fault import Fault
+from failsoft.core.options import ToolOptions
+from failsoft.errors import ManifestError
+from failsoft.runtime.health import Health
+from failsoft.runtime.slots import Slots
+
+if TYPE_CHECKING:
+    from failsoft.core.outcome import Outcome
+    from failsoft.runtime.call import Call
+    from failsoft.runtime.deadline import Queue
+
+Kind = Literal["async", "sync", "async stream", "stream"]
+
+log = logging.getLogger("failsoft")
+
+
+class Tool:
+    """One tool of one runtime."""
+
+    __slots__ = (
+        "_check", "_signature", "_warned", "fn", "guarded", "health", "id", "kind", "label", "options", "plain",
+        "queue", "shut", "slots", "ticket", "timeout", "unavailable",
+    )  # fmt: skip
+
+    def __init__(self, fn: Callable[..., Any], options: ToolOptions) -> None:
+        self.id = options.id
+        self.label = options.label
+        self.options = options
+        self.fn = fn
+        self.kind = kind_of(fn)
+        self.timeout: float = math.inf if options.timeout is None else options.timeout
+        self.health = Health(options.breaker)
+        self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
+        self.queue: Queue | None = None  # of the event loop that was used last
+        self.guarded: Callable[..., Any] = fn
+        self.unavailable: Fault | None = None
+        self.shut: Outcome[Any] | None = None  # while the circuit is open: the one refusal that all callers share
+        # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
+        self.plain = self.slots is None and options.output is None and options.idempotency_key is None
+        self.ticket: Ticket | None = None
+        self._signature: inspect.Signature | None = None
+        self._check: Callable[[Any], None] | None = None
+        self._warned = False
+        self.renew_ticket()
+
+    def renew_ticket(self) -> None:
+        """Called whenever the health may have changed."""
+        self.ticket = self.health.ticket if self.plain and self.unavailable is None else None
+
+    def safe(self, call: Call) -> bool | None:
+        """May it be repeated? A key that the caller vouches for makes it so."""
+        return self.options.safe_to_repeat
+
+    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Fault | None:
+        """The arguments' fault, None if they fit the signature."""
+        signature = self._signature
+        if signature is None:
+            try:
+                signature = self._signature = inspect.signature(self.fn)
+            except (TypeError, ValueError):  # some built-in functions have none
+                return None
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            return _misfit(signature, args, kwargs, error)
+        return None
+
+    def check_output(self, value: Any) -> Fault | None:
+        """The value's fault, None if it has the declared form."""
+        if self.options.output is None:
+            return None
+        if self._check is None:
+            from failsoft.runtime.output import checker
+
+            self._check = checker(self.options.output)
+        try:
+            self._check(value)
+        except ValueError as error:
+            return own_faults.output_mismatch(self.id, error)
+        return None
+
+    def warn_undeclared(self) -> None:
+        """Say once that nobody has said whether repeating this tool is safe (R11)."""
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "%s is retried although its last attempt may have taken effect: declare read_only=True, "
+                "idempotent=True or idempotent=False",
+                self.id,
+            )
+
+
+def kind_of(fn: Callable[..., Any]) -> Kind:
+    """What calling it gives; what cannot be protected is refused here (T15)."""
+    if not callable(fn):
+        raise ManifestError(f"{fn!r} is not callable: a tool is a function, a method or an object with __call__")
+    target: Any = fn
+    while isinstance(target, functools.partial):
+        target = target.func
+    if isinstance(target, staticmethod | classmethod):
+        raise ManifestError(f"{target!r}: put @staticmethod or @classmethod outside of the tool decorator")
+    if not (inspect.isroutine(target) or inspect.isclass(target)):
+        target = type(target).__call__
+    if inspect.iscoroutinefunction(target):
+        return "async"
+    if inspect.isasyncgenfunction(target):
+        return "async stream"
+    if inspect.isgeneratorfunction(target):
+        return "stream"
+    return "sync"
+
+
+def _misfit(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
+) -> Fault:
+    parameters = signature.parameters.values()
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = {
+        p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
+    given = set(positional[: len(args)]) | set(kwargs)
+    loose = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return own_faults.bad_arguments(
+        missing=[name for name in signature.parameters if name in required - given],
+        unexpected=[] if loose else [name for name in kwargs if name not in named],
+        detail="" if required - given or set(kwargs) - named else error,
+        cause=error,
+    )
