@@ -87,7 +87,9 @@ async def calls() -> None:
     assert_type(await rt.call(book, {"flight": "AF 1", "seats": 2}), Outcome[bool])
     assert_type(await rt.call("flight_search", {"destination": "PAR"}), Outcome[Any])
     assert_type(await rt.call("ping", id="ping-1", thread="chat-42", tenant="acme", timeout="2s"), Outcome[Any])
-    assert_type(await rt.call(book, {"flight": "AF 1"}, idempotency_key="k-1", retry={"max_attempts": 1}), Outcome[bool])
+    assert_type(
+        await rt.call(book, {"flight": "AF 1"}, idempotency_key="k-1", retry={"max_attempts": 1}), Outcome[bool]
+    )
 
 
 def blocking_calls() -> None:
@@ -181,7 +183,7 @@ class Stubborn:
     """A user's own Error Handler."""
 
     async def handle(self, report: ErrorReport) -> Decision:
-        return Decision("retry", f"again, whatever {report.tool} says", delay=1.0)
+        return Decision("retry", f"again, whatever {report.tool_id} says", delay=1.0)
 
 
 def handlers() -> Runtime:
@@ -204,9 +206,9 @@ async def errors() -> None:
 
 
 async def lifetime() -> None:
-    async with Runtime(store="memory:") as own:
+    async with Runtime() as own:
         assert_type(own, Runtime)
         assert_type(own.health("flight_search").state == "half_open", bool)
         assert_type(own.metrics("flight_search")["error_rate"], Any)
-    await own.close(grace=1.0)
+    await own.close(grace="1s")
     assert_type(failsoft.__version__, str)

@@ -1,0 +1,168 @@
+"""The house rules that no linter knows: what is written about the project is true, and the tree keeps its shape."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import failsoft
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "failsoft"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+MAKE = re.compile(r"(?:`|^)make ([a-z-]+)", re.MULTILINE)
+README_CODE = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tracked() -> list[Path]:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    files = [ROOT / name for name in listing.split("\0") if name]
+    return [path for path in files or ROOT.glob("[!.]*/**/*") if path.is_file()]
+
+
+# --- the public API ------------------------------------------------------------------------------------------------
+
+
+def test_public_names_are_the_ones_we_promised() -> None:
+    promised = (ROOT / "tests" / "public_names.txt").read_text().split()
+    assert sorted(failsoft.__all__) == promised, "a public name came or went: mend tests/public_names.txt and CHANGELOG"
+
+
+def test_every_public_name_is_there() -> None:
+    assert [name for name in failsoft.__all__ if not hasattr(failsoft, name)] == []
+
+
+def test_import_brings_in_no_third_party_module() -> None:
+    show = "import sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    use = "import failsoft; failsoft.Runtime(); failsoft.classify('x'); "
+
+    def modules(code: str) -> set[str]:
+        return set(
+            subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        )
+
+    brought = modules(use + show) - modules(show) - sys.stdlib_module_names
+    assert brought == {"failsoft"}
+
+
+# --- the tree ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", MODULES, ids=named)
+def test_modules_import_from_where_things_live(module: Path) -> None:
+    """``from failsoft import Runtime`` inside the package would go round the layers that the contracts check."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "failsoft" and module != SOURCE / "__main__.py":
+            for alias in node.names:
+                importlib.import_module(f"failsoft.{alias.name}")
+
+
+def test_every_decision_has_its_place_in_the_map() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    rooms = [path for path in (SOURCE / "core").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    missing = [named(path) for path in rooms if path.stem != "__init__" and f"]({named(path)}" not in text]
+    assert missing == [], "ARCHITECTURE.md does not say what these decide"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_make_commands_exist(page: Path) -> None:
+    targets = re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(MAKE.findall(page.read_text())) <= set(targets)
+
+
+def test_readme_shows_code_by_line_20() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert "```python" in lines[:20]
+
+
+@pytest.mark.parametrize("number", range(len(README_CODE)))
+def test_readme_code_runs(number: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", README_CODE[number]]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout
+
+
+def test_every_ruling_has_its_record() -> None:
+    records = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    assert [path.name[:4] for path in records] == [f"{number:04}" for number in range(1, len(records) + 1)]
+    told = set()
+    for path in records:
+        text = path.read_text()
+        assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Context", "Decision", "Consequences"], path.name
+        told.update(re.findall(r"\bR\d+\b", text))
+    assert {f"R{number}" for number in range(1, 30)} <= told
+
+
+@pytest.mark.parametrize(
+    ("what", "pattern"),
+    [
+        ("a path of one machine", r"(^|[^a-z])/(work|farm|root)/"),
+        ("a package index by name", r"pypi\.(org|io)|python" r"hosted|npm" r"js"),
+    ],
+)
+def test_the_tree_is_at_home_anywhere(what: str, pattern: str) -> None:
+    found = []
+    for path in tracked():
+        text = path.read_bytes().decode("utf-8", "replace")
+        found += [f"{named(path)}: {what}: {hit[0]!r}" for hit in re.finditer(pattern, text, re.MULTILINE)]
+    assert found == []
+
+
+# --- packaging -----------------------------------------------------------------------------------------------------
+
+
+def test_all_means_every_extra() -> None:
+    extras = dict(PROJECT["project"]["optional-dependencies"])
+    (everything,) = extras.pop("all")
+    assert Requirement(everything).extras == set(extras)
+
+
+def locked(name: str) -> dict[str, Version]:
+    text = (ROOT / "requirements" / name).read_text()
+    return {name: Version(version) for name, version in re.findall(r"^([\w-]+)==([\w.+]+)", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize(
+    ("lock", "group"), [("runtime.lock", "build"), ("dev.lock", "dev")], ids=["runtime.lock", "dev.lock"]
+)
+def test_locks_are_up_to_date(lock: str, group: str) -> None:
+    groups = PROJECT["dependency-groups"]
+    wanted = [*PROJECT["project"]["dependencies"], *groups["build"], *groups[group]]
+    pins = locked(lock)
+    for requirement in (Requirement(text) for text in wanted if isinstance(text, str)):
+        pin = pins.get(canonicalize_name(requirement.name))
+        assert pin is not None, f"{requirement} is not locked: make lock"
+        assert pin in requirement.specifier, f"{requirement} is locked at {pin}: make lock"
+
+
+@pytest.mark.parametrize("lock", sorted((ROOT / "requirements").glob("*.lock")), ids=named)
+def test_locks_pin_by_hash_and_name_no_host(lock: Path) -> None:
+    entries = [entry for entry in re.split(r"\n(?=\S)", lock.read_text().strip()) if not entry.startswith("#")]
+    assert entries
+    for entry in entries:
+        assert re.fullmatch(r"[\w-]+==[\w.+]+( ; [^\n\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+", entry), entry[:200]
