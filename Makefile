@@ -10,7 +10,7 @@ BIN     := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
-SOURCES := src tests $(wildcard bench examples)
+SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types contracts test-fast test-million mutation bench format lock clean
