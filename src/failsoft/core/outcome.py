@@ -46,13 +46,13 @@ class Outcome(Generic[T]):
 
     __slots__ = (
         "_explanation",
+        "_id",
         "_label",
         "attempts",
         "decision",
         "duration",
         "escalated",
         "fault",
-        "id",
         "missing",
         "root",
         "status",
@@ -63,7 +63,7 @@ class Outcome(Generic[T]):
 
     def __init__(
         self,
-        id: str,
+        id: str | int,
         tool: str,
         status: Status,
         value: T | None = None,
@@ -78,7 +78,7 @@ class Outcome(Generic[T]):
         escalated: bool = False,
         explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None,
     ) -> None:
-        self.id = id
+        self._id = id
         self.tool = tool
         self.status: Status = status
         self.value = value
@@ -92,6 +92,11 @@ class Outcome(Generic[T]):
         self.root = root  # for a skipped call: the id of the call whose failure is the cause
         self.escalated = escalated
         self._explanation = explanation
+
+    @property
+    def id(self) -> str:
+        """The call's id: as it was given, else the tool and a number."""
+        return self._id if isinstance(self._id, str) else f"{self.tool}-{self._id}"
 
     @property
     def label(self) -> str:

@@ -10,11 +10,10 @@ from failsoft.observe import events
 class Metrics:
     """One tool's counters; written only while the stream is drained, under its lock."""
 
-    __slots__ = ("_counts", "busy_seconds", "recovered", "recovery_seconds", "successes")
+    __slots__ = ("_counts", "recovered", "recovery_seconds", "successes")
 
     def __init__(self) -> None:
         self.successes = 0
-        self.busy_seconds = 0.0  # in attempts that succeeded
         self.recovered = 0
         self.recovery_seconds = 0.0
         self._counts: dict[str, int] = {}
@@ -33,7 +32,6 @@ class Metrics:
                 self.add("retry_count")
         elif event_type == events.CALL_SUCCEEDED:
             self.successes += 1
-            self.busy_seconds += fields["duration_ms"] / 1000
         elif event_type == events.RETRY_SUCCEEDED:
             self.recovered += 1
             self.recovery_seconds += fields["recovery_ms"] / 1000
@@ -53,7 +51,6 @@ class Metrics:
             "fallback_count": counts.get("fallback_count", 0),
             "recovery_seconds": self.recovery_seconds / self.recovered if self.recovered else None,
             "success_count": self.successes,
-            "busy_seconds": self.busy_seconds,
             **{name: counts.get(name, 0) for name in _MORE},
         }
 

@@ -2,7 +2,7 @@
 
 Rules
 -----
-- ``record`` is a bare ``deque.append``: it takes no lock and may be called from any thread.
+- ``record`` is a bare ``list.append``: it takes no lock and may be called from any thread.
 - Whoever drains holds the lock; order, numbers and timestamps are given out there. It happens every ``BATCH`` records,
   at the end of a call that failed, and whenever somebody looks.
 - The ring keeps the last events in raw form; a turn keeps its own, so that a long turn loses none.
@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from failsoft.observe import events
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.events import Event
 from failsoft.observe.metrics import Metrics
@@ -24,28 +23,25 @@ from failsoft.observe.metrics import Metrics
 BATCH = 1024
 CAPACITY = 16_384
 
-Raw = tuple[str, float, Any, str | None, Any, Any]
+Raw = tuple[str, float, Any, str | int | None, Any, Any]
 
 
 class Trace:
     """The stream of one runtime."""
 
     def __init__(self, monotonic: Callable[[], float], wall: Callable[[], float], *, capacity: int = CAPACITY) -> None:
-        self.pending: deque[Raw] = deque()
+        self.pending: list[Raw] = []
         self.record = self.pending.append
-        self.eager = False  # somebody listens: drain after every call
-        self._ring: deque[tuple[Raw, float]] = deque(maxlen=capacity)
+        self.limit = BATCH  # drain when more are pending; 0 while somebody listens
+        self.number = itertools.count(1).__next__  # for calls that nobody has named
+        self._ring: deque[tuple[list[Raw], float, int]] = deque()  # batches: records, clock offset, first number
+        self._capacity = capacity
         self._monotonic = monotonic
         self._wall = wall
         self._lock = threading.RLock()
         self._count = 0
         self._metrics: dict[str, Metrics] = {}
         self._deliveries: list[Delivery] = []
-        self._numbers = itertools.count(1)
-
-    def next_id(self, tool_id: str) -> str:
-        """An id for a call that nobody has named."""
-        return f"{tool_id}-{next(self._numbers)}"
 
     def metrics(self, tool_id: str) -> Metrics:
         """One tool's figures, up to date."""
@@ -57,8 +53,12 @@ class Trace:
         """What the ring holds, oldest first."""
         self.drain()
         with self._lock:
-            first = self._count - len(self._ring)
-            return [self._event(raw, offset, first + i) for i, (raw, offset) in enumerate(self._ring, 1)]
+            kept = [
+                self._event(raw, offset, seq)
+                for batch, offset, first in self._ring
+                for seq, raw in enumerate(batch, first)
+            ]
+        return kept[-self._capacity :]
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
         """Call ``consumer`` with every event from now on; the function returned ends that."""
@@ -70,7 +70,7 @@ class Trace:
         self.drain()
         with self._lock:
             self._deliveries.append(delivery)
-            self.eager = self.eager or wait
+            self.limit = 0 if wait else self.limit
 
         def detach() -> None:
             self.drain()
@@ -86,28 +86,33 @@ class Trace:
         if not self.pending:
             return
         with self._lock:
+            batch = self.pending[:]
+            del self.pending[: len(batch)]  # what other threads append meanwhile stays
             offset = self._wall() - self._monotonic()
-            batch: list[Event] = []
-            pop, keep = self.pending.popleft, self._ring.append
-            while self.pending:
-                raw = pop()
-                keep((raw, offset))
-                self._count += 1
-                event_type, _, tool, _, turn, fields = raw
-                if type(fields) is float:
-                    metrics = self._metrics_of(tool.id)
-                    metrics.successes += 1
-                    metrics.busy_seconds += raw[1] - fields
-                elif tool is not None:
+            first = self._count + 1
+            self._count += len(batch)
+            self._ring.append((batch, offset, first))
+            while self._count - self._ring[0][2] >= self._capacity + BATCH and len(self._ring) > 1:
+                self._ring.popleft()
+            self._tally(batch)
+            if self._deliveries or any([raw[4] is not None for raw in batch]):
+                self._hand_out([self._event(raw, offset, seq) for seq, raw in enumerate(batch, first)], batch)
+
+    def _tally(self, batch: list[Raw]) -> None:
+        plain = [raw[2] for raw in batch if type(raw[5]) is float]
+        for tool, successes in Counter(plain).items():
+            self._metrics_of(tool.id).successes += successes
+        if len(plain) < len(batch):
+            for event_type, _, tool, _, _, fields in batch:
+                if tool is not None and type(fields) is not float:
                     self._metrics_of(tool if isinstance(tool, str) else tool.id).count(event_type, fields)
-                if turn is not None or self._deliveries:
-                    event = self._event(raw, offset, self._count)
-                    if turn is not None:
-                        turn.events.append(event)
-                    batch.append(event)
-            if batch:
-                for delivery in self._deliveries:
-                    delivery.put(batch)
+
+    def _hand_out(self, events: list[Event], batch: list[Raw]) -> None:
+        for event, raw in zip(events, batch, strict=True):
+            if raw[4] is not None:
+                raw[4].events.append(event)
+        for delivery in self._deliveries:
+            delivery.put(events)
 
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""
@@ -142,10 +147,8 @@ class Trace:
         event_type, at, tool, call_id, turn, fields = raw
         tool_id = tool if tool is None or isinstance(tool, str) else tool.id
         if type(fields) is float:
+            fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
             call_id = call_id or f"{tool_id}.{seq}"  # nobody asked for its id when it was made
-            fields = {"duration_ms": _ms(at - fields), "attempts": 1}
+        if isinstance(call_id, int):
+            call_id = f"{tool_id}-{call_id}"
         return Event(seq, event_type, at + offset, tool_id, call_id, None if turn is None else turn.id, fields)
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)

@@ -39,13 +39,13 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "args", "id", "key", "kwargs", "left_behind", "parent", "required", "retry", "started", "tenant", "thread",
+        "_id", "args", "key", "kwargs", "left_behind", "parent", "required", "retry", "started", "tenant", "thread",
         "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
         self,
-        id: str,
+        id: str | int,
         tool: Tool,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -60,7 +60,7 @@ class Call:
         key: str | None = None,
         required: bool | None = None,
     ) -> None:
-        self.id = id
+        self._id = id
         self.tool = tool
         self.args = args
         self.kwargs = kwargs
@@ -75,6 +75,20 @@ class Call:
         self.required = required
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
         self.waiting = False  # between attempts, so that ending it now harms nothing
+
+
+    @property
+    def id(self) -> str:
+        return self._id if isinstance(self._id, str) else f"{self.tool.id}-{self._id}"
+
+    def name(self, id: str | int) -> None:
+        """Give it the id that its caller knows it by."""
+        self._id = id
+
+    def open(self, rt: Engine, started: float) -> Call:
+        """It is whole already (see ``quick``)."""
+        self.started = started
+        return self
 
 
 class Invoke(NamedTuple):

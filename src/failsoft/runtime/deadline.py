@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Generator
+from threading import get_ident
 from types import coroutine
 from typing import Any
 
@@ -55,6 +56,7 @@ class LoopDeadlines:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
         self.loop = loop
+        self.thread = get_ident()
         self.now = now
         self.cancels: dict[asyncio.Task[Any], int] = {}  # ours, not yet taken back
         self.orphans: set[asyncio.Task[None]] = set()
@@ -76,31 +78,31 @@ class LoopDeadlines:
 class Queue:
     """The attempts of one loop that share one timeout, oldest first."""
 
-    __slots__ = ("_armed", "deadlines", "live", "loop", "timeout")
+    __slots__ = ("armed", "deadlines", "live", "loop", "thread", "timeout")
 
     def __init__(self, deadlines: LoopDeadlines, timeout: float) -> None:
         self.deadlines = deadlines
         self.loop = deadlines.loop
         self.timeout = timeout
         self.live: dict[Entry, None] = {}
-        self._armed = False
+        self.thread = deadlines.thread
+        self.armed = False
 
-    def add(self, entry: Entry) -> None:
-        self.live[entry] = None
-        if not self._armed:
-            self._arm(entry.at - self.deadlines.now())
+    def task(self) -> asyncio.Task[Any] | None:
+        """The task that runs here; None if here is not this queue's loop. Dearer ways exist to ask for the loop."""
+        return asyncio.current_task(self.loop) if get_ident() == self.thread else None
 
-    def _arm(self, delay: float) -> None:
-        self._armed = True
+    def arm(self, delay: float) -> None:
+        self.armed = True
         self.loop.call_later(max(delay, 0.0), self._fire)
 
     def _fire(self) -> None:
-        self._armed = False
+        self.armed = False
         now = self.deadlines.now()
         cancels = self.deadlines.cancels
         for entry in self.live:
             if entry.at > now:
-                self._arm(entry.at - now)
+                self.arm(entry.at - now)
                 return
             if not entry.hit:
                 entry.hit = True
@@ -109,14 +111,16 @@ class Queue:
 
 
 @coroutine
-def finish(stepper: Stepper, waiting: Any, queue: Queue, started: float) -> Generator[Any, None, None]:
+def finish(
+    stepper: Stepper, waiting: Any, queue: Queue, task: asyncio.Task[Any], started: float
+) -> Generator[Any, None, None]:
     """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes."""
-    task = asyncio.current_task(queue.loop)
-    if task is None:
-        raise RuntimeError("a guarded tool needs an asyncio task around it: await it in a coroutine run by asyncio")
     before = task.cancelling()
     entry = Entry(task, started + queue.timeout)
-    queue.add(entry)
+    live = queue.live
+    live[entry] = None
+    if not queue.armed:
+        queue.arm(entry.at - queue.deadlines.now())
     try:
         while True:
             try:
@@ -135,7 +139,7 @@ def finish(stepper: Stepper, waiting: Any, queue: Queue, started: float) -> Gene
     except StopIteration:  # it returned on being thrown into
         return
     finally:
-        del queue.live[entry]
+        del live[entry]
         if entry.hit:  # it ended in the very tick of its deadline, or the caller's own cancellation came first
             queue.deadlines.take_back(task)
 

@@ -72,13 +72,16 @@ class Engine:
 
     def open_call(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None) -> Call:
         """A call of a guarded function, placed in the turn or the call that it is made from."""
-        if self.closed:
-            raise FailsoftError(f"{tool.id}: this Runtime has been closed; make another one")
+        self.refuse_if_closed(tool)
         scope = SCOPE.get()
-        call = Call(self.trace.next_id(tool.id), tool, args, kwargs, self.now() if started is None else started)
+        call = Call(self.trace.number(), tool, args, kwargs, self.now() if started is None else started)
         if isinstance(scope, Call):
             call.parent, call.turn, call.thread, call.tenant = scope, scope.turn, scope.thread, scope.tenant
         return call
+
+    def refuse_if_closed(self, tool: Tool) -> None:
+        if self.closed:
+            raise FailsoftError(f"{tool.id}: this Runtime has been closed; make another one")
 
     async def run(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome on this event loop; in the body of a turn it becomes one of the turn's."""
@@ -160,8 +163,8 @@ class Engine:
         if now >= until:
             outcome = self._renew_refusal(tool, now)
         if outcome is not None:
-            self.trace.record((events.CALL_REFUSED, now, tool, outcome.id, None, _REFUSED))
-            if self.trace.eager or len(self.trace.pending) > 1024:
+            self.trace.record((events.CALL_REFUSED, now, tool, None, None, _REFUSED))
+            if len(self.trace.pending) > self.trace.limit:
                 self.trace.drain()
         return outcome
 
@@ -173,7 +176,7 @@ class Engine:
                 return None
         fault = own_faults.circuit_open(tool.id, left, tool.health.opened_by)
         outcome: Outcome[Any] = Outcome(
-            f"{tool.id}-refused",
+            0,
             tool.id,
             "failed",
             fault=fault,
@@ -192,7 +195,7 @@ class Engine:
             raise FailsoftError(f"{tool!r} is not a tool of this Runtime: decorate it with @rt.tool, or rt.add() it")
         return found
 
-    def unknown(self, call_id: str, name: str, fault: Fault) -> Outcome[Any]:
+    def unknown(self, call_id: str | int, name: str, fault: Fault) -> Outcome[Any]:
         """The outcome of a call of a tool that does not exist."""
         return Outcome(
             call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
@@ -273,17 +276,22 @@ class Engine:
             tool.shut = None
         self.emit(event_type, tool, call, fields)
 
-    def deadlines(self, tool: Tool, timeout: float) -> Queue:
-        """The deadline queue for this timeout on the running loop."""
-        loop = asyncio.get_running_loop()
+    def place(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]:
+        """The deadline queue for this timeout on the running loop, and the task that runs."""
         queue = tool.queue
-        if queue is not None and queue.loop is loop and queue.timeout == timeout:
-            return queue
+        if queue is not None and queue.timeout == timeout:
+            task = queue.task()
+            if task is not None:
+                return queue, task
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        if task is None:
+            raise FailsoftError(f"{tool.id}: a guarded tool is awaited in an asyncio task; here is none")
         of_loop = self._loops.get(loop)
         if of_loop is None:
             of_loop = self._loops[loop] = LoopDeadlines(loop, self.now)
-        queue = tool.queue = of_loop.queue(timeout)
-        return queue
+        tool.queue = of_loop.queue(timeout)
+        return tool.queue, task
 
     # -- the stream --------------------------------------------------------------------------------------------------
 
@@ -294,7 +302,7 @@ class Engine:
 
     def settle(self) -> None:
         """At the end of a call that was not plain: let listeners hear of it now."""
-        if self.trace.eager or len(self.trace.pending) > 1024:
+        if len(self.trace.pending) > self.trace.limit:
             self.trace.drain()
 
     def left(self, call: Call) -> None:

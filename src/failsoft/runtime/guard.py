@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.observe.trace import BATCH
 from failsoft.runtime.call import Ended
 from failsoft.runtime.deadline import carry_on, finish, step
 from failsoft.runtime.scope import SCOPE
@@ -57,7 +56,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
                 if endless:
                     await carry_on(stepper, waiting)
                 else:
-                    await finish(stepper, waiting, rt.deadlines(tool, timeout), started)
+                    await finish(stepper, waiting, *rt.place(tool, timeout), started)
         except CancelledError:
             rt.left(rt.open_call(tool, args, kwargs, started))
             raise
@@ -71,7 +70,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
             call = rt.open_call(tool, args, kwargs, started)
             return (await rt.drive(call, rt.odd(call, started, ended, value), ticket)).unwrap()
         record((CALL_SUCCEEDED, ended, tool, None, None, started))
-        if trace.eager or len(pending) > BATCH:
+        if len(pending) > trace.limit:
             trace.drain()
         return value
 
@@ -101,7 +100,7 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
             call = rt.open_call(tool, args, kwargs, started)
             return rt.drive_blocking(call, rt.odd(call, started, ended, value), ticket).unwrap()
         record((CALL_SUCCEEDED, ended, tool, None, None, started))
-        if trace.eager or len(pending) > BATCH:
+        if len(pending) > trace.limit:
             trace.drain()
         return value
 

@@ -28,7 +28,7 @@ from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
-from failsoft.runtime.quick import quick
+from failsoft.runtime.quick import Quick, quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import RuntimeSettings, merged, read_manifest, tool_options
 from failsoft.runtime.tool import Tool
@@ -114,19 +114,17 @@ class Runtime:
         Options: ``id``, ``thread``, ``tenant``, ``timeout``, ``retry``, ``idempotency_key``.
         """
         engine = self._engine
-        found = engine.find(tool)
-        if isinstance(found, Tool) and not options:
-            call = engine.open_call(found, (), {} if args is None else dict(args))
-            if found.ticket is not None and found.kind == "async" and SCOPE.get() is None:
-                return await quick(engine, call, found.ticket)
-            if found.shut is not None and SCOPE.get() is None:
-                refused = engine.shared_refusal(found)
-                if refused is not None:
-                    return refused
-            return await engine.run(call)
-        if isinstance(found, str):
-            return self._unknown(found, options.get("id"))
-        return await engine.run(self._call(found, args, **options))
+        found = engine.tools.get(tool) if isinstance(tool, str) else engine.find(tool)
+        if not isinstance(found, Tool):
+            return self._unknown(own_faults.quote(tool), options.get("id"))
+        if options or SCOPE.get() is not None:
+            return await engine.run(self._call(found, args, **options))
+        ticket = found.ticket
+        if ticket is not None and found.kind == "async":
+            return await quick(engine, Quick(found, {} if args is None else args, engine.trace.number()), ticket)
+        if found.shut is not None and (refused := engine.shared_refusal(found)) is not None:
+            return refused
+        return await engine.run(self._call(found, args))
 
     def call_sync(
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
@@ -155,7 +153,7 @@ class Runtime:
     ) -> Call:
         call = self._engine.open_call(tool, (), {} if args is None else dict(args))
         if id is not None:
-            call.id = id
+            call.name(id)
         call.thread, call.tenant = thread or call.thread, tenant or call.tenant
         call.timeout = None if timeout is None else seconds(timeout)
         call.retry = None if retry is None else merged(tool.options.retry, retry)
@@ -166,7 +164,7 @@ class Runtime:
         engine = self._engine
         fault = own_faults.unknown_tool(name, engine.tools)
         shown = own_faults.quote(name)
-        outcome = engine.unknown(id or engine.trace.next_id(shown), shown, fault)
+        outcome = engine.unknown(id or engine.trace.number(), shown, fault)
         fields = {"error": fault.message, "code": fault.code.value, "category": fault.category, "decision": "escalate"}
         engine.trace.record((events.CALL_REFUSED, engine.now(), None, outcome.id, None, fields))
         engine.settle()

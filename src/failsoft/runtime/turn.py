@@ -225,7 +225,7 @@ class Turn:
 
     def _adopt(self, call: Call, *, start: bool) -> Handle[Any]:
         self._refuse_if_over()
-        call.id = self._new_id(call.tool.id)
+        call.name(self._new_id(call.tool.id))
         call.turn, call.thread, call.tenant = self, self.thread, self.tenant
         call.required = call.tool.options.required
         handle: Handle[Any] = Handle(self, call.id, call.tool, call, _NONE)
