@@ -35,6 +35,7 @@ EVERY = {
     "turn_timed_out": own_faults.turn_timed_out(300.0, started=True),
     "cancelled": own_faults.cancelled(started=True),
     "output_mismatch": own_faults.output_mismatch("flight_search", "price: not a number"),
+    "unprotected": own_faults.unprotected("flight_search"),
     "partial_result": own_faults.partial_result(["page 2"]),
     "loop_prevented": own_faults.loop_prevented(ROOT, 3),
 }
@@ -53,6 +54,7 @@ TABLE = {
     "turn_timed_out": ("DEADLINE_EXCEEDED", "transient", "tool_transient", "unknown"),
     "cancelled": ("CANCELLED", "transient", "tool_transient", "unknown"),
     "output_mismatch": ("INTERNAL", "permanent", "internal_contract_bug", "happened"),
+    "unprotected": ("INTERNAL", "permanent", "internal_contract_bug", "none"),
     "partial_result": ("DATA_LOSS", "transient", "tool_transient", "unknown"),
     "loop_prevented": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
 }
@@ -153,6 +155,12 @@ def test_a_skipped_call_shares_its_roots_prospects(
     fault = own_faults.dependency_failed("flights", "flight search", root)
     assert (fault.classification, fault.category, fault.retry_after) == (classification, category, retry_after)
     assert fault.message == "Dependency failed: flight search (flights)"
+
+
+def test_the_roots_label_can_be_read_back() -> None:
+    fault = own_faults.dependency_failed("flights", "flight search (fast)", ROOT)
+    assert own_faults.failed_dependency(fault, "flights") == "flight search (fast)"
+    assert own_faults.failed_dependency(ROOT, "flights") == "flights"
 
 
 def test_a_skipped_call_whose_root_has_no_fault_may_be_tried_again() -> None:

@@ -107,9 +107,11 @@ class Outcome(Generic[T]):
     def explanation(self) -> Explanation:
         """What to tell the user, the model and the operator."""
         made = self._explanation
-        if made is None or callable(made):
-            if made is None:
-                from failsoft.core.explain import explain as made  # most outcomes are never explained
+        if made is None:
+            from failsoft.core.explain import explain  # most outcomes are never explained
+
+            made = self._explanation = explain(self)
+        elif callable(made):
             made = self._explanation = made(self)
         return made
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from failsoft.core.durations import text
 from failsoft.core.fault import Code, Effect, Fault
+from failsoft.core.redact import sanitise
 
 TOOL_TIMEOUT = "tool_timeout"
 CIRCUIT_OPEN = "circuit_open"
@@ -37,13 +38,8 @@ LOOP_PREVENTED = "loop_prevented"
 UNPROTECTED = "unprotected"
 
 _NAME_LENGTH = 80
+_DEPENDENCY = "Dependency failed: "
 _MISSING, _INVALID, _UNEXPECTED = "Missing: ", "Invalid: ", "Not known: "
-
-
-def sanitise(value: object) -> str:
-    from failsoft.core import redact
-
-    return redact.sanitise(value)
 
 
 def quote(name: object) -> str:
@@ -208,11 +204,17 @@ def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Faul
         "permanent" if permanent else "transient",
         fault.category if fault is not None and permanent else "tool_transient",
         "none",
-        f"Dependency failed: {label} ({root})",
+        f"{_DEPENDENCY}{label} ({root})",
         "A call cannot run without what it depends on",
         DEPENDENCY_FAILED,
         None if fault is None else fault.retry_after,
     )
+
+
+def failed_dependency(fault: Fault, root: str) -> str:
+    """How people call the tool at the root of a ``dependency_failed`` fault; the root's id if the fault is another."""
+    named = fault.message.startswith(_DEPENDENCY) and fault.message.endswith(f" ({root})")
+    return fault.message[len(_DEPENDENCY) : -len(f" ({root})")] if named else root
 
 
 def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:
@@ -254,7 +256,7 @@ def output_mismatch(tool: str, detail: object) -> Fault:
 def partial_result(missing: Any = None) -> Fault:
     """The tool has run, but only a part of its value came (S-spec 1.1)."""
     parts = missing if isinstance(missing, list | tuple) else [missing]
-    lacks = "" if missing is None else f": missing {quote(', '.join(map(str, parts)))}"
+    lacks = "" if missing is None else f": missing {quote(', '.join(map(sanitise, parts)))}"
     return _transient(
         PARTIAL_RESULT,
         Code.DATA_LOSS,

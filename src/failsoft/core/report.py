@@ -89,9 +89,11 @@ class TurnReport:
     def message(self) -> str:
         """The turn in one or two sentences, for the user."""
         made = self._message
-        if not isinstance(made, str):
-            if made is None:
-                from failsoft.core.turn_message import compose as made
+        if made is None:
+            from failsoft.core.turn_message import compose  # not every turn is told
+
+            made = self._message = compose(self)
+        elif not isinstance(made, str):
             made = self._message = made(self)
         return made
 

@@ -1,0 +1,148 @@
+"""What to tell the user, the model and the operator about one call.
+
+Rules
+-----
+- The user's text is calm and stable: S-norm's sentences, or others like them. Nothing from inside gets into it; of an
+  error's own words at most the name of an input that has to be corrected.
+- The model's text has a fixed form and at most 500 characters: what failed, whether it may have taken effect, whether
+  calling again can help and when. The error's own words come last, quoted as data.
+- The operator's text has everything: code, category, rule, message, and what to do.
+- All words come from ``core.phrases``; any of them can be replaced.
+
+Why the model is told of effects: "failed" alone makes a model repeat a payment that went through.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from failsoft.core.own_faults import asked_for, failed_dependency, quote
+from failsoft.core.phrases import AUDIENCES, ENGLISH, capitalise, enumerate_names, fill, pick, say_when
+from failsoft.core.plain import shown
+
+if TYPE_CHECKING:
+    from failsoft.core.fault import Fault
+    from failsoft.core.outcome import Outcome
+    from failsoft.core.phrases import Texts
+
+MODEL_LENGTH = 500
+
+_NAME = r"[`'\"]?([a-z]+(?:[ _-][a-z]+){0,2})[`'\"]?"
+_INPUT = re.compile(
+    rf"^(?:\w+Error: )?(?:invalid|missing|unknown|malformed|unsupported|bad) (?:required |value for )?{_NAME}(?=:|$| \()"
+    rf"|^(?:\w+Error: )?{_NAME} (?:is|was) (?:required|missing|invalid|not valid|malformed)\b"
+    rf"|^{_NAME}\n\s+(?:Field required|Input should|Value error)",  # pydantic
+    re.IGNORECASE | re.MULTILINE,
+)
+_VAGUE = frozenset(
+    "input inputs argument arguments parameter parameters value values field request response json data".split()
+)
+
+
+class Explanation(NamedTuple):
+    """One failure in three texts."""
+
+    user: str
+    model: str
+    operator: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, safe_to_repeat: bool | None = None) -> Explanation:
+    """Explain what became of a call. ``safe_to_repeat``: what is known of the tool's effects (R11)."""
+    facts = _facts(outcome, texts, safe_to_repeat=safe_to_repeat)
+    forms = {audience: _find_text(outcome, audience, texts) for audience in AUDIENCES}
+    user = fill(forms["user"], facts)
+    if safe_to_repeat is False and _may_have_acted(outcome.fault):
+        user = f"{user} {texts['user.effect']}"
+    room = MODEL_LENGTH - len(fill(forms["model"], {**facts, "data": ""})) - 1
+    model = fill(forms["model"], {**facts, "data": quote_data(facts["message"], room)})
+    return Explanation(user, cut(model, MODEL_LENGTH), fill(forms["operator"], facts))
+
+
+def wanted_inputs(fault: Fault) -> tuple[str, ...]:
+    """The names of the inputs that have to be given or corrected, where the fault has them."""
+    names = asked_for(fault)
+    if not names and fault.category == "tool_validation":
+        found = _INPUT.search(fault.message)
+        names = tuple(name for name in (found.groups() if found else ()) if name and name.lower() not in _VAGUE)
+    return tuple(name.replace("_", " ") for name in names)
+
+
+def say_wanted(texts: Texts, fault: Fault | None) -> tuple[str, str]:
+    """The inputs that have to be given or corrected: as a list, and as what the user is asked for."""
+    names = wanted_inputs(fault) if fault is not None else ()
+    if not names:
+        return texts["names"], texts["wanted"]
+    listed = enumerate_names(texts, names)
+    return listed, fill(texts["wanted.named"], {"names": listed})
+
+
+def quote_data(text: str, room: int) -> str:
+    """Foreign words as one quoted string that nothing in them can end, within so many characters."""
+    data = json.dumps(text, ensure_ascii=False)
+    while len(data) > room and text:
+        text = text[: max(0, len(text) - max(1, len(data) - room))]
+        data = json.dumps(text + "…", ensure_ascii=False)
+    return data
+
+
+def cut(text: str, length: int) -> str:
+    """At most so many characters, the last a sign that there were more."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _find_text(outcome: Outcome[Any], audience: str, texts: Texts) -> str:
+    happenings = _happenings(outcome)
+    special = [f"{outcome.tool}/{audience}.{happening}" for happening in happenings]
+    usual = [f"{audience}.{happening}" for happening in happenings]
+    return pick(texts, *special, f"{outcome.tool}/{audience}", *usual)
+
+
+def _happenings(outcome: Outcome[Any]) -> tuple[str, ...]:
+    """What happened, the most special name first."""
+    if outcome.status == "succeeded":
+        return ("succeeded",) if outcome.missing is None else ("partial",)
+    if outcome.status == "skipped":
+        return ("no_time",) if outcome.root is None else ("skipped",)
+    if outcome.status == "failed":
+        fault = outcome.fault
+        return ("internal_contract_bug", "failed") if fault is None else (fault.rule, fault.category, "failed")
+    return (outcome.status,)
+
+
+def _facts(outcome: Outcome[Any], texts: Texts, *, safe_to_repeat: bool | None) -> dict[str, str]:
+    fault, decision, attempts = outcome.fault, outcome.decision, outcome.attempts
+    label = outcome.label
+    facts = {
+        "tool": quote(outcome.tool),
+        "label": label,
+        "Label": capitalise(label),
+        "attempts": str(attempts),
+        "when": say_when(texts, None if fault is None else fault.retry_after),
+        "root": "" if outcome.root is None else outcome.root,
+        "message": shown(outcome.missing) if outcome.missing is not None else "",
+        **dict.fromkeys(("code", "category", "rule", "reason", "retry", "effect", "steps", "decision"), ""),
+    }
+    facts["names"], facts["wanted"] = say_wanted(texts, fault)
+    facts["tries"] = fill(texts[{0: "tries.none", 1: "tries.one"}.get(attempts, "tries")], facts)
+    if fault is not None:
+        if outcome.root is not None:
+            facts["root"] = failed_dependency(fault, outcome.root)
+        facts["code"], facts["category"] = fault.code.value, fault.category
+        facts["rule"], facts["reason"], facts["message"] = fault.rule, fault.reason, fault.message
+        facts["retry"] = fill(pick(texts, f"retry.{fault.rule}", f"retry.{fault.category}"), facts)
+        facts["steps"] = fill(pick(texts, f"steps.{fault.rule}", f"steps.{fault.category}"), facts)
+        facts["effect"] = "" if safe_to_repeat else texts[f"effect.{fault.effect}"]
+    if decision is not None:
+        facts["decision"] = fill(texts["decision"], {"strategy": decision.strategy, "why": decision.reason})
+    return facts
+
+
+def _may_have_acted(fault: Fault | None) -> bool:
+    """Whether the user has to be told so; S-norm's sentences stand alone."""
+    return fault is not None and fault.effect != "none" and fault.category == "tool_transient"
