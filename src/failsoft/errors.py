@@ -31,9 +31,12 @@ class TurnError(FailsoftError):
 class CallFailed(FailsoftError):
     """A guarded call has no value. ``outcome`` says everything; ``__cause__`` is the tool's own exception."""
 
-    def __init__(self, outcome: Outcome[Any]) -> None:
-        super().__init__(outcome)
-        self.outcome = outcome
+    # No __init__ of its own: a refusal by an open circuit is to cost next to nothing.
+
+    @property
+    def outcome(self) -> Outcome[Any]:
+        outcome: Outcome[Any] = self.args[0]
+        return outcome
 
     def __str__(self) -> str:
         fault = self.outcome.fault

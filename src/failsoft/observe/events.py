@@ -39,6 +39,9 @@ TURN_TIMED_OUT = "TurnTimedOut"
 TURN_ENDED = "TurnEnded"
 
 
+REFUSED: dict[str, Any] = {"reason": "circuit open", "decision": "fail_gracefully", "circuit_breaker_state": "open"}
+
+
 class Event(NamedTuple):
     """One record of the stream."""
 

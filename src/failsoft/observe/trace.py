@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from failsoft.observe.delivery import Delivery, each, left
-from failsoft.observe.events import Event
+from failsoft.observe.events import REFUSED, Event
 from failsoft.observe.metrics import Metrics
 
 BATCH = 1024
@@ -102,10 +102,14 @@ class Trace:
         plain = [raw[2] for raw in batch if type(raw[5]) is float]
         for tool, successes in Counter(plain).items():
             self._metrics_of(tool.id).successes += successes
-        if len(plain) < len(batch):
-            for event_type, _, tool, _, _, fields in batch:
-                if tool is not None and type(fields) is not float:
-                    self._metrics_of(tool if isinstance(tool, str) else tool.id).count(event_type, fields)
+        if len(plain) == len(batch):
+            return
+        refused = [raw[2] for raw in batch if raw[5] is REFUSED]
+        for tool, refusals in Counter(refused).items():
+            self._metrics_of(tool.id).add("refused_count", refusals)
+        for event_type, _, tool, _, _, fields in batch:
+            if tool is not None and type(fields) is not float and fields is not REFUSED:
+                self._metrics_of(tool if isinstance(tool, str) else tool.id).count(event_type, fields)
 
     def _hand_out(self, events: list[Event], batch: list[Raw]) -> None:
         for event, raw in zip(events, batch, strict=True):

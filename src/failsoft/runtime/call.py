@@ -85,11 +85,6 @@ class Call:
         """Give it the id that its caller knows it by."""
         self._id = id
 
-    def open(self, rt: Engine, started: float) -> Call:
-        """It is whole already (see ``quick``)."""
-        self.started = started
-        return self
-
 
 class Invoke(NamedTuple):
     """Run one attempt. The answer is an ``Ended``."""

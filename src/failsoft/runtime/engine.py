@@ -22,7 +22,7 @@ from failsoft.core.options import Fallback, RetryOptions
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
 from failsoft.core.redact import sanitise
-from failsoft.errors import CircuitOpen, FailsoftError
+from failsoft.errors import FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.trace import Trace
@@ -59,6 +59,7 @@ class Engine:
         self.random = random
         self.handler = handler
         self.tools: dict[str, Tool] = {}
+        self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
         self.offload = Offload()
         self.lock = threading.Lock()
@@ -150,22 +151,18 @@ class Engine:
             return blocked(self, call, call.tool, started, ended, call.tool.timeout)
         return Ended(started, ended, value, fault=unawaited(call.tool, value))
 
-    def refuse(self, tool: Tool) -> None:
-        """Answer for an open circuit at once: with an exception of its own around a shared outcome."""
-        outcome = self.shared_refusal(tool)
-        if outcome is not None:
-            raise CircuitOpen(outcome)
-
-    def shared_refusal(self, tool: Tool) -> Outcome[Any] | None:
-        """The refusal that all callers share for a moment; None when the circuit may be tried again."""
+    def refuse(self, tool: Tool, shut: tuple[Outcome[Any], float]) -> Outcome[Any] | None:
+        """Answer for an open circuit at once, with an outcome that all callers share; None: it may be tried again."""
         now = self.now()
-        outcome, until = tool.shut or (None, 0.0)
-        if now >= until:
+        outcome: Outcome[Any] | None = shut[0]
+        if now >= shut[1]:
             outcome = self._renew_refusal(tool, now)
-        if outcome is not None:
-            self.trace.record((events.CALL_REFUSED, now, tool, None, None, _REFUSED))
-            if len(self.trace.pending) > self.trace.limit:
-                self.trace.drain()
+            if outcome is None:
+                return None
+        trace = self.trace
+        trace.record((events.CALL_REFUSED, now, tool, None, None, events.REFUSED))
+        if len(trace.pending) > trace.limit:
+            trace.drain()
         return outcome
 
     def _renew_refusal(self, tool: Tool, now: float) -> Outcome[Any] | None:
@@ -188,12 +185,12 @@ class Engine:
 
     def find(self, tool: str | Callable[..., Any]) -> Tool | str:
         """The tool that is meant: by its id, or by its guarded function. Its bare name if there is none."""
-        if isinstance(tool, str):
-            return self.tools.get(tool, tool)
-        found = getattr(tool, "__failsoft__", None)
-        if not isinstance(found, Tool) or self.tools.get(found.id) is not found:
+        found = self.index.get(tool)
+        if found is not None:
+            return found
+        if not isinstance(tool, str):
             raise FailsoftError(f"{tool!r} is not a tool of this Runtime: decorate it with @rt.tool, or rt.add() it")
-        return found
+        return tool
 
     def unknown(self, call_id: str | int, name: str, fault: Fault) -> Outcome[Any]:
         """The outcome of a call of a tool that does not exist."""
@@ -363,7 +360,6 @@ def notice_of(on_escalation: Callable[[Outcome[Any]], Any]) -> Delivery:
     return Delivery(each(told), name="on_escalation", wait=True)
 
 
-_REFUSED: dict[str, Any] = {"reason": "circuit open", "decision": "fail_gracefully", "circuit_breaker_state": "open"}
 _TRANSITIONS: dict[State, tuple[str, str]] = {
     "open": (events.CIRCUIT_OPENED, "Circuit breaker opened for"),
     "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit breaker half-opened for"),

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.partial import Partial
+from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call import Ended
 from failsoft.runtime.deadline import carry_on, finish, step
@@ -43,8 +44,9 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
         if ticket is None or scope() is not None:
-            if tool.shut is not None and scope() is None:
-                rt.refuse(tool)  # raises, unless the circuit can be tried again
+            shut = tool.shut
+            if shut is not None and scope() is None and (refused := rt.refuse(tool, shut)) is not None:
+                raise CircuitOpen(refused)
             return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         started = now()
         box: list[Any] | None = None
@@ -85,8 +87,9 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
         if ticket is None or not endless or scope() is not None:
-            if tool.shut is not None and scope() is None:
-                rt.refuse(tool)
+            shut = tool.shut
+            if shut is not None and scope() is None and (refused := rt.refuse(tool, shut)) is not None:
+                raise CircuitOpen(refused)
             return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
         started = now()
         try:

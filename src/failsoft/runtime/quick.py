@@ -22,30 +22,14 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
-class Quick:
-    """As much of a call as the happy path needs; ``open`` makes a whole one of it."""
-
-    __slots__ = ("id", "kwargs", "tool", "turn")
-
-    def __init__(self, tool: Tool, kwargs: Mapping[str, Any], id: str | int) -> None:
-        self.tool = tool
-        self.kwargs = kwargs
-        self.id = id
-        self.turn = None
-
-    def open(self, rt: Engine, started: float) -> Call:
-        call = rt.open_call(self.tool, (), dict(self.kwargs), started)
-        call.name(self.id)
-        return call
-
-
-async def quick(rt: Engine, call: Any, ticket: Ticket) -> Outcome[Any]:
-    """Run a plain async tool once; whatever is not a success at once goes the long way."""
-    tool = call.tool
+async def quick(
+    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, call: Call | None = None
+) -> Outcome[Any]:
+    """Run a plain async tool once; whatever is not a success at once goes the long way, as ``call``."""
     started = rt.now()
     box: list[Any] | None = None
     try:
-        running = tool.fn(**call.kwargs)
+        running = tool.fn(**kwargs)
         box = []
         stepper = step(running, box)
         for waiting in stepper:
@@ -54,18 +38,27 @@ async def quick(rt: Engine, call: Any, ticket: Ticket) -> Outcome[Any]:
             else:
                 await finish(stepper, waiting, *rt.place(tool, tool.timeout), started)
     except CancelledError:
-        rt.left(call.open(rt, started))
+        rt.left(_whole(rt, tool, kwargs, id, started, call))
         raise
     except Exception as error:
-        whole = call.open(rt, started)
+        whole = _whole(rt, tool, kwargs, id, started, call)
         return await rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
     ended = rt.now()
     value = box[0]
     if ended - started > tool.timeout or tool.ticket is not ticket or value.__class__ is Partial:
-        whole = call.open(rt, started)
+        whole = _whole(rt, tool, kwargs, id, started, call)
         return await rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
     trace = rt.trace
-    trace.record((CALL_SUCCEEDED, ended, tool, call.id, call.turn, started))
+    trace.record((CALL_SUCCEEDED, ended, tool, id, None if call is None else call.turn, started))
     if len(trace.pending) > trace.limit:
         trace.drain()
-    return Outcome(call.id, tool.id, "succeeded", value, 1, tool.id, ended - started)
+    return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started)
+
+
+def _whole(
+    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, call: Call | None
+) -> Call:
+    if call is None:
+        call = rt.open_call(tool, (), dict(kwargs), started)
+        call.name(id)
+    return call

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random as random_source
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from time import monotonic as real_time
 from types import TracebackType
@@ -28,7 +28,7 @@ from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
-from failsoft.runtime.quick import Quick, quick
+from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import RuntimeSettings, merged, read_manifest, tool_options
 from failsoft.runtime.tool import Tool
@@ -92,39 +92,47 @@ class Runtime:
         tool = Tool(fn, options)
         tool.guarded = guard(self._engine, tool)
         self._engine.tools[tool.id] = tool
+        self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
         return tool.guarded
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
     @overload
-    async def call(
+    def call(
         self, tool: Callable[..., Awaitable[T]], args: Mapping[str, Any] | None = None, /, **options: Any
-    ) -> Outcome[T]: ...
+    ) -> Coroutine[Any, Any, Outcome[T]]: ...
     @overload
-    async def call(
+    def call(
         self, tool: Callable[..., T], args: Mapping[str, Any] | None = None, /, **options: Any
-    ) -> Outcome[T]: ...
+    ) -> Coroutine[Any, Any, Outcome[T]]: ...
     @overload
-    async def call(self, tool: str, args: Mapping[str, Any] | None = None, /, **options: Any) -> Outcome[Any]: ...
-    async def call(
+    def call(
+        self, tool: str, args: Mapping[str, Any] | None = None, /, **options: Any
+    ) -> Coroutine[Any, Any, Outcome[Any]]: ...
+    def call(
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
-    ) -> Outcome[Any]:
+    ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Call a tool by name, as a model does. Never raises for the tool's failure: the outcome says it.
 
         Options: ``id``, ``thread``, ``tenant``, ``timeout``, ``retry``, ``idempotency_key``.
         """
-        engine = self._engine
-        found = engine.tools.get(tool) if isinstance(tool, str) else engine.find(tool)
-        if not isinstance(found, Tool):
-            return self._unknown(own_faults.quote(tool), options.get("id"))
-        if options or SCOPE.get() is not None:
-            return await engine.run(self._call(found, args, **options))
-        ticket = found.ticket
-        if ticket is not None and found.kind == "async":
-            return await quick(engine, Quick(found, {} if args is None else args, engine.trace.number()), ticket)
-        if found.shut is not None and (refused := engine.shared_refusal(found)) is not None:
-            return refused
-        return await engine.run(self._call(found, args))
+        engine = self._engine  # not a coroutine function itself: one coroutine less on the happy path
+        found = engine.index.get(tool)
+        if found is None:
+            return self._missing(tool, options.get("id"))
+        if not options and SCOPE.get() is None:
+            ticket = found.ticket
+            if ticket is not None and found.kind == "async":
+                return quick(engine, found, {} if args is None else args, engine.trace.number(), ticket)
+            shut = found.shut
+            if shut is not None and (refused := engine.refuse(found, shut)) is not None:
+                return _just(refused)
+        return engine.run(self._call(found, args, **options))
+
+    async def _missing(self, tool: Any, id: str | None) -> Outcome[Any]:
+        if not isinstance(tool, str):
+            self._engine.find(tool)  # raises: a function that is no tool is the caller's mistake
+        return self._unknown(tool, id)
 
     def call_sync(
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
@@ -240,6 +248,10 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+async def _just(outcome: Outcome[Any]) -> Outcome[Any]:
+    return outcome
 
 
 def _on_loop() -> bool:

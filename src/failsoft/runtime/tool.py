@@ -47,7 +47,7 @@ class Tool:
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
         self.unavailable: Fault | None = None
-        self.shut: Outcome[Any] | None = None  # while the circuit is open: the one refusal that all callers share
+        self.shut: tuple[Outcome[Any], float] | None = None  # circuit open: the refusal that callers share, until when
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
         self.plain = self.slots is None and options.output is None and options.idempotency_key is None
         self.ticket: Ticket | None = None

@@ -365,7 +365,7 @@ class Turn:
             ticket = tool.ticket
             try:
                 if ticket is not None and tool.kind == "async" and call.timeout is None:
-                    outcome = await quick(engine, call, ticket)
+                    outcome = await quick(engine, tool, call.kwargs, handle.id, ticket, call)
                 else:
                     outcome = await engine.drive(call)
             except asyncio.CancelledError:
