@@ -92,6 +92,13 @@ def test_a_success_resets_the_count_and_a_neutral_result_does_not() -> None:  # 
     assert counts == [1, 0, 0, 1, 1]
 
 
+def test_one_success_resets_the_count_however_many_would_close() -> None:
+    breaker = Breaker(BreakerOptions(success_threshold=3))
+    breaker.call("failure", 0.0)
+    breaker.call("success", 0.0)
+    assert breaker.state == INITIAL
+
+
 def test_failures_with_a_success_between_never_open() -> None:
     breaker = Breaker(BreakerOptions(failure_threshold=2))
     for _ in range(100):

@@ -117,7 +117,7 @@ def _is_current(state: BreakerState, options: BreakerOptions, ticket: Ticket, no
         return False  # admitted before the circuit opened
     if state.state == "closed":
         return ticket.probe is None  # a probe's result comes late when another one has closed the circuit
-    return ticket.probe == state.probe and state.lease is not None and _left(state, options, now) > MOMENT
+    return ticket.probe == state.probe and _left(state, options, now) > MOMENT  # it still has the slot
 
 
 def _succeed(state: BreakerState, options: BreakerOptions) -> BreakerState:
@@ -137,6 +137,6 @@ def _fail(state: BreakerState, options: BreakerOptions, now: float) -> BreakerSt
 
 
 def _left(state: BreakerState, options: BreakerOptions, now: float) -> float:
-    """For how long nobody is admitted."""
+    """For how long nobody is admitted: the rest of the open time, or of the lease of the probe that is out."""
     wait = options.timeout if state.state == "open" else state.lease
     return 0.0 if wait is None else state.since + wait - now
