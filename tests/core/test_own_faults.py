@@ -131,11 +131,17 @@ def test_bad_arguments_can_be_asked_for_by_name() -> None:
     assert own_faults.asked_for(fault) == ("destination", "date", "seats")
     assert own_faults.asked_for(own_faults.bad_arguments(unexpected=["colour"])) == ()
     assert own_faults.asked_for(ROOT) == ()
+    assert own_faults.asked_for(ROOT._replace(message="Missing: x.")) == ()
+    assert own_faults.asked_for(own_faults.loop_prevented(fault, 3)) == ("destination", "date", "seats")
 
 
 def test_hostile_argument_names_stay_one_name() -> None:
-    fault = own_faults.bad_arguments(missing=["a, b. Missing: c"], invalid=["d"])
-    assert own_faults.asked_for(fault)[1:] == ("d",)
+    fault = own_faults.bad_arguments(missing=["a, b. Missing: c"], invalid=["d.e"])
+    assert own_faults.asked_for(fault) == ("a  b  Missing: c", "d e")
+
+
+def test_a_detail_is_not_read_for_names() -> None:
+    assert own_faults.asked_for(own_faults.bad_arguments(detail="it says Missing: x.")) == ()
 
 
 def test_a_detail_alone_is_enough() -> None:

@@ -84,11 +84,16 @@ def say_wanted(texts: Texts, fault: Fault | None) -> tuple[str, str]:
 
 def quote_data(text: str, room: int) -> str:
     """Foreign words as one quoted string that nothing in them can end, within so many characters."""
-    data = json.dumps(text, ensure_ascii=False)
-    while len(data) > room and text:
-        text = text[: max(0, len(text) - max(1, len(data) - room))]
-        data = json.dumps(text + "…", ensure_ascii=False)
-    return data
+    data = json.dumps(text[: max(0, room)], ensure_ascii=False)
+    if len(text) <= room and len(data) <= room:
+        return data
+    kept = text[: max(0, room - 3)]  # two quotes, and the sign that there was more
+    while True:
+        data = json.dumps(kept + "…", ensure_ascii=False)
+        excess = len(data) - room
+        if excess <= 0 or not kept:
+            return data
+        kept = kept[: -max(1, excess // 2)]  # half of it: what goes may have been escaped
 
 
 def cut(text: str, length: int) -> str:
@@ -137,7 +142,8 @@ def _facts(outcome: Outcome[Any], texts: Texts, *, safe_to_repeat: bool | None) 
         facts["rule"], facts["reason"], facts["message"] = fault.rule, fault.reason, fault.message
         facts["retry"] = fill(pick(texts, f"retry.{fault.rule}", f"retry.{fault.category}"), facts)
         facts["steps"] = fill(pick(texts, f"steps.{fault.rule}", f"steps.{fault.category}"), facts)
-        facts["effect"] = "" if safe_to_repeat else texts[f"effect.{fault.effect}"]
+        if not safe_to_repeat:
+            facts["effect"] = pick(texts, f"effect.{fault.effect}.{fault.classification}", f"effect.{fault.effect}")
     if decision is not None:
         facts["decision"] = fill(texts["decision"], {"strategy": decision.strategy, "why": decision.reason})
     return facts

@@ -14,6 +14,7 @@ In one place they can be read as one table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -39,7 +40,9 @@ UNPROTECTED = "unprotected"
 
 _NAME_LENGTH = 80
 _DEPENDENCY = "Dependency failed: "
-_MISSING, _INVALID, _UNEXPECTED = "Missing: ", "Invalid: ", "Not known: "
+_MISFIT = "The arguments do not fit."
+_NAMED = re.compile(re.escape(_MISFIT) + r"(?: Missing: ([^.]+)\.)?(?: Invalid: ([^.]+)\.)?")
+_NAME_ENDS = re.compile("[.,]")
 
 
 def quote(name: object) -> str:
@@ -127,15 +130,8 @@ def bad_arguments(
     cause: BaseException | None = None,
 ) -> Fault:
     """Not run: the arguments do not fit the tool. ``asked_for`` reads the names back out of the message."""
-    parts = [
-        f"{title}{', '.join(quote(name).replace(',', ' ') for name in names)}."
-        for title, names in (
-            (_MISSING, tuple(missing)),
-            (_INVALID, tuple(invalid)),
-            (_UNEXPECTED, tuple(unexpected)),
-        )
-        if names
-    ]
+    groups = (("Missing", tuple(missing)), ("Invalid", tuple(invalid)), ("Not known", tuple(unexpected)))
+    parts = [f"{title}: {', '.join(map(_one_name, names))}." for title, names in groups if names]
     if detail:
         parts.append(sanitise(detail))
     return Fault(
@@ -143,7 +139,7 @@ def bad_arguments(
         "permanent",
         "tool_validation",
         "none",
-        " ".join(["The arguments do not fit.", *parts]),
+        " ".join([_MISFIT, *parts]),
         "Invalid input won't change on retry",  # S-tests 1.2
         BAD_ARGUMENTS,
         cause=cause,
@@ -152,14 +148,12 @@ def bad_arguments(
 
 def asked_for(fault: Fault) -> tuple[str, ...]:
     """The names of the arguments that a ``bad_arguments`` fault found missing or invalid."""
-    if fault.rule != BAD_ARGUMENTS:
-        return ()
-    names: list[str] = []
-    for title in (_MISSING, _INVALID):
-        _, found, rest = fault.message.partition(title)
-        if found:
-            names += rest.partition(".")[0].split(", ")
-    return tuple(names)
+    found = _NAMED.match(fault.message)
+    return tuple(name for names in (found.groups() if found else ()) if names for name in names.split(", "))
+
+
+def _one_name(name: object) -> str:
+    return _NAME_ENDS.sub(" ", quote(name))
 
 
 def queue_full(tool: str, waiting: int) -> Fault:

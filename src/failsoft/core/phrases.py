@@ -15,7 +15,8 @@ a mapping of the same keys; what it leaves out stays English::
 ``user``, ``model`` and ``operator`` are the audiences. After the dot stands what happened: a fault's rule
 (``circuit_open``), else its category (``tool_transient``); ``succeeded``, ``partial``, ``skipped``, ``no_time``,
 ``timed_out`` and ``cancelled`` for calls that ended in one of these ways. The most special key wins: tool and
-happening, then tool, then happening.
+happening, then tool, then happening. ``retry`` (to the model) and ``steps`` (to the operator) are parts of those texts,
+by rule or category as well.
 
 Facts for a call: ``tool label Label code category rule reason message data attempts tries when names wanted root retry
 effect steps decision``. ``Label`` begins with a capital; ``data`` is the message quoted as data; ``message`` and ``data`` carry
@@ -76,6 +77,8 @@ ENGLISH: Texts = {
     "effect.none": "It had no effect.",
     "effect.unknown": "It may already have taken effect: check before calling again.",
     "effect.happened": "It has probably taken effect already: check before calling again.",
+    "effect.unknown.permanent": "It may already have taken effect.",
+    "effect.happened.permanent": "It has probably taken effect already.",
     "tries": ", {attempts} attempts",
     "tries.one": ", 1 attempt",
     "tries.none": ", not run",
@@ -143,16 +146,16 @@ ENGLISH: Texts = {
     "when": "in a little while",
     "when.second": "in about a second",
     "when.seconds": "in about {n} seconds",
-    "when.minute": "in about a minute",
     "when.minutes": "in about {n} minutes",
-    "when.hour": "in about an hour",
     "when.hours": "in about {n} hours",
 }
 
 
 _FACT = re.compile(r"\{(\w+)\}")
 _PLACE = re.compile(r" ?\{(\w+)\}")
-_UNITS = (("second", 1, 90), ("minute", 60, 5400), ("hour", 3600, float("inf")))  # unit, seconds, used up to
+_UNITS = (("seconds", 1, 90), ("minutes", 60, 5400), ("hours", 3600, math.inf))  # unit, its length, used up to
+_OPEN = (*AUDIENCES, "retry", "steps")  # parts of the table where any rule may have its own text
+_HAPPENINGS = {key.partition(".")[2] for key in ENGLISH if key.partition(".")[0] in _OPEN}
 _NAMES = 3  # in a list, before the others are counted
 
 
@@ -184,11 +187,11 @@ def enumerate_names(texts: Texts, names: Iterable[str]) -> str:
 
 def say_when(texts: Texts, retry_after: float | None) -> str:
     """When calling again can help, in words, rounded up."""
-    if not retry_after:
+    if retry_after is None or not 0 < retry_after < math.inf:
         return texts["when"]
-    unit, seconds = next((unit, seconds) for unit, seconds, limit in _UNITS if retry_after <= limit)
-    number = math.ceil(retry_after / seconds)
-    return fill(texts[f"when.{unit}" if number == 1 else f"when.{unit}s"], {"n": number})
+    unit, length = next((unit, length) for unit, length, limit in _UNITS if retry_after <= limit)
+    number = math.ceil(retry_after / length)  # of minutes and hours there are two at least
+    return fill(texts["when.second" if number == 1 else f"when.{unit}"], {"n": number})
 
 
 def capitalise(text: str) -> str:
@@ -201,12 +204,16 @@ def find_problems(texts: Texts) -> list[str]:
     problems: list[str] = []
     for key, text in texts.items():
         tool, _, plain = key.rpartition("/")
-        audience, _, happening = plain.partition(".")
-        spoken = audience in AUDIENCES
-        if not (plain in ENGLISH and not tool) and not (spoken and (tool or happening)):
-            problems.append(f"{key}: no text has this key{did_you_mean(plain, ENGLISH)}")
+        part, _, happening = plain.partition(".")
+        read = bool(happening) and part in _OPEN if not tool else part in AUDIENCES
+        hint = did_you_mean(plain, ENGLISH)
+        if plain not in ENGLISH and happening not in _HAPPENINGS and read:
+            hint = did_you_mean(happening, _HAPPENINGS)  # any rule may be named here, but this looks like a slip
+            read = not hint
+        if not read and (tool or plain not in ENGLISH):
+            problems.append(f"{key}: no text has this key{hint}")
             continue
-        known = CALL_FACTS if spoken else frozenset(_FACT.findall(ENGLISH[plain]))
+        known = CALL_FACTS if part in _OPEN else frozenset(_FACT.findall(ENGLISH[plain]))
         problems += [
             f"{key}: there is no fact {{{fact}}}; there are {', '.join(sorted(known)) or 'none'}"
             for fact in _FACT.findall(text)

@@ -38,14 +38,13 @@ def compose(report: TurnReport, texts: Texts = ENGLISH) -> str:
     elif skipped:
         sentences.append(_say_skipped(skipped, report, texts))
     rest = reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), clauses or [""])
+    first = rest
     if completed:
         done = fill(texts["turn.completed"], {"labels": enumerate_names(texts, _names(completed, texts))})
         first = fill(texts["turn.but"], {"completed": done, "rest": rest}) if rest else done
-    else:
-        first = rest or texts["turn.nothing"]
-    sentences = [first, *sentences, *_asks(outcomes, texts)]
-    if len(sentences) == 1:
-        return capitalise(first)
+    sentences = [sentence for sentence in (first, *sentences, *_asks(outcomes, texts)) if sentence]
+    if len(sentences) <= 1:
+        return capitalise(*sentences or [texts["turn.nothing"]])
     return " ".join(capitalise(text if text.endswith((".", "!", "?")) else f"{text}.") for text in sentences)
 
 
