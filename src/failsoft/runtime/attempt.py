@@ -88,7 +88,7 @@ async def stepped(
             if math.isinf(timeout):
                 await carry_on(stepper, waiting)
             else:
-                await finish(stepper, waiting, *rt.place(tool, timeout), started)
+                await finish(stepper, waiting, tool, timeout, started, rt.place)
     except Expired as expired:
         return expire(rt, call, tool, started, timeout, expired)
     except Exception as error:

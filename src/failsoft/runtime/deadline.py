@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from asyncio import current_task
 from collections.abc import Callable, Generator
 from threading import get_ident
 from types import coroutine
-from typing import Any
+from typing import Any, Protocol
 
 Stepper = Generator[Any, None, None]
 
@@ -40,17 +41,6 @@ def step(coro: Any, box: list[Any]) -> Stepper:
     box.append((yield from coro))
 
 
-class Entry:
-    """One suspended attempt in its queue."""
-
-    __slots__ = ("at", "hit", "task")
-
-    def __init__(self, task: asyncio.Task[Any], at: float) -> None:
-        self.task = task
-        self.at = at
-        self.hit = False
-
-
 class LoopDeadlines:
     """All the deadlines of one event loop."""
 
@@ -58,6 +48,7 @@ class LoopDeadlines:
         self.loop = loop
         self.thread = get_ident()
         self.now = now
+        self.hits: set[Stepper] = set()  # attempts whose deadline has passed and that have not been told yet
         self.cancels: dict[asyncio.Task[Any], int] = {}  # ours, not yet taken back
         self.orphans: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
@@ -68,7 +59,8 @@ class LoopDeadlines:
             found = self._queues[timeout] = Queue(self, timeout)
         return found
 
-    def take_back(self, task: asyncio.Task[Any]) -> None:
+    def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
+        self.hits.discard(stepper)
         left = self.cancels.pop(task) - 1
         if left:
             self.cancels[task] = left
@@ -84,13 +76,9 @@ class Queue:
         self.deadlines = deadlines
         self.loop = deadlines.loop
         self.timeout = timeout
-        self.live: dict[Entry, None] = {}
+        self.live: dict[Stepper, tuple[asyncio.Task[Any], float]] = {}  # the caller's task, when it started
         self.thread = deadlines.thread
         self.armed = False
-
-    def task(self) -> asyncio.Task[Any] | None:
-        """The task that runs here; None if here is not this queue's loop. Dearer ways exist to ask for the loop."""
-        return asyncio.current_task(self.loop) if get_ident() == self.thread else None
 
     def arm(self, delay: float) -> None:
         self.armed = True
@@ -99,36 +87,55 @@ class Queue:
     def _fire(self) -> None:
         self.armed = False
         now = self.deadlines.now()
-        cancels = self.deadlines.cancels
-        for entry in self.live:
-            if entry.at > now:
-                self.arm(entry.at - now)
+        hits, cancels = self.deadlines.hits, self.deadlines.cancels
+        for stepper, (task, started) in self.live.items():
+            left = started + self.timeout - now
+            if left > 0:
+                self.arm(left)
                 return
-            if not entry.hit:
-                entry.hit = True
-                cancels[entry.task] = cancels.get(entry.task, 0) + 1
-                entry.task.cancel()
+            if stepper not in hits:
+                hits.add(stepper)
+                cancels[task] = cancels.get(task, 0) + 1
+                task.cancel()
+
+
+class Timed(Protocol):
+    """Whatever has deadlines: it remembers the queue that it used last."""
+
+    queue: Queue | None
+
+
+Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
 
 
 @coroutine
 def finish(
-    stepper: Stepper, waiting: Any, queue: Queue, task: asyncio.Task[Any], started: float
+    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, started: float, place: Place
 ) -> Generator[Any, None, None]:
-    """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes."""
+    """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes.
+
+    The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
+    ``place`` finds the right one otherwise.
+    """
+    queue = timed.queue
+    task = None
+    if queue is not None and queue.timeout == timeout and queue.thread == get_ident():
+        task = current_task(queue.loop)
+    if task is None or queue is None:
+        queue, task = place(timed, timeout)
     before = task.cancelling()
-    entry = Entry(task, started + queue.timeout)
     live = queue.live
-    live[entry] = None
+    live[stepper] = (task, started)
     if not queue.armed:
-        queue.arm(entry.at - queue.deadlines.now())
+        queue.arm(started + timeout - queue.deadlines.now())
+    hits = queue.deadlines.hits
     try:
         while True:
             try:
                 yield waiting
             except BaseException as error:  # thrown into the caller's task
-                if entry.hit and _ours(error, task, before, queue.deadlines):
-                    entry.hit = False
-                    queue.deadlines.take_back(task)
+                if stepper in hits and _ours(error, task, before, queue.deadlines):
+                    queue.deadlines.take_back(stepper, task)
                     _expire(stepper, error, task, queue.deadlines)
                 waiting = stepper.throw(error)
             else:
@@ -139,9 +146,9 @@ def finish(
     except StopIteration:  # it returned on being thrown into
         return
     finally:
-        del live[entry]
-        if entry.hit:  # it ended in the very tick of its deadline, or the caller's own cancellation came first
-            queue.deadlines.take_back(task)
+        del live[stepper]
+        if hits and stepper in hits:  # it ended in the tick of its deadline, or the caller's own cancellation came first
+            queue.deadlines.take_back(stepper, task)
 
 
 def _ours(error: BaseException, task: asyncio.Task[Any], before: int, deadlines: LoopDeadlines) -> bool:

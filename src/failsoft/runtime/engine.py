@@ -275,11 +275,6 @@ class Engine:
 
     def place(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]:
         """The deadline queue for this timeout on the running loop, and the task that runs."""
-        queue = tool.queue
-        if queue is not None and queue.timeout == timeout:
-            task = queue.task()
-            if task is not None:
-                return queue, task
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         if task is None:

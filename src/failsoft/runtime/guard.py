@@ -58,7 +58,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
                 if endless:
                     await carry_on(stepper, waiting)
                 else:
-                    await finish(stepper, waiting, *rt.place(tool, timeout), started)
+                    await finish(stepper, waiting, tool, timeout, started, rt.place)
         except CancelledError:
             rt.left(rt.open_call(tool, args, kwargs, started))
             raise

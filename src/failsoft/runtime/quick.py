@@ -36,7 +36,7 @@ async def quick(
             if math.isinf(tool.timeout):
                 await carry_on(stepper, waiting)
             else:
-                await finish(stepper, waiting, *rt.place(tool, tool.timeout), started)
+                await finish(stepper, waiting, tool, tool.timeout, started, rt.place)
     except CancelledError:
         rt.left(_whole(rt, tool, kwargs, id, started, call))
         raise
