@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     """Run the tool once."""
     tool = invoke.tool
-    if tool.slots is None or _has_slot(call, tool):
+    if tool.slots is None or has_slot(call, tool):
         return await _run(rt, call, invoke)
     if not await _slot(tool):
         return _not_run(rt, own_faults.queue_full(tool.id, tool.slots.waiting))
@@ -35,7 +35,7 @@ async def attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         tool.slots.give()
 
 
-def _has_slot(call: Call, tool: Tool) -> bool:
+def has_slot(call: Call, tool: Tool) -> bool:
     """A call inside a call of the same tool is covered by that one's slot (R24)."""
     parent = call.parent
     while parent is not None:
@@ -67,9 +67,9 @@ async def _slot(tool: Tool) -> bool:
 async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool, timeout = invoke
     if tool.kind == "async":
-        return await stepped(rt, call, invoke, lambda: tool.fn(*call.args, **call.kwargs))
+        return await stepped(rt, call, invoke, lambda: tool.fn(*call.args, **call.arguments(rt, tool)))
     if tool.kind == "async stream":
-        return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.kwargs)))
+        return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
     if math.isinf(timeout):
         return inline(rt, call, tool)
     return await _threaded(rt, call, invoke)
@@ -119,9 +119,9 @@ def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, ti
     return Ended(started, ended, fault=own_faults.tool_timeout(timeout, effect="happened"))
 
 
-def body(tool: Tool, call: Call) -> Any:
+def body(rt: Engine, tool: Tool, call: Call) -> Any:
     """A blocking tool itself; a stream of one up to its first item."""
-    value = tool.fn(*call.args, **call.kwargs)
+    value = tool.fn(*call.args, **call.arguments(rt, tool))
     return begin_blocking(value) if tool.kind == "stream" else value
 
 
@@ -129,7 +129,7 @@ def inline(rt: Engine, call: Call, tool: Tool) -> Ended:
     """Run a blocking tool right here."""
     started = rt.now()
     try:
-        value = body(tool, call)
+        value = body(rt, tool, call)
     except Exception as error:
         return Ended(started, rt.now(), error=error)
     return Ended(started, rt.now(), value, fault=unawaited(tool, value))
@@ -148,7 +148,7 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         outside_finished(loop)
         _tell(loop, ended, None)
 
-    job = rt.offload.submit(lambda: body(tool, call), begun, done)
+    job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
     if job is None:
         return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
     outside_started(loop)

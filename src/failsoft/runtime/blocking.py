@@ -11,7 +11,7 @@ from failsoft.core import own_faults
 from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
-from failsoft.runtime.attempt import body, inline, unawaited
+from failsoft.runtime.attempt import body, has_slot, inline, unawaited
 from failsoft.runtime.call import Call, Consult, Ended, Invoke, Step, Wait, way
 from failsoft.runtime.offload import Job
 from failsoft.runtime.scope import SCOPE
@@ -54,10 +54,11 @@ def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | None:
 def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool = invoke.tool
     slots = tool.slots
-    if slots is None:
+    if slots is None or has_slot(call, tool):
         return _run(rt, call, invoke)
     ready = threading.Event()
-    answer = slots.take(ready.set)
+    wake = ready.set  # a bound method is a new object each time it is asked for
+    answer = slots.take(wake)
     if answer == "full":
         now = rt.now()
         return Ended(now, now, fault=own_faults.queue_full(tool.id, slots.waiting), ran=False)
@@ -65,7 +66,7 @@ def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         try:
             ready.wait()
         except BaseException:
-            slots.leave(ready.set)
+            slots.leave(wake)
             raise
     try:
         return _run(rt, call, invoke)
@@ -88,7 +89,7 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         times.append(rt.now())
         ended.set()
 
-    job = rt.offload.submit(lambda: body(tool, call), begun, done)
+    job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
     if job is None:
         now = rt.now()
         return Ended(now, now, fault=own_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)

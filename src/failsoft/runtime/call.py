@@ -86,6 +86,19 @@ class Call:
         self._id = id
 
 
+    def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
+        """What a tool is called with: the caller's arguments, and the key where it takes one.
+
+        The key stays the same over all attempts of this call, whichever tool makes them.
+        """
+        parameter = tool.options.idempotency_key
+        if parameter is None or parameter in self.kwargs:
+            return self.kwargs
+        if self.key is None:
+            self.key = rt.new_key()
+        return {**self.kwargs, parameter: self.key}
+
+
 class Invoke(NamedTuple):
     """Run one attempt. The answer is an ``Ended``."""
 
@@ -242,7 +255,7 @@ def _plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None)
     calls = stop.health.options.count == "calls"
     opened = None if calls else _record(rt, call, stop, _result(fault, ended), fault)
     plan = plan_retry(
-        stop.retry, fault, stop.attempts, safe=stop.tool.safe(call), jitter=rt.random(), now=now
+        stop.retry, fault, stop.attempts, safe=stop.tool.safe, jitter=rt.random(), now=now
     )
     if isinstance(plan, NoRetry):
         return plan
@@ -357,7 +370,7 @@ def _note(
     fields["duration_ms"] = round((ended.ended - ended.started) * 1000, 3)
     if decision.strategy == "retry":
         fields["delay_ms"] = round((decision.delay or 0.0) * 1000, 3)
-        if fault.effect == "unknown" and stop.tool.safe(call) is None:
+        if fault.effect == "unknown" and stop.tool.safe is None:
             stop.tool.warn_undeclared()
     rt.emit(events.TOOL_ERROR, stop.tool, call, fields)
     if fault.category == "internal_contract_bug":

@@ -11,6 +11,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
+from random import Random
 from time import monotonic as real_time
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -49,14 +50,15 @@ class Engine:
     def __init__(
         self,
         clock: Clock,
-        random: Callable[[], float],
+        random: Random,
         *,
         handler: Handler | None,
         on_escalation: Callable[[Outcome[Any]], Any] | None,
     ) -> None:
         self.clock = clock
         self.now = clock.monotonic
-        self.random = random
+        self.random = random.random
+        self._bits = random.getrandbits
         self.handler = handler
         self.tools: dict[str, Tool] = {}
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
@@ -131,7 +133,7 @@ class Engine:
         return run_blocking(self, call, first or self._misfit(call), ticket)
 
     def _misfit(self, call: Call) -> Ended | None:
-        fault = call.tool.misfit(call.args, call.kwargs)
+        fault = call.tool.misfit(call.args, call.arguments(self, call.tool))
         return None if fault is None else Ended(call.started, call.started, fault=fault, ran=False)
 
     # -- from the happy path -----------------------------------------------------------------------------------------
@@ -224,6 +226,10 @@ class Engine:
         self.trace.close(deadline)
         if self._notice is not None:
             self._notice.close(left(deadline))
+
+    def new_key(self) -> str:
+        """An idempotency key: unique, and no secret."""
+        return f"{self._bits(128):032x}"
 
     # -- health ------------------------------------------------------------------------------------------------------
 

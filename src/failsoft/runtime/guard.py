@@ -32,7 +32,7 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
     else:
         functools.update_wrapper(made, tool.fn, assigned=("__doc__",), updated=())
         made.__name__ = made.__qualname__ = tool.id
-    made.__failsoft__ = tool
+    made.__failsoft__ = tool  # type: ignore[attr-defined]  # how Runtime.call knows it again
     return made
 
 
@@ -96,7 +96,7 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
             value = fn(*args, **kwargs)
         except Exception as error:
             call = rt.open_call(tool, args, kwargs, started)
-            first = rt.broken(call, started, error, entered=error.__traceback__.tb_next is not None)
+            first = rt.broken(call, started, error, entered=_entered(error))
             return rt.drive_blocking(call, first, ticket).unwrap()
         ended = now()
         if tool.ticket is not ticket or value.__class__ in _ODD:
@@ -131,6 +131,12 @@ def _guard_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
             stream.close()
 
     return guarded
+
+
+def _entered(error: Exception) -> bool:
+    """Was the function's body reached, or did its arguments not fit?"""
+    trace = error.__traceback__
+    return trace is None or trace.tb_next is not None
 
 
 async def _coroutine() -> None: ...

@@ -6,16 +6,17 @@ import asyncio
 import os
 import random as random_source
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from time import monotonic as real_time
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 from weakref import WeakSet
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
-from failsoft.core.options import RetryOptions, ToolOptions
+from failsoft.core.fault import Fault
+from failsoft.core.options import OnTimeout, RetryOptions, ToolOptions, TurnOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.recovery import Handler
 from failsoft.core.report import TurnReport
@@ -26,11 +27,12 @@ from failsoft.runtime import clock as clocks
 from failsoft.runtime.call import Call
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
+from failsoft.runtime.entrypoints import load_entrypoint
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.settings import RuntimeSettings, merged, read_manifest, tool_options
+from failsoft.runtime.settings import Settings, merged, read_manifest, tool_options
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Handle, Turn
 
@@ -57,13 +59,12 @@ class Runtime:
         source = random or random_source.Random()  # noqa: S311 - jitter, not secrets
         self._random = source
         self._engine = Engine(
-            clock or clocks.current(), source.random, handler=error_handler, on_escalation=on_escalation
+            clock or clocks.current(), source, handler=error_handler, on_escalation=on_escalation
         )
-        self._settings = RuntimeSettings()
-        if manifest is not None:
-            self._settings = read_manifest(manifest)
-            for options, function in self._settings.functions():
-                self._register(function, options)
+        self._settings = Settings() if manifest is None else read_manifest(manifest)
+        for tool in self._settings.tools.values():
+            if tool.entrypoint is not None:
+                self._register(*load_entrypoint(tool.entrypoint), tool.options)
         if trace is not None:
             from failsoft.observe.jsonl import write_to
 
@@ -75,7 +76,7 @@ class Runtime:
     @overload
     def tool(self, fn: F, /) -> F: ...
     @overload
-    def tool(self, **options: Any) -> Callable[[F], F]: ...
+    def tool(self, fn: None = None, /, **options: Any) -> Callable[[F], F]: ...
     def tool(self, fn: Any = None, /, **options: Any) -> Any:
         """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``."""
         if fn is not None:
@@ -84,12 +85,12 @@ class Runtime:
 
     def add(self, fn: F, /, *, id: str | None = None, **options: Any) -> F:
         """Register any callable as a tool and get its guarded form back."""
-        return self._register(fn, tool_options(fn, id, options, self._settings))  # type: ignore[return-value]
+        return cast("F", self._register(fn, None, tool_options(fn, id, options, self._settings)))
 
-    def _register(self, fn: Callable[..., Any], options: ToolOptions) -> Callable[..., Any]:
+    def _register(self, fn: Callable[..., Any], missing: Fault | None, options: ToolOptions) -> Callable[..., Any]:
         while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
             fn = fn.__failsoft__.fn
-        tool = Tool(fn, options)
+        tool = Tool(fn, options, missing)
         tool.guarded = guard(self._engine, tool)
         self._engine.tools[tool.id] = tool
         self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
@@ -163,8 +164,13 @@ class Runtime:
         if id is not None:
             call.name(id)
         call.thread, call.tenant = thread or call.thread, tenant or call.tenant
-        call.timeout = None if timeout is None else seconds(timeout)
+        try:
+            call.timeout = None if timeout is None else seconds(timeout)
+        except ValueError as error:
+            raise ManifestError(f"{tool.id}: timeout: {error}") from None
         call.retry = None if retry is None else merged(tool.options.retry, retry)
+        if idempotency_key is not None and tool.options.idempotency_key is None:
+            raise FailsoftError(f"{tool.id} takes no idempotency key: name its parameter with idempotency_key= first")
         call.key = idempotency_key
         return call
 
@@ -186,25 +192,29 @@ class Runtime:
         timeout: Duration | None = None,
         thread: str | None = None,
         tenant: str | None = None,
-        on_timeout: str | None = None,
+        on_timeout: OnTimeout | None = None,
         id: str | None = None,
     ) -> Turn:
         """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``."""
         settings = self._settings
-        limit = settings.turn_timeout if timeout is None else seconds(timeout)
-        after = settings.on_timeout if on_timeout is None else on_timeout
-        if after not in ("leave", "cancel"):
-            raise ManifestError(f"on_timeout: {after!r} is neither 'leave' nor 'cancel'")
+        try:
+            options = TurnOptions(
+                timeout=settings.turn.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
+                on_timeout=on_timeout or settings.turn.on_timeout,
+            )
+        except ValueError as error:
+            raise ManifestError(f"turn: {error}") from None
         turn_id = id or f"turn-{self._random.getrandbits(48):012x}"
         return Turn(
-            self._engine, turn_id, timeout=limit, cancels=after == "cancel", thread=thread, tenant=tenant
+            self._engine, turn_id, timeout=options.timeout, cancels=options.on_timeout == "cancel", thread=thread,
+            tenant=tenant,
         )
 
     async def run_plan(self, plan: Any) -> TurnReport:
         """Run a turn that is written down as data: a mapping, YAML or JSON text, or a file's path."""
         from failsoft.runtime.plans import run_plan
 
-        return await run_plan(self, self._engine, plan)
+        return await run_plan(self, plan)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -226,7 +236,7 @@ class Runtime:
         return self._engine.trace.events()
 
     @property
-    def tools(self) -> Iterable[str]:
+    def tools(self) -> tuple[str, ...]:
         """The ids of all tools."""
         return tuple(self._engine.tools)
 

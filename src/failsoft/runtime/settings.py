@@ -2,57 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+import dataclasses
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.layers import assemble
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
 from failsoft.errors import ManifestError
 
+if TYPE_CHECKING:
+    from failsoft.core.manifest import ManifestTool
+    from failsoft.core.policy import Policy
 
-class RuntimeSettings(NamedTuple):
+_NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
+
+
+class Settings(NamedTuple):
     """What a manifest says; empty without one."""
 
     turn: TurnOptions = TurnOptions()
     defaults: Mapping[str, Any] = {}
-    layers: Mapping[str, Mapping[str, Any]] = {}
-
-    @property
-    def turn_timeout(self) -> float | None:
-        return self.turn.timeout
-
-    @property
-    def on_timeout(self) -> str:
-        return self.turn.on_timeout
-
-    def functions(self) -> Iterator[tuple[ToolOptions, Callable[..., Any]]]:
-        yield from ()
+    tools: Mapping[str, ManifestTool] = {}
+    policies: tuple[Policy, ...] = ()
+    memory: str = "advise"
 
 
-def read_manifest(manifest: str | Path | Mapping[str, Any]) -> RuntimeSettings:
-    raise ManifestError("manifest: not here yet")
+def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
+    """A manifest from a file, or as a mapping."""
+    from failsoft.core.manifest import load
+
+    if isinstance(manifest, Mapping):
+        loaded = load(manifest)
+    else:
+        loaded = load(read_file(manifest), name=str(manifest))
+    return Settings(loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory)
 
 
-def tool_options(
-    fn: Callable[..., Any], id: str | None, options: Mapping[str, Any], settings: RuntimeSettings
-) -> ToolOptions:
-    """A tool's options: the manifest's defaults, then the decorator's word, then the manifest's on this tool."""
-    name = id or getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", None)
-    if not name:
-        raise ManifestError(f"{fn!r} has no name: say id=")
+def read_file(path: str | Path) -> bytes:
     try:
-        return assemble(settings.defaults, {"id": name, **options}, settings.layers.get(name, {}))
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, Any], settings: Settings) -> ToolOptions:
+    """A tool's options: the manifest's defaults, then the decorator's word, then the manifest's on this tool."""
+    named = getattr(fn, "func", fn)  # a partial is called after its function
+    name = id or options.get("id") or getattr(named, "__name__", None) or type(named).__name__
+    place = _place(named, name)
+    layer = options if _is_native(options) else _parsed(options, place)
+    said = settings.tools.get(name)
+    try:
+        return assemble(settings.defaults, {**layer, "id": name}, {} if said is None else said.layer)
     except (TypeError, ValueError) as error:
-        raise ManifestError(f"{_place(fn)}{name}: {error}") from None
+        raise ManifestError(f"{place}: {error}") from None
 
 
 def merged(retry: RetryOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
     """A call's own word on retries, over the tool's."""
-    return said if isinstance(said, RetryOptions) else replace(retry, **said)
+    if isinstance(said, RetryOptions):
+        return said
+    return assemble({"id": "call", "retry": retry}, _parsed({"retry": said}, "retry")).retry
 
 
-def _place(fn: Callable[..., Any]) -> str:
-    code = getattr(getattr(fn, "func", fn), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
+def _is_native(options: Mapping[str, Any]) -> bool:
+    """Written as ``ToolOptions`` are: then pydantic need not be imported."""
+    return all(
+        name in _NATIVE and (name in ("defaults", "output") or not _has_mapping(value))
+        for name, value in options.items()
+    )
+
+
+def _has_mapping(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(isinstance(item, Mapping) for item in value)
+    return isinstance(value, Mapping)
+
+
+def _parsed(options: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    from failsoft.core.manifest import parse_options
+
+    return parse_options(options, place=place)
+
+
+def _place(fn: Any, name: str) -> str:
+    code = getattr(fn, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}: {name}" if code is not None else name

@@ -32,10 +32,10 @@ class Tool:
 
     __slots__ = (
         "_check", "_signature", "_warned", "fn", "guarded", "health", "id", "kind", "label", "options", "plain",
-        "queue", "shut", "slots", "ticket", "timeout", "unavailable",
+        "queue", "safe", "shut", "slots", "ticket", "timeout", "unavailable",
     )  # fmt: skip
 
-    def __init__(self, fn: Callable[..., Any], options: ToolOptions) -> None:
+    def __init__(self, fn: Callable[..., Any], options: ToolOptions, missing: Fault | None = None) -> None:
         self.id = options.id
         self.label = options.label
         self.options = options
@@ -46,7 +46,7 @@ class Tool:
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
-        self.unavailable: Fault | None = None
+        self.unavailable = missing  # why it cannot be used here, if it cannot
         self.shut: tuple[Outcome[Any], float] | None = None  # circuit open: the refusal that callers share, until when
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
         self.plain = self.slots is None and options.output is None and options.idempotency_key is None
@@ -54,24 +54,35 @@ class Tool:
         self._signature: inspect.Signature | None = None
         self._check: Callable[[Any], None] | None = None
         self._warned = False
+        self.safe = options.safe_to_repeat  # True, False, or None: nobody has said (R11)
+        if options.idempotency_key is not None:
+            self._refuse_missing_parameter(options.idempotency_key)
         self.renew_ticket()
 
     def renew_ticket(self) -> None:
         """Called whenever the health may have changed."""
         self.ticket = self.health.ticket if self.plain and self.unavailable is None else None
 
-    def safe(self, call: Call) -> bool | None:
-        """May it be repeated? A key that the caller vouches for makes it so."""
-        return self.options.safe_to_repeat
+    def signature(self) -> inspect.Signature | None:
+        """The function's signature; some built-in functions have none."""
+        if self._signature is None:
+            try:
+                self._signature = inspect.signature(self.fn)
+            except (TypeError, ValueError):
+                return None
+        return self._signature
+
+    def _refuse_missing_parameter(self, name: str) -> None:
+        signature = self.signature()
+        parameters = {} if signature is None else signature.parameters
+        if name not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            raise ManifestError(f"{self.id}: idempotency_key: the function has no parameter {name!r} to receive it")
 
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Fault | None:
         """The arguments' fault, None if they fit the signature."""
-        signature = self._signature
+        signature = self.signature()
         if signature is None:
-            try:
-                signature = self._signature = inspect.signature(self.fn)
-            except (TypeError, ValueError):  # some built-in functions have none
-                return None
+            return None
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:

@@ -29,8 +29,10 @@ from failsoft.observe.events import Event
 from failsoft.runtime.call import Call
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.settings import merged
 
 if TYPE_CHECKING:
+    from failsoft.core.manifest import Plan, PlannedCall
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
 
@@ -41,7 +43,7 @@ _NONE: Mapping[str, Any] = {}
 class Handle(Generic[T]):
     """A call of a turn that has been submitted: await it for its outcome, or use it as another call's argument."""
 
-    __slots__ = ("_arguments", "_future", "_needs", "_tool", "call", "id", "outcome", "task", "turn")
+    __slots__ = ("_future", "_tool", "arguments", "call", "id", "needs", "outcome", "task", "turn")
 
     def __init__(self, turn: Turn, id: str, tool: Tool | str, call: Call | None, arguments: Mapping[str, Any]) -> None:
         self.turn = turn
@@ -50,9 +52,9 @@ class Handle(Generic[T]):
         self.outcome: Outcome[T] | None = None  # None: still open
         self.task: asyncio.Task[None] | None = None
         self._tool = tool
-        self._arguments = arguments
+        self.arguments = arguments
         self._future: asyncio.Future[None] | None = None
-        self._needs: Mapping[str, Any] = _NONE
+        self.needs: Mapping[str, Any] = _NONE
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:
         while self.outcome is None:
@@ -132,7 +134,7 @@ class Turn:
         handle = self._handle(tool, {} if args is None else args, id, required, timeout, retry, idempotency_key)
         needs = self._find_needs(handle, depends_on)
         commands = self._machine.add(handle.id, needs, *self._rules(handle, required, defaults))
-        handle._needs = needs
+        handle.needs = needs
         self._enter(handle)
         self._perform(commands)
         return handle
@@ -198,19 +200,30 @@ class Turn:
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
-    def submit_all(self, planned: Sequence[tuple[str, str, Mapping[str, Any], Planned]]) -> None:
-        """Take a whole plan: (id, tool, arguments, what it needs) of calls that may refer to each other."""
-        for id, tool, args, call in planned:
-            handle = self._handle(tool, args, id, call.required, None, None, None)
-            handle._needs = call.needs
+    def submit_plan(self, plan: Plan) -> None:
+        """Take a whole plan, whose calls may refer to each other in any order."""
+        self._refuse_if_over()
+        handles = {}
+        for call in plan.calls:
+            handle = self._handle(
+                call.tool, {}, call.id, call.required, call.timeout, self._retry(call), call.idempotency_key
+            )
+            handle.needs = call.needs
+            handles[call.id] = handle
+        for call in plan.calls:
+            handles[call.id].arguments = call.fill(handles)
+        planned = [
+            Planned(call.id, call.needs, *self._rules(handles[call.id], call.required, call.defaults))
+            for call in plan.calls
+        ]
+        commands = self._machine.add_all(planned)
+        for handle in handles.values():
             self._enter(handle)
-        commands = self._machine.add_all(
-            [
-                Planned(call.id, call.needs, *self._rules(self._handles[call.id], call.required, call.defaults))
-                for _, _, _, call in planned
-            ]
-        )
         self._perform(commands)
+
+    def _retry(self, call: PlannedCall) -> RetryOptions | None:
+        tool = self.engine.tools.get(call.tool)
+        return None if call.retry is None or tool is None else merged(tool.options.retry, call.retry)
 
     async def adopt(self, call: Call) -> Outcome[Any]:
         """A guarded function was called in the turn's body."""
@@ -228,7 +241,7 @@ class Turn:
         call.name(self._new_id(call.tool.id))
         call.turn, call.thread, call.tenant = self, self.thread, self.tenant
         call.required = call.tool.options.required
-        handle: Handle[Any] = Handle(self, call.id, call.tool, call, _NONE)
+        handle: Handle[Any] = Handle(self, call.id, call.tool, call, call.kwargs)
         commands = self._machine.add(call.id)
         self._enter(handle)
         if start or not isinstance(commands[0], Start):
@@ -276,7 +289,7 @@ class Turn:
 
     def _find_needs(self, handle: Handle[Any], depends_on: Sequence[Handle[Any] | str]) -> Mapping[str, Any]:
         needs: dict[str, list[str]] | None = None
-        for name, value in handle._arguments.items():
+        for name, value in handle.arguments.items():
             if type(value) in _PLAIN:
                 continue
             for found in _handles_in(value):
@@ -344,8 +357,9 @@ class Turn:
             self._finished(handle, outcome)
             return False
         call.started = self.engine.now()
-        if handle._needs:
-            arguments = {**handle._arguments, **command.substitutes}
+        call.kwargs = cast("dict[str, Any]", handle.arguments)
+        if handle.needs:
+            arguments = {**handle.arguments, **command.substitutes}
             call.kwargs = {name: _resolved(value, self._handles) for name, value in arguments.items()}
             if command.substitutes:
                 message = used_default(call.tool.label)
@@ -364,7 +378,7 @@ class Turn:
             tool = call.tool
             ticket = tool.ticket
             try:
-                if ticket is not None and tool.kind == "async" and call.timeout is None:
+                if ticket is not None and tool.kind == "async" and call.timeout is None and not call.args:
                     outcome = await quick(engine, tool, call.kwargs, handle.id, ticket, call)
                 else:
                     outcome = await engine.drive(call)

@@ -1,0 +1,31 @@
+"""Run a turn that is written down as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.durations import Seconds
+from failsoft.core.manifest import Plan, load_plan
+from failsoft.core.report import TurnReport
+from failsoft.runtime.settings import read_file
+
+if TYPE_CHECKING:
+    from failsoft.runtime.runtime import Runtime
+
+
+async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> TurnReport:
+    """Submit all calls of a plan as one turn, and wait for its end."""
+    made = plan if isinstance(plan, Plan) else read_plan(plan, rt)
+    timeout = None if made.timeout is None else Seconds(made.timeout)
+    async with rt.turn(timeout=timeout, thread=made.thread) as turn:
+        turn.submit_plan(made)
+    return turn.report
+
+
+def read_plan(plan: Mapping[str, Any] | str | Path, rt: Runtime) -> Plan:
+    """A plan as a mapping, as YAML or JSON text, or in a file."""
+    if isinstance(plan, Path) or (isinstance(plan, str) and "\n" not in plan and not plan.lstrip().startswith("{")):
+        return load_plan(read_file(plan), name=str(plan), known=rt.tools)
+    return load_plan(plan, name="plan", known=rt.tools)
