@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from failsoft.observe.events import Event
 
 def write_to(path: str | Path) -> Callable[[Sequence[Event]], None]:
     """A sink that appends every event as one line."""
-    place = os.fspath(path)
+    place = Path(path)
 
     def consume(batch: Sequence[Event]) -> None:
         lines = "".join(json.dumps(plain(event.to_dict()), ensure_ascii=False) + "\n" for event in batch)
-        with open(place, "a", encoding="utf-8") as file:
+        with place.open("a", encoding="utf-8") as file:
             file.write(lines)
 
     return consume

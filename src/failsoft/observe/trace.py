@@ -62,7 +62,9 @@ class Trace:
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
         """Call ``consumer`` with every event from now on; the function returned ends that."""
-        return self.attach(each(consumer), name=f"subscriber {getattr(consumer, '__qualname__', consumer)!r}", wait=True)
+        return self.attach(
+            each(consumer), name=f"subscriber {getattr(consumer, '__qualname__', consumer)!r}", wait=True
+        )
 
     def attach(self, consume: Callable[[Sequence[Event]], None], *, name: str, wait: bool) -> Callable[[], None]:
         """Feed batches of events to a sink."""
@@ -95,7 +97,7 @@ class Trace:
             while self._count - self._ring[0][2] >= self._capacity + BATCH and len(self._ring) > 1:
                 self._ring.popleft()
             self._tally(batch)
-            if self._deliveries or any([raw[4] is not None for raw in batch]):
+            if self._deliveries or any(raw[4] is not None for raw in batch):
                 self._hand_out([self._event(raw, offset, seq) for seq, raw in enumerate(batch, first)], batch)
 
     def _tally(self, batch: list[Raw]) -> None:
@@ -121,7 +123,8 @@ class Trace:
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""
         self.drain()
-        return all([delivery.flush(left(deadline)) for delivery in self._deliveries])
+        flushed = [delivery.flush(left(deadline)) for delivery in self._deliveries]  # every one, also after a failure
+        return all(flushed)
 
     def close(self, deadline: float) -> None:
         self.drain()

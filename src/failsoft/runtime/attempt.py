@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
-from failsoft.core.durations import Seconds
 from failsoft.core.fault import Fault
 from failsoft.observe import events
 from failsoft.runtime.call import Call, Ended, Invoke
@@ -47,7 +47,7 @@ def has_slot(call: Call, tool: Tool) -> bool:
 
 async def _slot(tool: Tool) -> bool:
     slots = tool.slots
-    assert slots is not None  # noqa: S101 - asked by the only caller
+    assert slots is not None
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -144,7 +144,7 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     def begun() -> None:
         _tell(loop, began, rt.now())
 
-    def done(job: Job) -> None:
+    def done(_: Job) -> None:
         outside_finished(loop)
         _tell(loop, ended, None)
 
@@ -194,10 +194,8 @@ def _not_run(rt: Engine, fault: Fault) -> Ended:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any) -> None:
-    try:
+    with suppress(RuntimeError):  # the loop has been closed: nobody waits
         loop.call_soon_threadsafe(_settle, future, value)
-    except RuntimeError:
-        pass  # the loop has been closed: nobody waits
 
 
 def _settle(future: asyncio.Future[Any], value: Any = None) -> None:

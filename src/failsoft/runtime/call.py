@@ -27,8 +27,8 @@ from failsoft.errors import CallFailed
 from failsoft.observe import events
 
 if TYPE_CHECKING:
-    from failsoft.runtime.health import Health
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.health import Health
     from failsoft.runtime.tool import Tool
     from failsoft.runtime.turn import Turn
 
@@ -76,7 +76,6 @@ class Call:
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
         self.waiting = False  # between attempts, so that ending it now harms nothing
 
-
     @property
     def id(self) -> str:
         return self._id if isinstance(self._id, str) else f"{self.tool.id}-{self._id}"
@@ -84,7 +83,6 @@ class Call:
     def name(self, id: str | int) -> None:
         """Give it the id that its caller knows it by."""
         self._id = id
-
 
     def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
         """What a tool is called with: the caller's arguments, and the key where it takes one.
@@ -170,14 +168,14 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         if ended is not None:
             total += ended.ran
             part = ended.value if isinstance(ended.value, Partial) else None
-            fault = _understand(rt, call, stop, ended)
+            fault = _understand(stop, ended)
             if fault is None:
                 _record(rt, call, stop, "success")
                 return _succeeded(rt, call, stop, ended, total, part, via_partial=part is not None)
             best = best if part is None else better(best, part)
             if _WORSE[fault.effect] > _WORSE[effect]:
                 effect = fault.effect
-        assert fault is not None  # noqa: S101 - for the type checker: refused, or the attempt has failed
+        assert fault is not None
         primary = primary or fault
         plan = _plan(rt, call, stop, fault, ended)
         opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
@@ -215,7 +213,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
 
 def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     """Pass the gates in R14's order, or say which is shut."""
-    fault = rt.gate(call, stop.tool)
+    fault = rt.gate(stop.tool)
     if fault is not None or stop.ticket is not None:
         return fault
     now = rt.now()
@@ -231,7 +229,7 @@ def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     return None
 
 
-def _understand(rt: Engine, call: Call, stop: Stop, ended: Ended) -> Fault | None:
+def _understand(stop: Stop, ended: Ended) -> Fault | None:
     """The fault of an attempt that has ended, None if it has not got one."""
     options = stop.tool.options
     if ended.error is not None:
@@ -254,9 +252,7 @@ def _plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None)
     stop.attempts = add_failure(stop.attempts, stop.retry, fault, duration=now - ended.started, now=now)
     calls = stop.health.options.count == "calls"
     opened = None if calls else _record(rt, call, stop, _result(fault, ended), fault)
-    plan = plan_retry(
-        stop.retry, fault, stop.attempts, safe=stop.tool.safe, jitter=rt.random(), now=now
-    )
+    plan = plan_retry(stop.retry, fault, stop.attempts, safe=stop.tool.safe, jitter=rt.random(), now=now)
     if isinstance(plan, NoRetry):
         return plan
     if opened == "open":
@@ -403,7 +399,9 @@ def _succeeded(
     value = ended.value if part is None else part.value
     missing = None if part is None else part.missing
     status: Status = "succeeded"
-    return Outcome(call.id, call.tool.id, status, value, total, tool.id, duration, None, decision, missing, call.tool.label)
+    return Outcome(
+        call.id, call.tool.id, status, value, total, tool.id, duration, None, decision, missing, call.tool.label
+    )
 
 
 def _failed(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int) -> Outcome[Any]:

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 Stepper = Generator[Any, None, None]
 
 
-class Expired(Exception):  # noqa: N818 - an event of the attempt, caught by its driver
+class Expired(Exception):
     """The tool's own deadline has passed. ``value`` tells that it came back with one, too late."""
 
     def __init__(self, *, late: bool = False, orphan: asyncio.Task[None] | None = None) -> None:
@@ -147,7 +147,9 @@ def finish(
         return
     finally:
         del live[stepper]
-        if hits and stepper in hits:  # it ended in the tick of its deadline, or the caller's own cancellation came first
+        if (
+            hits and stepper in hits
+        ):  # it ended in the tick of its deadline, or the caller's own cancellation came first
             queue.deadlines.take_back(stepper, task)
 
 

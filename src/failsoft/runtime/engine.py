@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from failsoft.core import own_faults
 from failsoft.core.breaker import State, Ticket
 from failsoft.core.fault import Fault
-from failsoft.core.options import Fallback, RetryOptions
+from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
 from failsoft.core.redact import sanitise
@@ -29,7 +29,7 @@ from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
-from failsoft.runtime.call import Call, Consult, Ended, Invoke, Step, Stop, Wait, way
+from failsoft.runtime.call import Call, Ended, Invoke, Step, Stop, Wait, way
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.health import Health, HealthView
@@ -73,7 +73,9 @@ class Engine:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def open_call(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None) -> Call:
+    def open_call(
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None
+    ) -> Call:
         """A call of a guarded function, placed in the turn or the call that it is made from."""
         self.refuse_if_closed(tool)
         scope = SCOPE.get()
@@ -248,13 +250,13 @@ class Engine:
             return False
         return self.health_of(primary, tool, via).observe(self.now()) != "open"
 
-    def gate(self, call: Call, tool: Tool) -> Fault | None:
+    def gate(self, tool: Tool) -> Fault | None:
         """What keeps a call from its tool before the breaker is asked (R14)."""
         return tool.unavailable
 
     def pay(self, stop: Stop) -> bool:
         """Take one retry out of the tool's budget (R25)."""
-        if not getattr(stop.retry, 'budget', True):
+        if not getattr(stop.retry, "budget", True):
             return True
         successes = self.trace.metrics(stop.tool.id).successes
         with self.lock:
@@ -264,7 +266,9 @@ class Engine:
         now = self.now()
         with self.lock:
             health = tool.health
-            return HealthView(health.observe(now), health.state.failures, tool.unavailable is None, health.open_for(now))
+            return HealthView(
+                health.observe(now), health.state.failures, tool.unavailable is None, health.open_for(now)
+            )
 
     def transition(self, call: Call, tool: Tool, state: State, fault: Fault | None = None) -> None:
         """A breaker has changed."""
@@ -326,7 +330,7 @@ class Engine:
 
     async def consult(self, call: Call, report: ErrorReport) -> Decision | None:
         """Ask; if it fails or is slow the built-in decides, and the stream says so."""
-        assert self.handler is not None  # noqa: S101 - only consulted when there is one
+        assert self.handler is not None
         try:
             decision = await asyncio.wait_for(self.handler.handle(report), HANDLER_PATIENCE)
             if not isinstance(decision, Decision):

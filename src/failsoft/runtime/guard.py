@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.partial import Partial
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.call import Ended
 from failsoft.runtime.deadline import carry_on, finish, step
 from failsoft.runtime.scope import SCOPE
 

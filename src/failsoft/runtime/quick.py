@@ -55,9 +55,7 @@ async def quick(
     return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started)
 
 
-def _whole(
-    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, call: Call | None
-) -> Call:
+def _whole(rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, call: Call | None) -> Call:
     if call is None:
         call = rt.open_call(tool, (), dict(kwargs), started)
         call.name(id)

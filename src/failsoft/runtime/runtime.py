@@ -34,7 +34,7 @@ from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import Settings, merged, read_manifest, tool_options
 from failsoft.runtime.tool import Tool
-from failsoft.runtime.turn import Handle, Turn
+from failsoft.runtime.turn import Turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,11 +56,9 @@ class Runtime:
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
-        source = random or random_source.Random()  # noqa: S311 - jitter, not secrets
+        source = random or random_source.Random()
         self._random = source
-        self._engine = Engine(
-            clock or clocks.current(), source, handler=error_handler, on_escalation=on_escalation
-        )
+        self._engine = Engine(clock or clocks.current(), source, handler=error_handler, on_escalation=on_escalation)
         self._settings = Settings() if manifest is None else read_manifest(manifest)
         for tool in self._settings.tools.values():
             if tool.entrypoint is not None:
@@ -206,7 +204,11 @@ class Runtime:
             raise ManifestError(f"turn: {error}") from None
         turn_id = id or f"turn-{self._random.getrandbits(48):012x}"
         return Turn(
-            self._engine, turn_id, timeout=options.timeout, cancels=options.on_timeout == "cancel", thread=thread,
+            self._engine,
+            turn_id,
+            timeout=options.timeout,
+            cancels=options.on_timeout == "cancel",
+            thread=thread,
             tenant=tenant,
         )
 
@@ -242,10 +244,10 @@ class Runtime:
 
     # -- life --------------------------------------------------------------------------------------------------------
 
-    async def flush(self, timeout: Duration | None = None) -> bool:
+    async def flush(self, patience: Duration | None = None) -> bool:
         """Wait until every event so far has been taken by everybody who wants it."""
-        patience = FLUSH_PATIENCE if timeout is None else seconds(timeout)
-        return await asyncio.to_thread(self._engine.trace.flush, real_time() + patience)
+        limit = FLUSH_PATIENCE if patience is None else seconds(patience)
+        return await asyncio.to_thread(self._engine.trace.flush, real_time() + limit)
 
     async def close(self, grace: Duration | None = None) -> None:
         """End what turns have left behind, record it, hand out the last events. Twice is harmless."""

@@ -32,10 +32,7 @@ def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
     """A manifest from a file, or as a mapping."""
     from failsoft.core.manifest import load
 
-    if isinstance(manifest, Mapping):
-        loaded = load(manifest)
-    else:
-        loaded = load(read_file(manifest), name=str(manifest))
+    loaded = load(manifest) if isinstance(manifest, Mapping) else load(read_file(manifest), name=str(manifest))
     return Settings(loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory)
 
 

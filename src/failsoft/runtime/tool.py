@@ -19,7 +19,6 @@ from failsoft.runtime.slots import Slots
 
 if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
-    from failsoft.runtime.call import Call
     from failsoft.runtime.deadline import Queue
 
 Kind = Literal["async", "sync", "async stream", "stream"]
@@ -134,15 +133,11 @@ def kind_of(fn: Callable[..., Any]) -> Kind:
     return "sync"
 
 
-def _misfit(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
-) -> Fault:
+def _misfit(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> Fault:
     parameters = signature.parameters.values()
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = {
-        p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    }
+    required = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     given = set(positional[: len(args)]) | set(kwargs)
     loose = any(p.kind is p.VAR_KEYWORD for p in parameters)
     return own_faults.bad_arguments(

@@ -21,8 +21,8 @@ from failsoft.core.cascade import REQUIRED_SKIPPED, used_default
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome, Status
 from failsoft.core.report import TurnReport
-from failsoft.core.turn import Cancel, Command, Leave, RecordLate, Skip, Start, TurnMachine
 from failsoft.core.turn import Call as Planned
+from failsoft.core.turn import Cancel, Command, Leave, Skip, Start, TurnMachine
 from failsoft.errors import TurnError
 from failsoft.observe import events
 from failsoft.observe.events import Event
@@ -385,9 +385,9 @@ class Turn:
             except asyncio.CancelledError:
                 self._stopped(handle, "cancelled", own_faults.cancelled(started=True))
                 raise
-            except BaseException as error:  # KeyboardInterrupt and its kind go on, but no call may vanish
+            except BaseException:  # KeyboardInterrupt and its kind go on, but no call may vanish
                 self._stopped(handle, "failed", own_faults.cancelled(started=True))
-                raise error
+                raise
             handle = self._finished(handle, outcome, keep=True)
 
     def _finished(self, handle: Handle[Any], outcome: Outcome[Any], *, keep: bool = False) -> Handle[Any] | None:
