@@ -1,0 +1,172 @@
+"""One attempt of a tool in a worker, from taking the worker to giving it back.
+
+Rules
+-----
+- Starting the worker and importing the tool's module come before the tool's time begins (R27).
+- At the deadline an answer that is already there still counts if the tool ended in time; one that ended after its
+  deadline is ``late``, never a value (R8).
+- A worker whose call has not been answered when the caller leaves, for whatever reason, is killed.
+- A worker that was dead before it read the call has not run it: the call goes to another one.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.options import Isolation
+from failsoft.runtime.isolation import reply as replies
+from failsoft.runtime.isolation import wire
+from failsoft.runtime.isolation.process import Ended, Process
+from failsoft.runtime.isolation.remote import rebuild
+from failsoft.runtime.isolation.reply import Kind, Reply
+from failsoft.runtime.isolation.target import Target, variable
+from failsoft.runtime.isolation.waiting import Waiting
+
+if TYPE_CHECKING:
+    from failsoft.runtime.isolation.workers import Workers
+
+_UNSET = object()
+_TRIES = 3  # workers for one call, if they are found dead one after the other
+
+
+async def call(
+    workers: Workers,
+    waiting: Waiting,
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
+    options: Isolation,
+) -> Reply:
+    """Run ``target`` in a worker and say what became of it."""
+    try:
+        carried = _carried(options.context) if options.context else None
+        head = (target.module, target.qualname, carried, options.max_memory)
+        request = wire.pack_call(head, args, kwargs, target.names)
+    except wire.Unsendable as error:
+        return Reply("unsendable", error=replies.unsendable(str(target), str(error), ran=False))
+    for _ in range(_TRIES):
+        process = await workers.take(waiting)
+        if process is None:
+            return Reply("cancelled")
+        try:
+            reply = None
+            if not process.ready or target.module not in process.modules:
+                reply = await _prepare(workers, waiting, process, target)
+            if reply is None:
+                reply = await _converse(workers, waiting, process, target, request, timeout, options)
+        except Ended as ended:
+            reply = _mourn(workers, process, target, ended)
+            if reply is None:
+                continue
+        except BaseException:
+            workers.drop(process, "killed")
+            raise
+        if not process.ended:
+            workers.give_back(process)
+        return reply
+    return Reply("crashed", error=replies.crashed(str(target), None, ran=False))
+
+
+def _carried(paths: tuple[str, ...]) -> dict[str, Any]:
+    """The values of those declared context variables that have one here."""
+    values = ((path, variable(path).get(_UNSET)) for path in paths)
+    return {path: value for path, value in values if value is not _UNSET}
+
+
+async def _prepare(workers: Workers, waiting: Waiting, process: Process, target: Target) -> Reply | None:
+    """Wait until the worker has started and has loaded the tool's module. A reply only if that fails."""
+    until = time.monotonic() + workers.start_timeout
+    if target.module not in process.modules:
+        process.send(wire.pack(wire.LOAD, target.module))
+    problem = None
+    while not process.ready or (target.module not in process.modules and problem is None):
+        frame = await next_frame(waiting, process, until)
+        if frame is None:
+            workers.drop(process, "killed")
+            error = replies.never_ready(str(target), workers.start_timeout)
+            return Reply("crashed", error=error, pid=process.pid, killed=True)
+        problem = process.greet(frame[1])
+    if problem is not None:
+        return Reply("missing", error=replies.missing(str(target), rebuild(problem)), pid=process.pid)
+    workers.remember(target.module)
+    return None
+
+
+async def _converse(
+    workers: Workers,
+    waiting: Waiting,
+    process: Process,
+    target: Target,
+    request: bytes,
+    timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
+    options: Isolation,
+) -> Reply:
+    """Hand the call over, and wait for its answer until the deadline."""
+    started = process.started = time.monotonic()
+    until = None if timeout is None else started + timeout
+    pid = process.pid
+    sent = process.send(request)
+    workers.replenish()
+    while sent < len(request) and await waiting.ready((), (process.fd,), until):
+        sent += process.send(memoryview(request)[sent:])
+    frame = await next_frame(waiting, process, until)
+    took = time.monotonic() - started
+    if frame is None:
+        workers.drop(process, "killed")
+        return Reply("timeout", pid=pid, killed=True, started=started, duration=took)
+    kind, value, error, heavy = _read(target, frame, until, pid)
+    process.calls += 1
+    if heavy or (options.max_calls is not None and process.calls >= options.max_calls):
+        workers.drop(process, "replaced")
+    return Reply(kind, value, error, pid, False, started, took)
+
+
+def _mourn(workers: Workers, process: Process, target: Target, ended: Ended) -> Reply | None:
+    """The worker has died. None if that was before it read the call, which then can go to another."""
+    pid, started = process.pid, process.started
+    took = 0.0 if started is None else time.monotonic() - started
+    if workers.closed:
+        workers.drop(process, "killed")
+        return Reply("cancelled", None, None, pid, True, started, took)
+    if ended.status is None:
+        workers.lose_supervisor(process.supervisor)
+    if (ended.status is None) if started is None else process.has_not_read():
+        workers.drop(process, "lost")
+        return None
+    workers.drop(process, "crashed")
+    error = replies.crashed(str(target), ended.status, ran=started is not None)
+    return Reply("crashed", None, error, pid, False, started, took)
+
+
+def _read(
+    target: Target, frame: tuple[int, bytes], until: float | None, pid: int | None
+) -> tuple[Kind, Any, Exception | None, bool]:
+    """What the worker says, and whether it has grown too large."""
+    kind, content = frame
+    try:
+        ended, heavy, value = pickle.loads(content)  # noqa: S301 - from a process of ours
+    except Exception as error:
+        why = f"the result cannot be loaded here: {type(error).__name__}: {error}"
+        return "unsendable", None, replies.unsendable(str(target), why, ran=True), False
+    if kind == wire.MISSING:
+        return "missing", None, replies.missing(str(target), rebuild(value, pid)), heavy
+    if kind == wire.UNSENDABLE:
+        return "unsendable", None, replies.unsendable(str(target), value, ran=ended is not None), heavy
+    if until is not None and ended > until:
+        return "late", None, None, heavy
+    if kind == wire.ERROR:
+        return "error", None, rebuild(value, pid), heavy
+    return "value", value, None, heavy
+
+
+async def next_frame(waiting: Waiting, process: Process, until: float | None) -> tuple[int, bytes] | None:
+    """Wait for the next frame; None if it is not there at the deadline. Raises ``Ended``."""
+    while True:
+        ready = await waiting.ready((process.fd,), (), until)
+        frame = process.receive()
+        if frame is not None or not ready:
+            return frame

@@ -1,0 +1,268 @@
+"""The application's side of the supervisor, and of each process that it has started.
+
+Rules
+-----
+- The supervisor is started when the first process is wanted, and again when it has gone.
+- Hanging up on a process is the order to end it, and everything it has started. A worker is killed from here as well:
+  when ``end`` returns, it does not run another instruction of the tool.
+- In a forked child nothing of this may be used: the sockets are closed there without a word to the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import pickle
+import signal
+import socket
+import sys
+import termios
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from failsoft.runtime.isolation import wire
+
+_log = logging.getLogger(__name__)
+
+
+class Ended(Exception):
+    """The process is gone. ``status`` is its exit status, minus its signal, or None: its supervisor is gone too."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Process:
+    """A process that the supervisor runs for us, and the socket that ties it to us."""
+
+    __slots__ = (
+        "_buffer",
+        "_wanted",
+        "calls",
+        "ended",
+        "fd",
+        "idle_since",
+        "modules",
+        "pid",
+        "ready",
+        "sock",
+        "started",
+        "supervisor",
+    )
+
+    def __init__(self, sock: socket.socket, supervisor: int | None) -> None:
+        self.sock = sock
+        self.supervisor = supervisor
+        self.fd = sock.fileno()
+        self.pid: int | None = None  # known once it is ready
+        self.ready = False
+        self.ended = False
+        self.calls = 0
+        self.modules: set[str] = set()
+        self.idle_since = 0.0
+        self.started: float | None = None  # when it got the call that it is busy with
+        self._buffer = bytearray()
+        self._wanted = 0  # bytes of the frame that is coming in
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Send what fits; how much that was."""
+        try:
+            return self.sock.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # dead: reading will tell how
+            return len(data)
+
+    def receive(self) -> tuple[int, bytes] | None:
+        """The next frame's kind and content, or None until there is more to read. Raises ``Ended``."""
+        while True:
+            while (frame := self._next()) is not None:
+                if frame[0] != wire.LOG:
+                    return frame
+                _handle_log(frame[1])
+            try:
+                data = self.sock.recv(min(max(self._wanted - len(self._buffer), wire.CHUNK), wire.LARGE))
+            except BlockingIOError:
+                return None
+            except OSError:
+                data = b""
+            if not data:
+                raise Ended(wire.death_of(self._buffer))
+            self._buffer += data
+
+    def _next(self) -> tuple[int, bytes] | None:
+        buffer = self._buffer
+        if len(buffer) < wire.HEADER.size:
+            return None
+        length, kind = wire.HEADER.unpack_from(buffer)
+        size = wire.HEADER.size + length
+        if len(buffer) < size or kind == wire.DEATH:  # which is read at the end of the stream
+            self._wanted = size
+            return None
+        content = bytes(memoryview(buffer)[wire.HEADER.size : size])
+        del buffer[:size]
+        self._wanted = 0
+        return kind, content
+
+    def has_not_read(self) -> bool:
+        """Whether what was sent last is still unread: then a dead worker has surely not run it."""
+        left = bytearray(4)
+        try:
+            fcntl.ioctl(self.fd, termios.TIOCOUTQ, left)
+        except OSError:
+            return False
+        return int.from_bytes(left, sys.byteorder) > 0
+
+    def is_alive(self) -> bool:
+        """Whether an idle process still stands; takes in what it has logged meanwhile."""
+        if self.ended:
+            return False
+        try:
+            frame = self.receive()
+        except Ended:
+            return False
+        if frame is not None:  # a spare worker's greeting
+            self.greet(frame[1])
+        return True
+
+    def greet(self, content: bytes) -> Any:
+        """Take in that it is ready, or has tried to load a module; what was in the way, if anything."""
+        self.pid, module, problem = pickle.loads(content)  # noqa: S301 - from a process of ours
+        self.ready = True
+        if module is not None and problem is None:
+            self.modules.add(module)
+        return problem
+
+    def end(self) -> None:
+        """Kill it now, with everything that it has started."""
+        if not self.ended and self.pid is not None:
+            # Its pid is its own until the supervisor hears us hang up
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Let the supervisor end it in its own way."""
+        if not self.ended:
+            self.ended = True
+            self.cut()
+            self.sock.close()
+
+    def cut(self) -> None:
+        """End the stream, for whoever waits on it: from another thread that is all that may be done to a socket."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)  # also for a forked child of ours that holds the socket
+
+    def forget(self) -> None:
+        """It belongs to the process that we were forked from."""
+        self.ended = True
+        self.sock.close()
+
+
+def _handle_log(content: bytes) -> None:
+    try:
+        record = logging.makeLogRecord(pickle.loads(content))  # noqa: S301 - from a process of ours
+        logger = logging.getLogger(record.name)
+        if logger.isEnabledFor(record.levelno):
+            logger.handle(record)
+    except Exception:
+        _log.exception("a log record of a worker could not be handled")
+
+
+class Supervisor:
+    """The application's end of its supervisor. Not safe for threads: the owner's lock guards it."""
+
+    def __init__(self) -> None:
+        self._control: socket.socket | None = None
+        self.pid: int | None = None
+
+    def worker(self, modules: tuple[str, ...]) -> Process:
+        """Start a worker that imports ``modules`` before it calls itself ready."""
+        return self._start("worker", (modules, _log_levels()), [])
+
+    def command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process:
+        """Start a program on three descriptors; two more are kept open as long as it runs. They stay ours to close."""
+        return self._start("command", (argv, dict(env), str(Path.cwd())), streams)
+
+    def _start(self, what: str, options: Any, fds: list[int]) -> Process:
+        request = pickle.dumps((what, options), 5)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.setblocking(False)
+            message = len(request).to_bytes(4, "little") + request
+            for fresh in (self._control is None, True):
+                if fresh:
+                    self._launch()
+                if self._tell(message, [theirs.fileno(), *fds]):
+                    break
+        return Process(ours, self.pid)
+
+    def _tell(self, message: bytes, fds: list[int]) -> bool:
+        assert self._control is not None
+        try:
+            sent = socket.send_fds(self._control, [message], fds)
+            self._control.sendall(message[sent:])
+        except OSError:  # it was killed
+            return False
+        return True
+
+    def _launch(self) -> None:
+        self.close()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            code = (
+                f"import sys; sys.path[:] = {sys.path!r}; "
+                f"from failsoft.runtime.isolation.supervisor import main; main({os.getpid()})"
+            )
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, *["-O"] * sys.flags.optimize, "-c", code],
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)],
+                setsid=True,  # so that Ctrl-C in a terminal is for the application alone
+                setsigmask=(),
+                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+            )
+        self._control = ours
+
+    def close(self) -> None:
+        """End everything, and wait until it has ended."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self.pid is not None:
+            _wait(self.pid)
+            self.pid = None
+
+    def forget(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        self._control = self.pid = None
+
+
+def _wait(pid: int) -> None:
+    """Wait for the supervisor; one that does not go by itself is killed, and takes its children along."""
+    until = time.monotonic() + 2.0
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            if time.monotonic() > until:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return
+            time.sleep(0.001)
+
+
+def _log_levels() -> dict[str, int]:
+    """The levels that are set here, so that workers do not send what nobody wants."""
+    root = logging.getLogger()
+    named = {
+        name: logger.level
+        for name, logger in list(root.manager.loggerDict.items())
+        if isinstance(logger, logging.Logger) and logger.level
+    }
+    return {"": max(root.level, root.manager.disable + 1), **named}

@@ -1,0 +1,95 @@
+"""Which function a worker runs, said so that another process can find it.
+
+Rules
+-----
+- A function is named by module and qualified name, and has to be found there again: lambdas, functions inside
+  functions, methods of an instance and functions of a script are refused where they are declared.
+- ``python -m package.tools`` runs as ``__main__``, but can be imported as ``package.tools``: that name is used.
+- What is found under the name is mostly the guarded function. A guard carries ``__failsoft__``; the worker runs what
+  the innermost guard wraps. Other decorators below it stay on, those above it have run already.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from failsoft.errors import ManifestError
+
+GUARD = "__failsoft__"  # every guarded function has it, set to anything true
+
+
+class Target(NamedTuple):
+    """A function of a module, by name."""
+
+    module: str
+    qualname: str
+    names: tuple[str, ...] = ()  # its parameters, to name an argument that was given by position
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.qualname}"
+
+
+def target_of(fn: Callable[..., Any]) -> Target:
+    """The name by which a worker finds ``fn``. Raises ``ManifestError`` if there is none."""
+    fn = unwrap(fn)
+    module, qualname = getattr(fn, "__module__", None), getattr(fn, "__qualname__", None)
+    if not module or not qualname:
+        raise _refused(fn, "it is not a function", "give a function that is defined in a module")
+    if "<lambda>" in qualname:
+        raise _refused(fn, "a lambda has no name to import", "write it as a function of a module")
+    if "<locals>" in qualname:
+        raise _refused(fn, "it is defined inside a function", "move it to the top of a module")
+    owner = getattr(fn, "__self__", None)
+    if owner is not None and not inspect.isclass(owner) and not inspect.ismodule(owner):
+        raise _refused(fn, "it is bound to an instance", "give a function of a module")
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise _refused(fn, "a stream cannot leave its process", "return a list, or use isolation: thread")
+    if module == "__main__":
+        spec = getattr(sys.modules["__main__"], "__spec__", None)
+        if spec is None:
+            raise _refused(fn, "a worker cannot import a script", "move it to a module, and import it in the script")
+        module = spec.name
+    code = getattr(fn, "__code__", None)
+    return Target(module, qualname, () if code is None else code.co_varnames[: code.co_argcount])
+
+
+def _refused(fn: object, why: str, instead: str) -> ManifestError:
+    name = getattr(fn, "__qualname__", None) or repr(fn)
+    return ManifestError(f"isolation: {name} cannot run in a process: {why}; {instead}")
+
+
+def parse(path: str) -> Target:
+    """A target from a manifest's ``package.module:name``."""
+    module, _, qualname = path.partition(":")
+    return Target(module, qualname)
+
+
+def find(module: str, qualname: str) -> Any:
+    """What stands under the name. Raises ``ImportError`` or ``AttributeError``."""
+    found: Any = importlib.import_module(module)
+    for name in qualname.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def unwrap(found: Any) -> Any:
+    """What the innermost guard around ``found`` wraps; ``found`` itself where there is none."""
+    inner = link = found
+    while (below := getattr(link, "__wrapped__", None)) is not None:
+        if getattr(link, GUARD, None):
+            inner = below
+        link = below
+    return inner
+
+
+def variable(path: str) -> ContextVar[Any]:
+    """A context variable by its ``package.module:name``."""
+    found = find(*path.split(":", 1))
+    if not isinstance(found, ContextVar):
+        raise ManifestError(f"context: {path} is a {type(found).__name__}, not a ContextVar")
+    return found

@@ -1,0 +1,108 @@
+"""What passes between this process, its supervisor and its workers: frames on a stream socket.
+
+Rules
+-----
+- A frame is a length, a kind and a pickle. One request is under way per worker, so nothing needs a number.
+- Pickles come from our own processes only; they are as trusted as the tool itself.
+- Nothing larger than the limit is sent. What cannot be sent is named: the argument, and what it is.
+- The supervisor says how a process died in a last frame. It may follow half a frame of the process itself, so at the
+  end of the stream its place is the end (``death_of``).
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+LIMIT: Final = 64_000_000  # bytes of one pickled call or result
+CHUNK: Final = 1 << 14  # bytes of one read: more would be fetched from the kernel page by page, for small answers too
+LARGE: Final = 1 << 20  # of one read within a frame that is known to be large
+HEADER: Final = struct.Struct("<IB")
+_DEATH: Final = struct.Struct("<IBi")
+
+# to a worker
+LOAD: Final = 1  # import a module, so that the call itself need not
+CALL: Final = 2
+# from a worker, or from a command before it becomes one
+READY: Final = 3
+VALUE: Final = 4
+ERROR: Final = 5
+UNSENDABLE: Final = 6
+MISSING: Final = 7
+LOG: Final = 8
+# from the supervisor
+DEATH: Final = 9
+
+
+class Unsendable(Exception):
+    """An argument or a result cannot leave its process; the text says which and why."""
+
+
+def frame(kind: int, data: bytes = b"") -> bytes:
+    return HEADER.pack(len(data), kind) + data
+
+
+def pack(kind: int, content: Any) -> bytes:
+    return frame(kind, pickle.dumps(content, 5))
+
+
+def death(status: int) -> bytes:
+    """The last frame of a stream: an exit status, or minus the signal that killed."""
+    return _DEATH.pack(4, DEATH, status)
+
+
+def death_of(rest: bytes | bytearray) -> int | None:
+    """The status at the end of a stream; None if the supervisor is gone as well."""
+    if len(rest) < _DEATH.size:
+        return None
+    length, kind, status = _DEATH.unpack_from(rest, len(rest) - _DEATH.size)
+    return int(status) if (length, kind) == (4, DEATH) else None
+
+
+def pack_call(head: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...]) -> bytes:
+    """A whole call as one frame. Raises ``Unsendable`` with the name of the argument that is in the way."""
+    try:
+        request = pack(CALL, (*head, args, kwargs))
+    except Exception as error:
+        raise Unsendable(_blame(args, kwargs, names) or f"the call cannot be pickled: {error}") from error
+    if len(request) > LIMIT:
+        raise Unsendable(f"{_largest(args, kwargs, names)}, more than the {_megabytes(LIMIT)} that can be sent")
+    return request
+
+
+def pack_result(kind: int, head: tuple[Any, ...], value: Any) -> bytes:
+    """A result as one frame. Raises ``Unsendable`` if that cannot be."""
+    try:
+        answer = pack(kind, (*head, value))
+    except Exception as error:
+        raise Unsendable(f"the result ({type(value).__qualname__}) cannot be pickled: {error}") from error
+    if len(answer) > LIMIT:
+        raise Unsendable(
+            f"the result has {_megabytes(len(answer))}, more than the {_megabytes(LIMIT)} that can be sent"
+        )
+    return answer
+
+
+def _named(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...]) -> list[tuple[str, Any]]:
+    given = [(names[i] if i < len(names) else f"number {i + 1}", value) for i, value in enumerate(args)]
+    return given + list(kwargs.items())
+
+
+def _blame(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    for name, value in _named(args, kwargs, names):
+        try:
+            pickle.dumps(value, 5)
+        except Exception as error:
+            return f"argument {name} ({type(value).__qualname__}) cannot be pickled: {error}"
+    return None
+
+
+def _largest(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    size, name = max((len(pickle.dumps(value, 5)), name) for name, value in _named(args, kwargs, names))
+    return f"argument {name} has {_megabytes(size)}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB"

@@ -1,0 +1,194 @@
+"""A worker: one tool call at a time, in a process that may be killed at any moment.
+
+Rules
+-----
+- The tool runs in the main thread, in a context of its own, with nothing on its standard input.
+- A call is answered with a value, an error or a reason why there is none; the worker lives on in all three cases.
+- Every answer says when the tool ended (the monotonic clock is the same in all processes) and whether the worker
+  has grown beyond ``max_memory``, and so should be replaced.
+- Log records go to the application, whose handlers they reach as if they had been made there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import importlib
+import inspect
+import logging
+import os
+import pickle
+import resource
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from failsoft.runtime.isolation import target, wire
+from failsoft.runtime.isolation.remote import describe
+
+# What counts as memory: private writable pages where the kernel counts them (Linux), else the address space
+_MEMORY: Final = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+
+importing = False  # whether this process is a worker that loads a tool's module
+
+
+class Line:
+    """The socket to the application. Threads of a tool may log while it answers."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._lock = threading.Lock()
+
+    def send(self, frame: bytes) -> None:
+        try:
+            with self._lock:
+                self._sock.sendall(frame)
+        except OSError:
+            os._exit(0)  # the application has hung up
+
+    def receive(self) -> tuple[int, memoryview]:
+        """The next request. There is never more than one, so a read cannot reach into another."""
+        data = self._read(wire.CHUNK)
+        length, kind = wire.HEADER.unpack_from(data)
+        size = wire.HEADER.size + length
+        if len(data) < size:
+            parts = bytearray(data)
+            while len(parts) < size:
+                parts += self._read(min(size - len(parts), wire.LARGE))
+            data = parts
+        return kind, memoryview(data)[wire.HEADER.size :]
+
+    def _read(self, most: int) -> bytes | bytearray:
+        try:
+            data = self._sock.recv(most)
+        except OSError:
+            data = b""
+        if not data:
+            os._exit(0)  # the application has hung up
+        return data
+
+
+class _ToApplication(logging.Handler):
+    """Sends log records to the application."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+        self._formatter = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            fields = dict(vars(record), msg=record.getMessage(), args=None, exc_info=None)
+            if record.exc_info and not record.exc_text:
+                fields["exc_text"] = self._formatter.formatException(record.exc_info)
+            self._line.send(wire.frame(wire.LOG, _pickle_fields(fields)))
+        except Exception:
+            self.handleError(record)
+
+
+def _pickle_fields(fields: dict[str, Any]) -> bytes:
+    try:
+        return pickle.dumps(fields, 5)
+    except Exception:  # something in ``extra`` stays here; shown, it can go
+        plain = (str, int, float, type(None))
+        return pickle.dumps({key: v if isinstance(v, plain) else repr(v) for key, v in fields.items()}, 5)
+
+
+def serve(sock: socket.socket, modules: Iterable[str], levels: Mapping[str, int]) -> NoReturn:
+    """Answer calls until the application hangs up."""
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a killed worker flushes nothing
+    line = Line(sock)
+    logging.getLogger().addHandler(_ToApplication(line))
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    for module in modules:
+        _load(module)
+    line.send(wire.pack(wire.READY, (os.getpid(), None, None)))
+    found: dict[tuple[str, str], Callable[..., Any]] = {}
+    while True:
+        kind, content = line.receive()
+        if kind == wire.LOAD:
+            module = pickle.loads(content)  # noqa: S301 - the application's
+            line.send(wire.pack(wire.READY, (os.getpid(), module, _load(module))))
+        else:
+            line.send(_answer(content, found))
+
+
+def _load(module: str) -> Any:
+    """Import a module; what went wrong, described, or None."""
+    global importing  # noqa: PLW0603 - it is the process that is importing, or not
+    importing = True
+    try:
+        importlib.import_module(module)
+    except BaseException as error:  # a module that exits at import must not take the worker along
+        return describe(error)
+    finally:
+        importing = False
+    return None
+
+
+def _answer(content: memoryview, found: dict[tuple[str, str], Callable[..., Any]]) -> bytes:
+    """Run one call, and pack whatever came of it."""
+    try:
+        module, qualname, carried, max_memory, args, kwargs = pickle.loads(content)  # noqa: S301 - the application's
+    except Exception as error:
+        return wire.pack(wire.UNSENDABLE, (None, False, f"the arguments cannot be loaded in a worker: {error}"))
+    fn = found.get((module, qualname))
+    if fn is None:
+        try:
+            fn = found[module, qualname] = target.unwrap(target.find(module, qualname))
+        except Exception as error:
+            return wire.pack(wire.MISSING, (None, False, describe(error)))
+    if max_memory is None:
+        kind, value = _run(fn, carried, args, kwargs)
+        head = (time.monotonic(), False)
+    else:
+        with _limited(max_memory):
+            kind, value = _run(fn, carried, args, kwargs)
+        head = (time.monotonic(), isinstance(value, MemoryError) or _resident() > max_memory)
+    try:
+        return wire.pack_result(kind, head, describe(value) if kind == wire.ERROR else value)
+    except wire.Unsendable as error:
+        return wire.pack(wire.UNSENDABLE, (*head, str(error)))
+
+
+def _run(
+    fn: Callable[..., Any], carried: Mapping[str, Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[int, Any]:
+    context = contextvars.Context()
+    try:
+        if carried:
+            for path, value in carried.items():
+                context.run(target.variable(path).set, value)
+        value = context.run(fn, *args, **kwargs)
+        if inspect.iscoroutine(value):
+            value = context.run(asyncio.run, value)
+        return wire.VALUE, value
+    except BaseException as error:  # an exit or interrupt of the tool is an error of the tool here
+        if error.__traceback__ is not None:
+            error.__traceback__ = error.__traceback__.tb_next  # without this frame
+        return wire.ERROR, error
+
+
+@contextmanager
+def _limited(most: int) -> Iterator[None]:
+    """Let allocations fail while the tool runs, not while its answer is made."""
+    soft, hard = resource.getrlimit(_MEMORY)
+    resource.setrlimit(_MEMORY, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(_MEMORY, (soft, hard))
+
+
+def _resident() -> int:
+    """Bytes of memory that this process holds now."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes, where there is no /proc
