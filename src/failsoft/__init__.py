@@ -19,8 +19,9 @@ from failsoft.errors import (
     TurnError,
 )
 from failsoft.runtime.default import default_runtime, tool
+from failsoft.runtime.handle import Handle
 from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.turn import Handle, Turn
+from failsoft.runtime.turn import Turn
 
 __version__ = "0.1.0"
 

@@ -24,6 +24,7 @@ BATCH = 1024
 CAPACITY = 16_384
 
 Raw = tuple[str, float, Any, str | int | None, Any, Any]
+Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
 
 
 class Trace:
@@ -34,7 +35,7 @@ class Trace:
         self.record = self.pending.append
         self.limit = BATCH  # drain when more are pending; 0 while somebody listens
         self.number = itertools.count(1).__next__  # for calls that nobody has named
-        self._ring: deque[tuple[list[Raw], float, int]] = deque()  # batches: records, clock offset, first number
+        self._ring: deque[Batch] = deque()
         self._capacity = capacity
         self._monotonic = monotonic
         self._wall = wall
@@ -59,6 +60,16 @@ class Trace:
                 for seq, raw in enumerate(batch, first)
             ]
         return kept[-self._capacity :]
+
+    def events_of(self, turn: Any) -> tuple[Event, ...]:
+        """One turn's events, oldest first; also those that the ring has dropped."""
+        self.drain()
+        return tuple(
+            self._event(raw, offset, seq)
+            for batch, offset, first in turn.batches
+            for seq, raw in enumerate(batch, first)
+            if raw[4] is turn
+        )
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
         """Call ``consumer`` with every event from now on; the function returned ends that."""
@@ -97,8 +108,13 @@ class Trace:
             while self._count - self._ring[0][2] >= self._capacity + BATCH and len(self._ring) > 1:
                 self._ring.popleft()
             self._tally(batch)
-            if self._deliveries or any(raw[4] is not None for raw in batch):
-                self._hand_out([self._event(raw, offset, seq) for seq, raw in enumerate(batch, first)], batch)
+            for turn in {raw[4] for raw in batch}:
+                if turn is not None:
+                    turn.batches.append(self._ring[-1])
+            if self._deliveries:
+                made = [self._event(raw, offset, seq) for seq, raw in enumerate(batch, first)]
+                for delivery in self._deliveries:
+                    delivery.put(made)
 
     def _tally(self, batch: list[Raw]) -> None:
         plain = [raw[2] for raw in batch if type(raw[5]) is float]
@@ -112,13 +128,6 @@ class Trace:
         for event_type, _, tool, _, _, fields in batch:
             if tool is not None and type(fields) is not float and fields is not REFUSED:
                 self._metrics_of(tool if isinstance(tool, str) else tool.id).count(event_type, fields)
-
-    def _hand_out(self, events: list[Event], batch: list[Raw]) -> None:
-        for event, raw in zip(events, batch, strict=True):
-            if raw[4] is not None:
-                raw[4].events.append(event)
-        for delivery in self._deliveries:
-            delivery.put(events)
 
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""

@@ -32,6 +32,7 @@ from failsoft.runtime.blocking import run_blocking
 from failsoft.runtime.call import Call, Ended, Invoke, Step, Stop, Wait, way
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
+from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.scope import SCOPE
@@ -79,6 +80,8 @@ class Engine:
         """A call of a guarded function, placed in the turn or the call that it is made from."""
         self.refuse_if_closed(tool)
         scope = SCOPE.get()
+        if isinstance(scope, Handle):
+            scope = scope.whole()
         call = Call(self.trace.number(), tool, args, kwargs, self.now() if started is None else started)
         if isinstance(scope, Call):
             call.parent, call.turn, call.thread, call.tenant = scope, scope.turn, scope.thread, scope.tenant

@@ -14,6 +14,7 @@ from failsoft.core.fault import Fault
 from failsoft.core.options import BreakerOptions
 
 LEASE = 5.0  # seconds beyond an attempt's own timeout after which a probe's owner is taken for dead
+LONGEST_PROBE = 300.0  # for a tool that has no timeout
 
 
 class HealthView(NamedTuple):
@@ -39,7 +40,7 @@ class Health:
         self.seen = 0  # successes that the budget has been credited for
 
     def admit(self, now: float, timeout: float) -> Ticket | Refusal:
-        self.state, answer = breaker.admit(self.state, self.options, now=now, lease=timeout + LEASE)
+        self.state, answer = breaker.admit(self.state, self.options, now=now, lease=min(timeout, LONGEST_PROBE) + LEASE)
         return answer
 
     def record(self, ticket: Ticket, result: Result, now: float, fault: Fault | None = None) -> State | None:

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
     from failsoft.runtime.call import Call
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.handle import Handle
     from failsoft.runtime.tool import Tool
 
 
 async def quick(
-    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, call: Call | None = None
+    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
 ) -> Outcome[Any]:
-    """Run a plain async tool once; whatever is not a success at once goes the long way, as ``call``."""
+    """Run a plain async tool once; whatever is not a success at once goes the long way, as a whole call."""
     started = rt.now()
     box: list[Any] | None = None
     try:
@@ -38,25 +39,28 @@ async def quick(
             else:
                 await finish(stepper, waiting, tool, tool.timeout, started, rt.place)
     except CancelledError:
-        rt.left(_whole(rt, tool, kwargs, id, started, call))
+        rt.left(_whole(rt, tool, kwargs, id, started, handle))
         raise
     except Exception as error:
-        whole = _whole(rt, tool, kwargs, id, started, call)
+        whole = _whole(rt, tool, kwargs, id, started, handle)
         return await rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
     ended = rt.now()
     value = box[0]
     if ended - started > tool.timeout or tool.ticket is not ticket or value.__class__ is Partial:
-        whole = _whole(rt, tool, kwargs, id, started, call)
+        whole = _whole(rt, tool, kwargs, id, started, handle)
         return await rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
     trace = rt.trace
-    trace.record((CALL_SUCCEEDED, ended, tool, id, None if call is None else call.turn, started))
+    trace.record((CALL_SUCCEEDED, ended, tool, id, None if handle is None else handle.turn, started))
     if len(trace.pending) > trace.limit:
         trace.drain()
     return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started)
 
 
-def _whole(rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, call: Call | None) -> Call:
-    if call is None:
-        call = rt.open_call(tool, (), dict(kwargs), started)
-        call.name(id)
+def _whole(
+    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, handle: Handle[Any] | None
+) -> Call:
+    if handle is not None:
+        return handle.whole()
+    call = rt.open_call(tool, (), dict(kwargs), started)
+    call.name(id)
     return call

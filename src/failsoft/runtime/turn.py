@@ -12,71 +12,35 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from failsoft.core import own_faults
 from failsoft.core.cascade import REQUIRED_SKIPPED, used_default
+from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome, Status
 from failsoft.core.report import TurnReport
 from failsoft.core.turn import Call as Planned
 from failsoft.core.turn import Cancel, Command, Leave, Skip, Start, TurnMachine
-from failsoft.errors import TurnError
+from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
 from failsoft.observe.events import Event
+from failsoft.observe.trace import Batch
 from failsoft.runtime.call import Call
+from failsoft.runtime.handle import Extra, Handle, handles_in
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import merged
 
 if TYPE_CHECKING:
-    from failsoft.core.manifest import Plan, PlannedCall
+    from failsoft.core.manifest import Plan
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
 
-T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
-
-
-class Handle(Generic[T]):
-    """A call of a turn that has been submitted: await it for its outcome, or use it as another call's argument."""
-
-    __slots__ = ("_future", "_tool", "arguments", "call", "id", "needs", "outcome", "task", "turn")
-
-    def __init__(self, turn: Turn, id: str, tool: Tool | str, call: Call | None, arguments: Mapping[str, Any]) -> None:
-        self.turn = turn
-        self.id = id
-        self.call = call  # None: there is no such tool
-        self.outcome: Outcome[T] | None = None  # None: still open
-        self.task: asyncio.Task[None] | None = None
-        self._tool = tool
-        self.arguments = arguments
-        self._future: asyncio.Future[None] | None = None
-        self.needs: Mapping[str, Any] = _NONE
-
-    def __await__(self) -> Generator[Any, None, Outcome[T]]:
-        while self.outcome is None:
-            if self._future is None:
-                self._future = self.turn.loop.create_future()
-            yield from asyncio.shield(self._future).__await__()
-        return self.outcome
-
-    async def value(self) -> T:
-        """The call's value; raises ``CallFailed`` if it has none."""
-        return (await self).unwrap()
-
-    def done(self) -> bool:
-        return self.outcome is not None
-
-    def __repr__(self) -> str:
-        return f"<Handle {self.id!r}, {'open' if self.outcome is None else self.outcome.status}>"
-
-    def settle(self, outcome: Outcome[Any]) -> None:
-        self.outcome = outcome
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
 
 
 class Turn:
@@ -96,7 +60,7 @@ class Turn:
         self.id = id
         self.thread = thread
         self.tenant = tenant
-        self.events: list[Event] = []
+        self.batches: list[Batch] = []  # of the event stream, with this turn's records among others
         self._timeout = timeout
         self._cancels = cancels
         self._deadline: float | None = None
@@ -107,6 +71,7 @@ class Turn:
         self._open = 0
         self._change: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._timer: asyncio.TimerHandle | None = None
         self._report: TurnReport | None = None
         self._started = 0.0
@@ -125,16 +90,22 @@ class Turn:
         depends_on: Sequence[Handle[Any] | str] = (),
         required: bool | None = None,
         defaults: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        retry: RetryOptions | None = None,
+        timeout: Duration | None = None,
+        retry: RetryOptions | Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Handle[Any]:
         """Submit a call; it starts at once, or when what it depends on is there."""
-        self._refuse_if_over()
-        handle = self._handle(tool, {} if args is None else args, id, required, timeout, retry, idempotency_key)
+        if self._report is not None or get_ident() != self._thread:
+            self._refuse()
+        found = self.engine.index.get(tool)
+        name = self._unknown_name(tool) if found is None else found.id
+        handle: Handle[Any] = Handle(self, self._new_id(name) if id is None else id, found or name, args or _NONE)
+        if not (required is timeout is retry is idempotency_key is None):
+            handle.extra = Extra(required, _limit(timeout), self._retry(name, retry), idempotency_key)
         needs = self._find_needs(handle, depends_on)
-        commands = self._machine.add(handle.id, needs, *self._rules(handle, required, defaults))
-        handle.needs = needs
+        if found is not None and (found.options.defaults or found.options.required is not None):
+            required, defaults = self._rules(handle, required, defaults)
+        commands = self._machine.add(handle.id, needs, required, defaults or _NONE)
         self._enter(handle)
         self._perform(commands)
         return handle
@@ -171,9 +142,10 @@ class Turn:
         if self._loop is not None:
             raise TurnError("a turn is used once: ask rt.turn() for another one")
         self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         self._started = self.engine.now()
         outer = SCOPE.get()
-        parent = outer.turn if isinstance(outer, Call) else outer
+        parent = outer if outer is None or isinstance(outer, Turn) else outer.turn
         lefts = [t for t in (self._timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
@@ -202,28 +174,33 @@ class Turn:
 
     def submit_plan(self, plan: Plan) -> None:
         """Take a whole plan, whose calls may refer to each other in any order."""
-        self._refuse_if_over()
-        handles = {}
+        if self._report is not None or get_ident() != self._thread:
+            self._refuse()
+        handles: dict[str, Handle[Any]] = {}
         for call in plan.calls:
-            handle = self._handle(
-                call.tool, {}, call.id, call.required, call.timeout, self._retry(call), call.idempotency_key
-            )
-            handle.needs = call.needs
-            handles[call.id] = handle
+            handle = handles[call.id] = Handle(self, call.id, self.engine.index.get(call.tool) or call.tool, _NONE)
+            handle.extra = Extra(call.required, call.timeout, self._retry(call.tool, call.retry), call.idempotency_key)
         for call in plan.calls:
-            handles[call.id].arguments = call.fill(handles)
-        planned = [
-            Planned(call.id, call.needs, *self._rules(handles[call.id], call.required, call.defaults))
-            for call in plan.calls
-        ]
-        commands = self._machine.add_all(planned)
+            handle = handles[call.id]
+            handle.arguments = call.fill(handles)
+            handle.refers = any(call.needs.values())
+        commands = self._machine.add_all(
+            [
+                Planned(call.id, call.needs, *self._rules(handles[call.id], call.required, call.defaults))
+                for call in plan.calls
+            ]
+        )
         for handle in handles.values():
             self._enter(handle)
         self._perform(commands)
 
-    def _retry(self, call: PlannedCall) -> RetryOptions | None:
-        tool = self.engine.tools.get(call.tool)
-        return None if call.retry is None or tool is None else merged(tool.options.retry, call.retry)
+    def _retry(self, name: str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
+        tool = self.engine.tools.get(name)
+        return None if said is None or tool is None else merged(tool.options.retry, said)
+
+    def _unknown_name(self, tool: str | Callable[..., Any]) -> str:
+        found = self.engine.find(tool)  # raises for a function that is no tool
+        return found if isinstance(found, str) else found.id
 
     async def adopt(self, call: Call) -> Outcome[Any]:
         """A guarded function was called in the turn's body."""
@@ -237,87 +214,63 @@ class Turn:
         return outcome
 
     def _adopt(self, call: Call, *, start: bool) -> Handle[Any]:
-        self._refuse_if_over()
+        if self._report is not None or get_ident() != self._thread:
+            self._refuse()
         call.name(self._new_id(call.tool.id))
         call.turn, call.thread, call.tenant = self, self.thread, self.tenant
         call.required = call.tool.options.required
-        handle: Handle[Any] = Handle(self, call.id, call.tool, call, call.kwargs)
+        handle: Handle[Any] = Handle(self, call.id, call.tool, call.kwargs)
+        handle.call = call
         commands = self._machine.add(call.id)
         self._enter(handle)
         if start or not isinstance(commands[0], Start):
             self._perform(commands)
         return handle
 
-    def _handle(
-        self,
-        tool: str | Callable[..., Any],
-        args: Mapping[str, Any],
-        id: str | None,
-        required: bool | None,
-        timeout: float | None,
-        retry: RetryOptions | None,
-        key: str | None,
-    ) -> Handle[Any]:
-        found = self.engine.find(tool)
-        name = found if isinstance(found, str) else found.id
-        id = self._new_id(name) if id is None else id
-        if isinstance(found, str):
-            return Handle(self, id, found, None, args)
-        call = Call(
-            id, found, (), cast("dict[str, Any]", args), 0.0, turn=self, thread=self.thread, tenant=self.tenant,
-            timeout=timeout, retry=retry, key=key, required=found.options.required if required is None else required,
-        )  # fmt: skip
-        return Handle(self, id, found, call, args)
-
     def _rules(
         self, handle: Handle[Any], required: bool | None, defaults: Mapping[str, Any] | None
     ) -> tuple[bool | None, Mapping[str, Any]]:
-        tool = handle._tool
-        if isinstance(tool, str):
+        """What the call says about failed dependencies, over what its tool says (R9)."""
+        if isinstance(handle.tool, str):
             return required, defaults or _NONE
-        declared = tool.options
-        if declared.defaults:
-            defaults = {**declared.defaults, **(defaults or _NONE)}
-        return declared.required if required is None else required, defaults or _NONE
+        options = handle.tool.options
+        return options.required if required is None else required, {**options.defaults, **(defaults or _NONE)}
 
     def _new_id(self, tool_id: str) -> str:
-        number = self._numbers.get(tool_id, 0) + 1
-        while f"{tool_id}-{number}" in self._handles:
+        number = self._numbers.get(tool_id, 0)
+        while True:
             number += 1
-        self._numbers[tool_id] = number
-        return f"{tool_id}-{number}"
+            id = f"{tool_id}-{number}"
+            if id not in self._handles:
+                self._numbers[tool_id] = number
+                return id
 
     def _find_needs(self, handle: Handle[Any], depends_on: Sequence[Handle[Any] | str]) -> Mapping[str, Any]:
-        needs: dict[str, list[str]] | None = None
-        for name, value in handle.arguments.items():
-            if type(value) in _PLAIN:
-                continue
-            for found in _handles_in(value):
-                self._refuse_foreign(found)
-                needs = {} if needs is None else needs
-                needs.setdefault(found.id, []).append(name)
+        """The calls that this one waits for, each with the arguments that its value fills."""
+        needs: dict[str, Any] = {}
         for each in depends_on:
-            needs = {} if needs is None else needs
             if isinstance(each, Handle):
                 self._refuse_foreign(each)
-            needs.setdefault(each.id if isinstance(each, Handle) else each, [])
-        return _NONE if needs is None else needs
+                needs[each.id] = ()
+            else:
+                needs[each] = ()
+        found = handles_in(handle.arguments)
+        for name, other in found:
+            self._refuse_foreign(other)
+            needs[other.id] = (*needs.get(other.id, ()), name)
+        handle.refers = bool(found)
+        return needs
 
     def _refuse_foreign(self, handle: Handle[Any]) -> None:
         if handle.turn is not self:
             raise TurnError(f"{handle.id!r} belongs to another turn: await it there and pass its value on")
 
-    def _refuse_if_over(self) -> None:
+    def _refuse(self) -> None:
         if self._report is not None:
             raise TurnError("the turn has ended: it takes no more calls")
         if self._loop is None:
             raise TurnError("the turn has not begun: use it with async with")
-        try:
-            here = asyncio.get_running_loop()
-        except RuntimeError:
-            here = None
-        if here is not self._loop:
-            raise TurnError("the turn belongs to another event loop: submit its calls from there")
+        raise TurnError("the turn belongs to the event loop of another thread: submit its calls from there")
 
     def _enter(self, handle: Handle[Any]) -> None:
         self._handles[handle.id] = handle
@@ -344,61 +297,59 @@ class Turn:
             elif isinstance(command, Cancel):
                 self._cancel(handle, command)
             else:
-                self._emit(events.LATE_RESULT, handle._tool, handle.id, {"message": "Late result recorded"})
+                self._emit(events.LATE_RESULT, handle.tool, handle.id, {"message": "Late result recorded"})
         return kept
 
     def _prepare(self, handle: Handle[Any], command: Start) -> bool:
         """Put values in the place of handles; False if there is no such tool."""
-        call = handle.call
-        if call is None:
-            fault = own_faults.unknown_tool(handle._tool, self.engine.tools)
-            self._emit(events.CALL_REFUSED, handle._tool, handle.id, {"error": fault.message, "code": fault.code.value})
-            outcome = self.engine.unknown(handle.id, cast("str", handle._tool), fault)
-            self._finished(handle, outcome)
+        tool = handle.tool
+        if isinstance(tool, str):
+            fault = own_faults.unknown_tool(tool, self.engine.tools)
+            self._emit(events.CALL_REFUSED, tool, handle.id, {"error": fault.message, "code": fault.code.value})
+            self._finished(handle, self.engine.unknown(handle.id, tool, fault))
             return False
-        call.started = self.engine.now()
-        call.kwargs = cast("dict[str, Any]", handle.arguments)
-        if handle.needs:
-            arguments = {**handle.arguments, **command.substitutes}
-            call.kwargs = {name: _resolved(value, self._handles) for name, value in arguments.items()}
+        if handle.refers:
+            handle.fill_in(command.substitutes)
             if command.substitutes:
-                message = used_default(call.tool.label)
-                fields = {"message": message, "arguments": sorted(command.substitutes)}
-                self._emit(events.DEFAULT_USED, call.tool, handle.id, fields)
+                fields = {"message": used_default(tool.label), "arguments": sorted(command.substitutes)}
+                self._emit(events.DEFAULT_USED, tool, handle.id, fields)
         return True
 
     async def _lane(self, handle: Handle[Any] | None) -> None:
         """Run a call, then the first one that it made ready, and so on."""
         task = asyncio.current_task()
-        engine = self.engine
+        engine, machine = self.engine, self._machine
         while handle is not None:
             handle.task = task
-            call = cast("Call", handle.call)
-            SCOPE.set(call)
-            tool = call.tool
+            handle.started = engine.now()
+            SCOPE.set(handle)
+            tool = cast("Tool", handle.tool)
             ticket = tool.ticket
             try:
-                if ticket is not None and tool.kind == "async" and call.timeout is None and not call.args:
-                    outcome = await quick(engine, tool, call.kwargs, handle.id, ticket, call)
+                if ticket is not None and handle.extra is handle.call is None and tool.kind == "async":
+                    outcome = await quick(engine, tool, handle.arguments, handle.id, ticket, handle)
                 else:
-                    outcome = await engine.drive(call)
+                    outcome = await engine.drive(handle.whole())
             except asyncio.CancelledError:
-                self._stopped(handle, "cancelled", own_faults.cancelled(started=True))
+                self._stopped(handle, "cancelled")
                 raise
             except BaseException:  # KeyboardInterrupt and its kind go on, but no call may vanish
-                self._stopped(handle, "failed", own_faults.cancelled(started=True))
+                self._stopped(handle, "failed")
                 raise
-            handle = self._finished(handle, outcome, keep=True)
+            commands = machine.finish(handle.id, outcome.status)
+            if handle.outcome is None:
+                self._settle(handle, outcome)
+            handle = self._perform(commands, keep=True) if commands else None
 
-    def _finished(self, handle: Handle[Any], outcome: Outcome[Any], *, keep: bool = False) -> Handle[Any] | None:
+    def _finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         commands = self._machine.finish(handle.id, outcome.status)
         if handle.outcome is None:
             self._settle(handle, outcome)
-        return self._perform(commands, keep=keep) if commands else None
+        self._perform(commands)
 
-    def _stopped(self, handle: Handle[Any], status: Status, fault: Any) -> None:
+    def _stopped(self, handle: Handle[Any], status: Status) -> None:
         if handle.outcome is None:
-            self._finished(handle, self._outcome(handle, status, fault))
+            self._finished(handle, self._outcome(handle, status, own_faults.cancelled(started=True)))
 
     def _settle(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         handle.settle(outcome)
@@ -421,18 +372,19 @@ class Turn:
             fault = own_faults.dependency_failed(command.root, root.label, root.fault)
         if command.escalate:
             fields["message"] = REQUIRED_SKIPPED
-        self._emit(events.CALL_SKIPPED, handle._tool, handle.id, fields)
+        self._emit(events.CALL_SKIPPED, handle.tool, handle.id, fields)
         outcome = self._outcome(handle, "skipped", fault, root=command.root, escalated=command.escalate)
         self._settle(handle, outcome)
-        if command.escalate and handle.call is not None:
-            self.engine.escalate(handle.call, outcome)
+        if command.escalate and not isinstance(handle.tool, str):
+            self.engine.escalate(handle.whole(), outcome)
 
     def _leave(self, handle: Handle[Any]) -> None:
         fault = own_faults.turn_timed_out(self._timeout, started=True)
-        call, task = handle.call, handle.task
         self._settle(handle, self._outcome(handle, "timed_out", fault))
-        if call is None or task is None:
+        task = handle.task
+        if task is None:
             return
+        call = handle.whole()
         call.left_behind = True
         if self._cancels or call.waiting:
             task.cancel()
@@ -444,18 +396,17 @@ class Turn:
         if handle.task is not None:
             handle.task.cancel()
         elif not command.started:
-            self._emit(events.CALL_CANCELLED, handle._tool, handle.id, {"attempts": 0})
+            self._emit(events.CALL_CANCELLED, handle.tool, handle.id, {"attempts": 0})
 
     def _outcome(
         self, handle: Handle[Any], status: Status, fault: Any, *, root: str | None = None, escalated: bool = False
     ) -> Outcome[Any]:
-        tool, call = handle._tool, handle.call
-        started = call is not None and call.started
+        tool = handle.tool
         return Outcome(
             handle.id,
             tool if isinstance(tool, str) else tool.id,
             status,
-            duration=self.engine.now() - call.started if call is not None and started else 0.0,
+            duration=self.engine.now() - handle.started if handle.started else 0.0,
             fault=fault,
             label="" if isinstance(tool, str) else tool.label,
             root=root,
@@ -484,32 +435,14 @@ class Turn:
         self.engine.settle()
 
     def _trace(self) -> tuple[Event, ...]:
-        self.engine.trace.drain()
-        return tuple(self.events)
+        return self.engine.trace.events_of(self)
 
     def _emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
         self.engine.trace.record((event_type, self.engine.now(), tool, call_id, self, fields))
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
-def _handles_in(value: Any) -> list[Handle[Any]]:
-    """The handles in an argument, also inside lists and dicts."""
-    if isinstance(value, Handle):
-        return [value]
-    if isinstance(value, Mapping):
-        return [handle for item in value.values() for handle in _handles_in(item)]
-    if isinstance(value, list | tuple):
-        return [handle for item in value for handle in _handles_in(item)]
-    return []
-
-
-def _resolved(value: Any, handles: Mapping[str, Handle[Any]]) -> Any:
-    if isinstance(value, Handle):
-        return None if value.outcome is None else value.outcome.value
-    if isinstance(value, Mapping) and _handles_in(value):
-        return {key: _resolved(item, handles) for key, item in value.items()}
-    if isinstance(value, list | tuple) and _handles_in(value):
-        return type(value)(_resolved(item, handles) for item in value)
-    return value
+def _limit(timeout: Duration | None) -> float | None:
+    try:
+        return None if timeout is None else seconds(timeout)
+    except ValueError as error:
+        raise ManifestError(f"timeout: {error}") from None
