@@ -22,16 +22,18 @@ from __future__ import annotations
 
 import re
 
-from failsoft.core.secret_formats import FORMATS, REDACTED
-from failsoft.core.secret_names import NAMES, mask_named
+from failsoft.core.secret_formats import LONG, REDACTED, SHAPES, SHORT, TOKENS, WORDS
+from failsoft.core.secret_names import mask_named
 
 LIMIT = 8192
 MORE = "…"
 
 _ROUNDS = 8  # in practice two: one that masks, one that finds nothing more
-_TAIL = 64  # every pattern knows its secret by this many characters
-_WORDS = ("bearer", "basic", "passw", "token", "secret", "key", "--", "login", "identified", "flyv1")
-_LONG = re.compile(r"\S{16}")
+_TAIL = 96  # every pattern knows its secret by this many characters
+_TALK = ("bearer", "basic", "passw", "token", "secret", "key", "--", "login", "identified", "flyv1")
+_DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
+_DIGIT = re.compile(r"\d")
+_FINISHED = re.compile(r"[\s\S]*\s")
 
 _ESCAPE = re.compile(
     r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
@@ -69,33 +71,42 @@ def _read(value: object) -> str:
     try:
         # the slice makes a plain str of a subclass that may have methods of its own
         return str.__getitem__(str(value), slice(None))
-    except Exception:  # noqa: BLE001 - whatever a foreign __str__ raises, there is no text to be had
+    except Exception:  # whatever a foreign __str__ raises, there is no text to be had
         return f"<{type.__dict__['__name__'].__get__(type(value))}: its text could not be read>"
 
 
 def _clean(text: str) -> str:
     """Take out what acts on a terminal or a reader instead of being read."""
-    if any("\ud800" <= char <= "\udfff" for char in text):
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # surrogates: pairs become the character they stand for, single ones a mark
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _UNSEEN.sub("", _LINE_END.sub("\n", _ESCAPE.sub("", text)))
 
 
 def _is_suspect(text: str) -> bool:
     """Whether a secret is possible at all; most error texts are done here."""
+    if "=" in text or ":" in text or _DENSE.search(text):
+        return True
     low = text.lower()
-    return "=" in low or ":" in low or _LONG.search(low) is not None or any(word in low for word in _WORDS)
+    return any(word in low for word in _TALK)
 
 
 def _mask(text: str) -> str:
     low = text.lower()
-    for form in FORMATS:
-        for marker in form.markers:
-            if marker in low:
+    dense = [word for word in _DENSE.findall(text) if not word.islower() or _DIGIT.search(word)]
+    for form in SHAPES:
+        if form.is_marked(low):
+            text = form.mask(text)
+    if dense:
+        words = " ".join(dense)
+        for form in TOKENS:
+            if form.is_marked(words):
                 text = form.mask(text)
-                break
-    if any(name in low for name in NAMES):
-        text = mask_named(text)
-    return text
+    if any(len(word) >= LONG for word in dense):
+        for form in WORDS:
+            text = form.mask(text)
+    return mask_named(text)
 
 
 def _fit(text: str, limit: int, *, cut: bool) -> str:
@@ -103,7 +114,7 @@ def _fit(text: str, limit: int, *, cut: bool) -> str:
     if not cut and len(text.encode()) <= limit:
         return text
     text = text.encode()[: max(limit - len(MORE.encode()), 0)].decode(errors="ignore")
-    tail = min(_TAIL, limit // 2)
-    finished = re.match(r"[\s\S]*\s", text[len(text) - tail :])
-    text = text[: len(text) - tail] + (finished[0] if finished else "")
-    return (text.rstrip() + MORE) if len(MORE.encode()) <= limit else ""
+    tail = max(len(text) - min(_TAIL, limit // 2), 0)
+    finished = _FINISHED.match(text, tail)
+    text = text[: finished.end() if finished else tail].rstrip()
+    return text + MORE if len(MORE.encode()) <= limit else text
