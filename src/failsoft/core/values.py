@@ -84,13 +84,21 @@ def several(name: str, value: object, kind: type[T]) -> tuple[T, ...]:
     return found
 
 
-def code(name: str, value: Any) -> Code:
+def read_code(value: Any) -> Code:
     """An error code in any of its spellings."""
     try:
         return Code(value)
     except ValueError:
         close = did_you_mean(str(value).upper(), Code)
-        refuse(name, value, f"is not an error code like UNAVAILABLE or NOT_FOUND{close}")
+        raise ValueError(f"{brief(value)} is not an error code like UNAVAILABLE or NOT_FOUND{close}") from None
+
+
+def code(name: str, value: object) -> Code:
+    """A field's error code."""
+    try:
+        return read_code(value)
+    except ValueError as wrong:
+        raise ValueError(f"{name}: {wrong}") from None
 
 
 def codes(name: str, value: object) -> tuple[Code, ...]:

@@ -1,0 +1,213 @@
+"""A plan: a turn as data.
+
+Rules
+-----
+- ``{"$ref": "flights"}`` in a call's arguments, at any depth of mappings and lists, stands for the value of the call
+  ``flights``, and makes this call wait for it. ``{"$literal": ...}`` stands for what is in it, ``$ref`` included. Both
+  stand alone in their mapping.
+- A call without an id is ``<tool>-1``, ``<tool>-2`` and so on, past the ids that are taken.
+- Refused, by name: an id that is there twice, a reference to no call, a cycle (with its path), and a tool that is not
+  known, where the caller says which are. Everything that is wrong is said at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+
+from failsoft.core.cycles import find_cycles, say_cycle
+from failsoft.core.layers import Layer
+from failsoft.core.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, said
+from failsoft.core.manifest.load import open_document
+from failsoft.core.manifest.models import Retry
+from failsoft.core.manifest.parse import parse
+from failsoft.core.manifest.problem import Path, raise_problems
+from failsoft.core.manifest.reading import Document
+from failsoft.core.options import RetryOptions
+from failsoft.core.own_faults import did_you_mean
+
+REF, LITERAL = "$ref", "$literal"
+DEEPEST = 64  # levels of arguments; a mapping made in Python can even contain itself
+
+
+class Ref(NamedTuple):
+    """Stands in a planned call's arguments for the value of another call."""
+
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedCall:
+    """One call of a plan."""
+
+    id: str
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)  # with a Ref wherever a value is to come
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # call id -> arguments that its value fills
+    required: bool | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None  # None: the tool's
+    retry: Layer | RetryOptions | None = None  # over the tool's
+    idempotency_key: str | None = None
+    place: str = ""  # file:line:column
+
+    def fill(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with every ``Ref`` replaced by the value of its call."""
+        waiting = {argument for arguments in self.needs.values() for argument in arguments}
+        return {name: _fill(value, values) if name in waiting else value for name, value in self.args.items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A turn as data."""
+
+    calls: tuple[PlannedCall, ...]
+    timeout: float | None = None  # None: the runtime's
+    thread: str | None = None
+    name: str = ""
+
+
+class CallBlock(Block):
+    """A call of a plan."""
+
+    id: Text = said("The call's name within the plan.")
+    tool: Text = Field(description="The id of the tool.")
+    args: dict[str, Any] = said('Its arguments; {"$ref": "<call>"} stands for another call\'s value.')
+    depends_on: tuple[Text, ...] = said("Calls that must have ended well before this one starts.")
+    required: Flag | None = said("What a failed dependency means: true escalates, false skips.")
+    defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
+    timeout: Duration = said("How long an attempt may take.")
+    timeout_ms: Milliseconds = said("How long an attempt may take, in milliseconds.")
+    retry: Retry = said("Its retries, over the tool's.", "retry", "retry_policy")
+    idempotency_key: Text = said("The key that makes repeating it safe.")
+
+    def make(self) -> dict[str, Any]:
+        return self.given()
+
+
+class PlanBlock(Block):
+    """A turn as data."""
+
+    timeout: Duration = said("How long the turn may take.")
+    timeout_ms: Milliseconds = said("How long the turn may take, in milliseconds.")
+    thread: Text = said("The thread that the turn belongs to.")
+    calls: tuple[Annotated[Mapping[str, Any], From(CallBlock)], ...] = Field(description="The calls.")
+
+    def make(self) -> dict[str, Any]:
+        return self.given()
+
+
+def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "", known: Collection[str] | None = None) -> Plan:
+    """Read a plan: the text of a file (YAML or JSON) called ``name``, or a mapping; ``known`` are the tools there are."""
+    document = open_document(source, name or "plan")
+    plan = parse(PlanBlock, document)
+    raise_problems(document.problems)
+    written: Sequence[Mapping[str, Any]] = plan.pop("calls")
+    calls = tuple(
+        _read_call(document, ("calls", number), {**call, "id": id})
+        for number, (call, id) in enumerate(zip(written, _name(written), strict=True))
+    )
+    _refuse_nonsense(document, calls, known)
+    raise_problems(document.problems)
+    return Plan(**plan, calls=calls, name=document.name)
+
+
+def _fill(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, Ref):
+        return values[value.id]
+    if isinstance(value, dict):
+        return {key: _fill(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item, values) for item in value]
+    return value
+
+
+def _name(calls: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The ids, those that were left out included."""
+    taken = {call["id"] for call in calls if "id" in call}
+    numbers: Counter[str] = Counter()
+    ids = []
+    for call in calls:
+        id = call.get("id")
+        while id is None or (id in taken and "id" not in call):
+            numbers[call["tool"]] += 1
+            id = f"{call['tool']}-{numbers[call['tool']]}"
+        ids.append(id)
+    return ids
+
+
+def _read_call(document: Document, path: Path, call: dict[str, Any]) -> PlannedCall:
+    refs = _Refs(document)
+    args = {name: refs.read(value, (*path, "args", name), name) for name, value in call.pop("args", {}).items()}
+    for special in args.keys() & {REF, LITERAL}:
+        message = "is no argument: args are names and values, and a reference stands below a name"
+        document.problems.append(document.problem((*path, "args", special), message, key=True))
+    needs = {**dict.fromkeys(call.pop("depends_on", ()), ()), **refs.needs}
+    return PlannedCall(**call, args=args, needs=needs, place=document.place(path))
+
+
+class _Refs:
+    """Reads the arguments of one call, and notes whose values they need."""
+
+    def __init__(self, document: Document) -> None:
+        self.needs: dict[str, tuple[str, ...]] = {}
+        self._document = document
+
+    def read(self, value: Any, path: Path, argument: str, depth: int = 1) -> Any:
+        if depth > DEEPEST:
+            self._note(path[:4], f"is nested more than {DEEPEST} deep: write it flatter")
+            return None
+        if isinstance(value, Mapping):
+            if value.keys() & {REF, LITERAL}:
+                return self._read_special(value, path, argument)
+            return {key: self.read(item, (*path, key), argument, depth + 1) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.read(item, (*path, number), argument, depth + 1) for number, item in enumerate(value)]
+        return value
+
+    def _read_special(self, value: Mapping[str, Any], path: Path, argument: str) -> Any:
+        if len(value) > 1:
+            key = REF if REF in value else LITERAL
+            self._note(path, f"{key} stands alone: drop the other keys, or put it all below {LITERAL}")
+        elif LITERAL in value:
+            return value[LITERAL]
+        elif not isinstance(value[REF], str):
+            self._note((*path, REF), "is not the id of a call: write a text")
+        else:
+            ref = Ref(value[REF])
+            self.needs[ref.id] = tuple(dict.fromkeys((*self.needs.get(ref.id, ()), argument)))
+            return ref
+        return None
+
+    def _note(self, path: Path, message: str) -> None:
+        self._document.problems.append(self._document.problem(path, message))
+
+
+def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall], known: Collection[str] | None) -> None:
+    ids = Counter(call.id for call in calls)
+    seen: set[str] = set()
+    for number, call in enumerate(calls):
+        path: Path = ("calls", number)
+        if call.id in seen:
+            _note(document, (*path, "id"), f"{call.id} is there twice: give each call its own id")
+        seen.add(call.id)
+        if known is not None and call.tool not in known:
+            _note(document, (*path, "tool"), f"there is no tool {call.tool}{did_you_mean(call.tool, known)}")
+        for need in call.needs:
+            if need not in ids:
+                _note(
+                    document,
+                    path,
+                    f"{call.id} depends on {need}, which is no call of this plan{did_you_mean(need, ids)}",
+                )
+    for cycle in find_cycles({call.id: call.needs for call in calls}):
+        number = next(number for number, call in enumerate(calls) if call.id == cycle[0])
+        _note(document, ("calls", number), f"these calls wait for each other in a circle: {say_cycle(cycle)}")
+
+
+def _note(document: Document, path: Path, message: str) -> None:
+    document.problems.append(document.problem(path, message))
