@@ -145,9 +145,10 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         _tell(loop, began, rt.now())
 
     def done(_: Job) -> None:
-        outside_finished(loop)
         _tell(loop, ended, None)
+        over()  # only now: virtual time must not jump while nobody has been told
 
+    over = _once(lambda: outside_finished(loop))
     job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
     if job is None:
         return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
@@ -163,21 +164,25 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         started = await began  # waiting for a thread is not tool time (R27)
         result = await stepped(rt, call, invoke, wait, started)
     except BaseException:
-        _give_up(rt, job, loop)
+        rt.offload.abandon(job)
+        over()
         raise
-    if not ended.done() and _give_up(rt, job, loop):
+    if ended.cancelled() and rt.offload.abandon(job):  # by the deadline
         rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+    over()  # nobody waits for the thread any more
     if result.error is None and result.fault is None:
         result = result._replace(fault=unawaited(tool, result.value))
     return result
 
 
-def _give_up(rt: Engine, job: Job, loop: asyncio.AbstractEventLoop) -> bool:
-    running = rt.offload.abandon(job)
-    if running:
-        job.done = lambda _: None  # nobody waits: virtual time may go on
-    outside_finished(loop)
-    return running
+def _once(do: Callable[[], None]) -> Callable[[], None]:
+    left = [do]  # a thread and its caller may both come to the end: popping is atomic
+
+    def over() -> None:
+        with suppress(IndexError):
+            left.pop()()
+
+    return over
 
 
 def unawaited(tool: Tool, value: Any) -> Fault | None:

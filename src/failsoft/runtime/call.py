@@ -179,7 +179,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         primary = primary or fault
         plan = _plan(rt, call, stop, fault, ended)
         opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
-        options = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by), *later]
+        asked = alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by)
+        options = [] if call.left_behind else [*asked, *later]  # no other tool begins once the turn is over (R7)
         report = _report(rt, call, stop, fault, plan, [f for f in options if rt.can_serve(call.tool, f)], best)
         decision = None
         if rt.handler is not None:
@@ -318,7 +319,7 @@ def _report(
         plan.why if isinstance(plan, NoRetry) else "",
         tuple([option.tool for option in options]),
         best is not None,
-        call.required,
+        call.tool.options.required if call.required is None else call.required,
         None if turn is None else turn.id,
         None if turn is None else turn.left(),
         call.thread,

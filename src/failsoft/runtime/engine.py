@@ -78,7 +78,6 @@ class Engine:
         self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None
     ) -> Call:
         """A call of a guarded function, placed in the turn or the call that it is made from."""
-        self.refuse_if_closed(tool)
         scope = SCOPE.get()
         if isinstance(scope, Handle):
             scope = scope.whole()
@@ -87,12 +86,13 @@ class Engine:
             call.parent, call.turn, call.thread, call.tenant = scope, scope.turn, scope.thread, scope.tenant
         return call
 
-    def refuse_if_closed(self, tool: Tool) -> None:
+    def refuse_if_closed(self) -> None:
         if self.closed:
-            raise FailsoftError(f"{tool.id}: this Runtime has been closed; make another one")
+            raise FailsoftError("this Runtime has been closed: make another one")
 
     async def run(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome on this event loop; in the body of a turn it becomes one of the turn's."""
+        self.refuse_if_closed()
         turn = SCOPE.get()
         if isinstance(turn, Turn) and turn.engine is self and call.turn is None:
             return await turn.adopt(call)
@@ -129,6 +129,7 @@ class Engine:
 
     def run_blocking(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome in this thread."""
+        self.refuse_if_closed()
         turn = SCOPE.get()
         if isinstance(turn, Turn) and turn.engine is self and call.turn is None:
             return turn.adopt_blocking(call)
@@ -212,7 +213,7 @@ class Engine:
 
     async def close(self, grace: float) -> None:
         """End what is left behind: first by waiting, then by cancelling."""
-        self.closed = True
+        self._shut()
         mine = [task for task in self._left if task.get_loop() is asyncio.get_running_loop()]
         of_loop = self._loops.get(asyncio.get_running_loop())
         if of_loop is not None:
@@ -226,11 +227,18 @@ class Engine:
         self.close_blocking(grace)
 
     def close_blocking(self, grace: float) -> None:
-        self.closed = True
+        self._shut()
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
         if self._notice is not None:
             self._notice.close(left(deadline))
+
+    def _shut(self) -> None:
+        """Take no more calls: without tickets the happy path leads to where that is said."""
+        self.closed = True
+        for tool in self.tools.values():
+            tool.plain, tool.shut = False, None
+            tool.renew_ticket()
 
     def new_key(self) -> str:
         """An idempotency key: unique, and no secret."""

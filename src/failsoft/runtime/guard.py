@@ -64,16 +64,18 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
         except Exception as error:
             call = rt.open_call(tool, args, kwargs, started)
             first = rt.broken(call, started, error, entered=box is not None)
-            return (await rt.drive(call, first, ticket)).unwrap()
-        ended = now()
-        value = box[0]
-        if ended - started > timeout or tool.ticket is not ticket or value.__class__ is Partial:
+        else:
+            ended = now()
+            value = box[0]
+            if ended - started <= timeout and tool.ticket is ticket and value.__class__ is not Partial:
+                record((CALL_SUCCEEDED, ended, tool, None, None, started))
+                if len(pending) > trace.limit:
+                    trace.drain()
+                return value
             call = rt.open_call(tool, args, kwargs, started)
-            return (await rt.drive(call, rt.odd(call, started, ended, value), ticket)).unwrap()
-        record((CALL_SUCCEEDED, ended, tool, None, None, started))
-        if len(pending) > trace.limit:
-            trace.drain()
-        return value
+            first = rt.odd(call, started, ended, value)
+        # Out here, so that the errors of further attempts do not get the first one as their context.
+        return (await rt.drive(call, first, ticket)).unwrap()
 
     return guarded
 
@@ -96,15 +98,16 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
         except Exception as error:
             call = rt.open_call(tool, args, kwargs, started)
             first = rt.broken(call, started, error, entered=_entered(error))
-            return rt.drive_blocking(call, first, ticket).unwrap()
-        ended = now()
-        if tool.ticket is not ticket or value.__class__ in _ODD:
+        else:
+            ended = now()
+            if tool.ticket is ticket and value.__class__ not in _ODD:
+                record((CALL_SUCCEEDED, ended, tool, None, None, started))
+                if len(pending) > trace.limit:
+                    trace.drain()
+                return value
             call = rt.open_call(tool, args, kwargs, started)
-            return rt.drive_blocking(call, rt.odd(call, started, ended, value), ticket).unwrap()
-        record((CALL_SUCCEEDED, ended, tool, None, None, started))
-        if len(pending) > trace.limit:
-            trace.drain()
-        return value
+            first = rt.odd(call, started, ended, value)
+        return rt.drive_blocking(call, first, ticket).unwrap()
 
     return guarded
 

@@ -115,13 +115,13 @@ class Tool:
 
 def kind_of(fn: Callable[..., Any]) -> Kind:
     """What calling it gives; what cannot be protected is refused here (T15)."""
-    if not callable(fn):
-        raise ManifestError(f"{fn!r} is not callable: a tool is a function, a method or an object with __call__")
     target: Any = fn
     while isinstance(target, functools.partial):
         target = target.func
     if isinstance(target, staticmethod | classmethod):
         raise ManifestError(f"{target!r}: put @staticmethod or @classmethod outside of the tool decorator")
+    if not callable(target):
+        raise ManifestError(f"{fn!r} is not callable: a tool is a function, a method or an object with __call__")
     if not (inspect.isroutine(target) or inspect.isclass(target)):
         target = type(target).__call__
     if inspect.iscoroutinefunction(target):
