@@ -80,7 +80,7 @@ class _Name(NamedTuple):
 
 def mask_named(text: str) -> str:
     """The text with ``[redacted]`` in place of every value that its name gives away."""
-    parts = []
+    parts: list[str] = []
     done = 0
     for named in compiled(_NAMED).finditer(_lower(text)):
         if named.start() < done:

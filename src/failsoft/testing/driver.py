@@ -1,0 +1,189 @@
+"""How one selector event loop is made to live by a virtual clock.
+
+Rules
+-----
+- The loop's ``time`` and its selector's ``select`` are replaced on the instance, and so is whatever starts work outside
+  the loop, to count it. ``remove`` puts everything back and keeps every timer's remaining time.
+- ``select`` is the only place where the clock jumps, and it looks at what is outstanding *before* it polls: outside work
+  writes to the loop's wake-up socket before it reports its end, so work that ended in between is seen by the poll.
+- The clock stands still while outside work is awaited; the real time of that wait counts only towards the timers that
+  were set before it. So a timer comes due no earlier than it would in real time, and quick work leaves no odd
+  fractions of seconds.
+
+Why counting and not a real pause before each jump: a pause is too short on a busy machine and too long on all others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
+from time import monotonic
+from typing import Any, Protocol
+
+_SLICE = 0.02  # real seconds between two looks at what is outstanding
+
+
+class Deadlock(RuntimeError):
+    """Under virtual time everything waits, and nothing can end the waiting."""
+
+
+class Movable(Protocol):
+    """A clock that can be moved."""
+
+    grace: float
+
+    def time(self) -> float: ...
+
+    def reach(self, when: float) -> None: ...
+
+
+class Driver:
+    """Drives ``loop`` (a stock selector event loop) by ``clock``, from ``install`` to ``remove``."""
+
+    def __init__(self, loop: Any, clock: Movable) -> None:
+        self._loop = loop  # typed Any: asyncio has no public way to its timers, its selector and its resolution
+        self._clock = clock
+        self._selector = loop._selector
+        self._lock = threading.Lock()
+        self._outside = 0
+        self._processes: list[asyncio.SubprocessTransport] = []
+        self._waited = 0.0  # real seconds for outside work that no timer has had the benefit of
+        self._resolution: float = loop._clock_resolution
+        on_loop = (
+            "time",
+            "call_at",
+            "run_in_executor",
+            "shutdown_default_executor",
+            "subprocess_exec",
+            "subprocess_shell",
+        )
+        self._replaced = [*((loop, name) for name in on_loop), (self._selector, "select")]
+        self._original: dict[str, Callable[..., Any]] = {name: getattr(owner, name) for owner, name in self._replaced}
+
+    def install(self) -> None:
+        self._shift(self._clock.time() - self._loop.time())
+        for owner, name in self._replaced:
+            setattr(owner, name, getattr(self, name))
+        self._loop.failsoft_outside = self.count
+
+    def remove(self) -> None:
+        for owner, name in self._replaced:
+            delattr(owner, name)
+        del self._loop.failsoft_outside
+        self._loop._clock_resolution = self._resolution
+        self._shift(self._loop.time() - self._clock.time())
+
+    def _shift(self, seconds: float) -> None:
+        for handle in self._loop._scheduled:
+            handle._when += seconds  # all by the same: the heap stays one
+
+    # --- what the loop has instead ---------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        now = self._clock.time()
+        # The loop runs what is due before now + resolution. Time stands still while it does: a timer that was run
+        # even a little early could set itself anew for ever.
+        self._loop._clock_resolution = math.ulp(now)
+        return now
+
+    def call_at(self, *args: Any, **options: Any) -> Any:
+        self._waited = 0.0
+        return self._original["call_at"](*args, **options)
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> Any:
+        future = self._original["run_in_executor"](executor, func, *args)
+        self.count(+1)
+        future.add_done_callback(lambda _: self.count(-1))  # cancelled: nobody waits for it any more
+        return future
+
+    async def shutdown_default_executor(self, *args: Any, **options: Any) -> None:
+        self.count(+1)
+        try:
+            await self._original["shutdown_default_executor"](*args, **options)
+        finally:
+            self.count(-1)
+
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        return self._watch(await self._original["subprocess_exec"](*args, **options))
+
+    async def subprocess_shell(self, *args: Any, **options: Any) -> Any:
+        return self._watch(await self._original["subprocess_shell"](*args, **options))
+
+    def select(self, timeout: float | None = None) -> Any:
+        poll = self._original["select"]
+        if timeout is not None and timeout <= 0:
+            return poll(0)
+        idle = 0.0
+        while True:
+            sockets, outside = self._has_sockets(), self._has_work()
+            if not (sockets or outside):
+                self._waited = 0.0
+            pause = self._pause(busy=sockets or outside)
+            before = monotonic()
+            found = poll(pause)
+            spent = monotonic() - before
+            if sockets:
+                self._clock.reach(self._clock.time() + spent)
+            elif outside:
+                self._waited += spent
+            if found:
+                return found
+            due = self._due()
+            if due is not None and (not (sockets or outside) or due <= self._clock.time() + self._waited):
+                self._clock.reach(due)
+                self._waited = 0.0
+                return found
+            idle = 0.0 if sockets or outside else idle + spent
+            if idle >= self._clock.grace:
+                raise Deadlock(_describe(self._loop))
+
+    # --- what is outstanding ---------------------------------------------------------------------------------------
+
+    def count(self, change: int) -> None:
+        """Work outside the loop has begun (+1) or ended (-1); from any thread."""
+        with self._lock:
+            self._outside += change
+
+    def _watch(self, made: tuple[asyncio.SubprocessTransport, Any]) -> Any:
+        self._processes.append(made[0])
+        return made
+
+    def _has_sockets(self) -> bool:
+        return len(self._selector.get_map()) > 1  # one is the loop's own, for waking up
+
+    def _has_work(self) -> bool:
+        self._processes = [process for process in self._processes if process.get_returncode() is None]
+        return self._outside > 0 or bool(self._processes)
+
+    def _due(self) -> float | None:
+        return self._loop._scheduled[0]._when if self._loop._scheduled else None
+
+    def _pause(self, *, busy: bool) -> float:
+        due = self._due()
+        if due is None:
+            return _SLICE
+        return min(_SLICE, max(0.0, due - self._clock.time() - self._waited)) if busy else 0.0
+
+
+def _describe(loop: asyncio.AbstractEventLoop) -> str:
+    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
+    waiting = "".join(f"\n  {task.get_name()}: {_place(task)}" for task in tasks) or "\n  no task: the loop itself"
+    return (
+        "nothing can happen any more: no timer is set, nothing is ready, and no thread, process or socket work is "
+        f"outstanding. Still waiting:{waiting}"
+    )
+
+
+def _place(task: asyncio.Task[Any]) -> str:
+    """Where a task is suspended: the innermost coroutine that has a frame."""
+    coro: Any = task.get_coro()
+    place = str(coro)
+    while coro is not None:
+        frame = getattr(coro, "cr_frame", None) or getattr(coro, "gi_frame", None)
+        if frame is not None:
+            place = f'{frame.f_code.co_qualname}, "{frame.f_code.co_filename}", line {frame.f_lineno}'
+        coro = getattr(coro, "cr_await", None) or getattr(coro, "gi_yieldfrom", None)
+    return place

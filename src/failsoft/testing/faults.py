@@ -1,0 +1,237 @@
+"""Scripted failures: a tool that fails as it is told, call by call.
+
+Rules
+-----
+- A plan is a script, ``FaultPlan("timeout, 503*2, 429(retry_after=2), slow(0.6), ok")``: every call of a wrapped tool
+  takes the next step. After the last one it goes on repeating, or ``then`` takes its place.
+- A step is a word (below), an HTTP status from 400 to 599, and in a list also an exception, an exception class or a
+  callable, which is called with the tool's arguments in place of the tool.
+- ``FaultPlan.seeded(1, {"timeout": 0.1, "503": 0.05})`` draws the steps: the same seed gives the same steps.
+- One plan may wrap several tools; they take their steps in the order of their calls, from any thread.
+
+Why words: a test that says what goes wrong is read more often than the exception behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+import inspect
+import math
+import random
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http import HTTPStatus
+from itertools import chain, repeat
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+
+from failsoft.runtime import clock as clocks
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Make = Callable[[], BaseException]
+Spec = str | BaseException | type[BaseException] | Callable[..., Any]
+
+_WORD = re.compile(r"\s*(?P<word>\w+)\s*(?:\((?P<argument>[^()]*)\))?\s*(?:\*\s*(?P<times>\d+))?\s*")
+_ITEM = re.compile(r"(?:[^,(]|\([^)]*\))+")  # commas within brackets do not part steps
+
+_RAISED: dict[str, Make] = {
+    "timeout": lambda: TimeoutError("Connection timeout"),
+    "refused": lambda: ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+    "reset": lambda: ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+    "dns": lambda: socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+    "invalid": lambda: ValueError("Invalid input"),
+    "boom": lambda: RuntimeError("boom"),
+}
+_STATUSES = {"auth": 401, "rate_limit": 429}
+_KNOWN = ", ".join(sorted([*_RAISED, *_STATUSES, "hang", "ok", "slow(0.5)", "429(retry_after=2)"]))
+
+
+class HttpError(Exception):
+    """An error answer as an HTTP client would raise it: ``status_code``, and ``headers`` with ``retry-after``."""
+
+    def __init__(self, status_code: int, retry_after: float | None = None) -> None:
+        try:
+            phrase = HTTPStatus(status_code).phrase
+        except ValueError:
+            phrase = "Client Error" if status_code < 500 else "Server Error"
+        super().__init__(f"{status_code} {phrase}")
+        self.status_code = status_code
+        self.headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        after = self.headers.get("retry-after")
+        return type(self), (self.status_code, None if after is None else float(after))
+
+
+class Step(NamedTuple):
+    """What one call does: wait ``delay`` (for ever if None), then raise, or call ``instead`` or the tool."""
+
+    name: str
+    delay: float | None = 0.0
+    make: Make | None = None
+    instead: Callable[..., Any] | None = None
+
+
+class Taken(NamedTuple):
+    """One call that a plan has seen."""
+
+    step: str
+    at: float  # on the clock of the test: virtual where time is virtual
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class FaultPlan:
+    """A script of failures. ``calls`` counts the calls, ``log`` has them with their steps, times and arguments."""
+
+    def __init__(self, script: str | Iterable[Spec], *, then: Spec | None = None) -> None:
+        specs: list[Spec] = _ITEM.findall(script) if isinstance(script, str) else list(script)
+        steps = [step for spec in specs for step in _read(spec)]
+        if not steps:
+            raise ValueError('a FaultPlan needs at least one step: write "timeout, 503, ok"')
+        last = steps[-1:] if then is None else _read(then)
+        self._begin(chain(steps, repeat(last[-1])))
+
+    @classmethod
+    def seeded(cls, seed: int, rates: Mapping[str, float]) -> Self:
+        """Draw each call's step: the steps of ``rates`` with their probability, ``ok`` otherwise."""
+        if not (all(rate >= 0 for rate in rates.values()) and math.fsum(rates.values()) <= 1):
+            raise ValueError(f"rates are probabilities, 1 in all at most: {dict(rates)}")
+        plan = cls.__new__(cls)
+        plan._begin(_draw(random.Random(seed), [(_read(spec)[-1], rate) for spec, rate in rates.items()]))
+        return plan
+
+    def _begin(self, steps: Iterator[Step]) -> None:
+        self._steps = steps
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+        self._hung: set[asyncio.Future[None]] = set()
+        self.log: list[Taken] = []
+
+    @property
+    def calls(self) -> int:
+        return len(self.log)
+
+    def wrap(self, tool: Callable[P, R]) -> Callable[P, R]:
+        """The tool with this plan in front of it; same signature, ``async def`` stays ``async def``."""
+        if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):
+            raise TypeError(f"a FaultPlan wraps functions and coroutine functions, not the generator {tool!r}")
+        return functools.wraps(tool)(self._wrap_async(tool) if _is_async(tool) else self._wrap_sync(tool))
+
+    def release(self) -> None:
+        """Let everything that hangs go on, as if it had been slow; from the thread of the event loop."""
+        self._released.set()
+        while self._hung:
+            waiter = self._hung.pop()
+            if not (waiter.done() or waiter.get_loop().is_closed()):
+                waiter.set_result(None)
+
+    def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step:
+        with self._lock:
+            step = next(self._steps)
+            self.log.append(Taken(step.name, clocks.current().monotonic(), args, kwargs))
+        return step
+
+    def _wrap_sync(self, tool: Callable[..., Any]) -> Callable[..., Any]:
+        def planned(*args: Any, **kwargs: Any) -> Any:
+            step = self._take(args, kwargs)
+            if step.delay is None:
+                self._released.wait()
+            elif step.delay:
+                clocks.current().sleep(step.delay)
+            if step.make is not None:
+                raise step.make()
+            return (step.instead or tool)(*args, **kwargs)
+
+        return planned
+
+    def _wrap_async(self, tool: Callable[..., Any]) -> Callable[..., Any]:
+        async def planned(*args: Any, **kwargs: Any) -> Any:
+            step = self._take(args, kwargs)
+            if step.delay is None:
+                await self._hang()
+            elif step.delay:
+                await asyncio.sleep(step.delay)
+            if step.make is not None:
+                raise step.make()
+            result = (step.instead or tool)(*args, **kwargs)
+            return await result if inspect.isawaitable(result) else result
+
+        return planned
+
+    async def _hang(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._hung.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._hung.discard(waiter)
+
+
+def _is_async(tool: Callable[..., Any]) -> bool:
+    while isinstance(tool, functools.partial):
+        tool = tool.func
+    return inspect.iscoroutinefunction(tool) or inspect.iscoroutinefunction(getattr(tool, "__call__", None))  # noqa: B004
+
+
+def _draw(source: random.Random, rates: list[tuple[Step, float]]) -> Iterator[Step]:
+    while True:
+        drawn = source.random()
+        for step, rate in rates:
+            drawn -= rate
+            if drawn < 0:
+                yield step
+                break
+        else:
+            yield Step("ok")
+
+
+def _read(spec: Spec) -> list[Step]:
+    if isinstance(spec, str):
+        return _read_word(spec)
+    if isinstance(spec, BaseException):
+        return [Step(type(spec).__name__, make=lambda: spec.with_traceback(None))]
+    if isinstance(spec, type) and issubclass(spec, BaseException):
+        return [Step(spec.__name__, make=spec)]
+    if callable(spec):
+        return [Step(getattr(spec, "__name__", type(spec).__name__), instead=spec)]
+    raise ValueError(f"{spec!r} is not a step: give a word ({_KNOWN}), an exception or a callable")
+
+
+def _read_word(text: str) -> list[Step]:
+    match = _WORD.fullmatch(text)
+    step = None if match is None else _find(match["word"], match["argument"])
+    if match is None or step is None:
+        raise ValueError(f"{text.strip()!r} is not a step: write one of {_KNOWN}, or an HTTP status from 400 to 599")
+    return [step] * int(match["times"] or 1)
+
+
+def _find(word: str, argument: str | None) -> Step | None:
+    name = word if argument is None else f"{word}({argument.strip()})"
+    if word == "slow":
+        delay = _number(argument)
+        return None if delay is None else Step(name, delay=delay)
+    if word.isdecimal() or word in _STATUSES:
+        status = _STATUSES.get(word) or int(word)
+        after = None if argument is None else _number(argument.strip().removeprefix("retry_after=").strip())
+        if not 400 <= status < 600 or (argument is not None and after is None):
+            return None
+        return Step(name, make=functools.partial(HttpError, status, after))
+    if argument is not None:
+        return None
+    if word in {"ok", "hang"}:
+        return Step(name, delay=None if word == "hang" else 0.0)
+    return Step(name, make=_RAISED[word]) if word in _RAISED else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if 0 <= number < 1e9 else None

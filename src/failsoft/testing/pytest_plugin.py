@@ -1,0 +1,42 @@
+"""A pytest plugin: the fixtures ``virtual_time`` and ``fault_plan``.
+
+    def test_recovers(virtual_time, fault_plan):
+        plan = fault_plan("timeout, 503, ok")
+        rt = Runtime()
+        rt.add(plan.wrap(search), id="search")
+        outcome = virtual_time.run(rt.call("search", {"city": "PAR"}))
+        assert outcome.attempts == plan.calls == 3
+
+``virtual_time`` is a clock that is in use for the whole test; ``virtual_time.run(main())`` runs a coroutine by it, so
+no other plugin is needed for async tests. ``fault_plan`` makes plans, and releases what hangs when the test ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from failsoft import testing
+from failsoft.testing.faults import Spec
+
+
+@pytest.fixture(name="virtual_time")
+def _virtual_time() -> Iterator[testing.VirtualClock]:
+    """A virtual clock, in use during the test; ``virtual_time.run(coroutine)`` runs by it."""
+    with testing.virtual_time() as clock:
+        yield clock
+
+
+@pytest.fixture(name="fault_plan")
+def _fault_plan() -> Iterator[Callable[..., testing.FaultPlan]]:
+    """Make a ``FaultPlan``; what still hangs at the end of the test is released."""
+    plans: list[testing.FaultPlan] = []
+
+    def make(script: str | list[Spec], *, then: Spec | None = None) -> testing.FaultPlan:
+        plans.append(testing.FaultPlan(script, then=then))
+        return plans[-1]
+
+    yield make
+    for plan in plans:
+        plan.release()
