@@ -30,6 +30,8 @@ class Metrics:
             self.add(f"{fields['classification']}_error_count")
             if fields["decision"] == "retry":
                 self.add("retry_count")
+            if fields.get("killed"):
+                self.add("kill_count")
         elif event_type == events.CALL_SUCCEEDED:
             self.successes += 1
         elif event_type == events.RETRY_SUCCEEDED:
@@ -79,4 +81,5 @@ _MORE = (
     "loop_blocked_count",
     "late_result_count",
     "escalation_count",
+    "kill_count",
 )

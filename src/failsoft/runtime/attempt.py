@@ -14,6 +14,7 @@ from failsoft.observe import events
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.clock import outside_finished, outside_started
 from failsoft.runtime.deadline import Expired, carry_on, finish, step
+from failsoft.runtime.isolation.reply import Reply
 from failsoft.runtime.offload import Job
 from failsoft.runtime.stream import begin, begin_blocking
 
@@ -66,6 +67,14 @@ async def _slot(tool: Tool) -> bool:
 
 async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool, timeout = invoke
+    limit = None if math.isinf(timeout) else timeout
+    if tool.target is not None:
+        arguments = call.arguments(rt, tool)
+        reply = await rt.workers.run(tool.target, call.args, arguments, timeout=limit, options=tool.options.isolation)
+        return answered(rt, reply, timeout, "process")
+    if tool.command is not None:
+        reply = await rt.workers.run_command(tool.command, call.arguments(rt, tool), timeout=limit)
+        return answered(rt, reply, timeout, "command")
     if tool.kind == "async":
         return await stepped(rt, call, invoke, lambda: tool.fn(*call.args, **call.arguments(rt, tool)))
     if tool.kind == "async stream":
@@ -117,6 +126,19 @@ def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, ti
         },
     )  # fmt: skip
     return Ended(started, ended, fault=own_faults.tool_timeout(timeout, effect="happened"))
+
+
+def answered(rt: Engine, reply: Reply, timeout: float, isolation: str) -> Ended:
+    """What a process has answered."""
+    ended = rt.now()
+    fault = None
+    if reply.kind in ("timeout", "late"):
+        fault = own_faults.tool_timeout(timeout, effect="happened" if reply.kind == "late" else "unknown")
+    elif reply.kind == "cancelled":
+        fault = own_faults.cancelled(started=reply.started is not None)
+    notes = {"isolation": isolation, "pid": reply.pid, "killed": reply.killed}
+    ran = reply.started is not None
+    return Ended(ended - reply.duration, ended, reply.value, reply.error, fault, ran, notes)
 
 
 def body(rt: Engine, tool: Tool, call: Call) -> Any:

@@ -11,7 +11,7 @@ from failsoft.core import own_faults
 from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
-from failsoft.runtime.attempt import body, has_slot, inline, unawaited
+from failsoft.runtime.attempt import answered, body, has_slot, inline, unawaited
 from failsoft.runtime.call import Call, Consult, Ended, Invoke, Step, Wait, way
 from failsoft.runtime.offload import Job
 from failsoft.runtime.scope import SCOPE
@@ -76,6 +76,15 @@ def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
 
 def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool, timeout = invoke
+    limit = None if math.isinf(timeout) else timeout
+    if tool.target is not None:
+        arguments = call.arguments(rt, tool)
+        options = tool.options.isolation
+        reply = rt.workers.run_blocking(tool.target, call.args, arguments, timeout=limit, options=options)
+        return answered(rt, reply, timeout, "process")
+    if tool.command is not None:
+        reply = rt.workers.run_command_blocking(tool.command, call.arguments(rt, tool), timeout=limit)
+        return answered(rt, reply, timeout, "command")
     if math.isinf(timeout):
         return inline(rt, call, tool)
     began, ended = threading.Event(), threading.Event()

@@ -10,7 +10,7 @@ fallback chain. A call that succeeds at once never comes here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core import own_faults
@@ -125,6 +125,7 @@ class Ended(NamedTuple):
     error: Exception | None = None
     fault: Fault | None = None
     ran: bool = True  # False: it never got to run (no slot, no thread)
+    notes: Mapping[str, Any] = {}  # for the event: where it ran
 
 
 Step = Invoke | Wait | Consult
@@ -364,6 +365,7 @@ def _note(
     if ended is None:
         rt.emit(events.CALL_REFUSED, stop.tool, call, fields)
         return
+    fields |= ended.notes
     fields["duration_ms"] = round((ended.ended - ended.started) * 1000, 3)
     if decision.strategy == "retry":
         fields["delay_ms"] = round((decision.delay or 0.0) * 1000, 3)
@@ -395,7 +397,12 @@ def _succeeded(
     duration = now - call.started
     rt.emit(
         events.CALL_SUCCEEDED, tool, call,
-        {"duration_ms": round((ended.ended - ended.started) * 1000, 3), "attempts": total, "primary": call.tool.id},
+        {
+            "duration_ms": round((ended.ended - ended.started) * 1000, 3),
+            "attempts": total,
+            "primary": call.tool.id,
+            **ended.notes,
+        },
     )  # fmt: skip
     value = ended.value if part is None else part.value
     missing = None if part is None else part.missing

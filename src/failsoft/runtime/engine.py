@@ -34,6 +34,7 @@ from failsoft.runtime.clock import Clock
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
+from failsoft.runtime.isolation.workers import Workers
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.tool import Tool
@@ -65,6 +66,7 @@ class Engine:
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
         self.offload = Offload()
+        self.workers = Workers()  # starts no process before one is needed
         self.lock = threading.Lock()
         self.closed = False
         self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
@@ -228,6 +230,7 @@ class Engine:
 
     def close_blocking(self, grace: float) -> None:
         self._shut()
+        self.workers.close()
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
         if self._notice is not None:

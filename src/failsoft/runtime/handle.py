@@ -16,13 +16,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class Handle(Generic[T]):
     """A call of a turn that has been submitted: await it for its outcome, or use it as another call's argument."""
 
-    __slots__ = ("_future", "arguments", "call", "extra", "id", "outcome", "refers", "started", "task", "tool", "turn")
+    __slots__ = (
+        "_future",
+        "arguments",
+        "call",
+        "dozes",
+        "extra",
+        "id",
+        "outcome",
+        "refers",
+        "started",
+        "task",
+        "tool",
+        "turn",
+    )
 
     def __init__(self, turn: Turn, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
         self.turn = turn
@@ -31,6 +44,7 @@ class Handle(Generic[T]):
         self.arguments = arguments
         self.outcome: Outcome[T] | None = None  # None: still open
         self.started = 0.0
+        self.dozes = False  # it has suspended
         self.refers = False  # other handles are in its arguments
         self.task: asyncio.Task[None] | None = None
         self.extra: Extra | None = None
@@ -112,7 +126,7 @@ NOTHING = Extra()
 def handles_in(arguments: Mapping[str, Any]) -> list[tuple[str, Handle[Any]]]:
     """The handles in a call's arguments, also inside lists and dicts, each with the name of its argument."""
     return [
-        (name, handle) for name, value in arguments.items() if type(value) not in _PLAIN for handle in _search(value)
+        (name, handle) for name, value in arguments.items() if type(value) not in PLAIN for handle in _search(value)
     ]
 
 

@@ -34,6 +34,8 @@ async def quick(
         box = []
         stepper = step(running, box)
         for waiting in stepper:
+            if handle is not None:
+                handle.turn.doze(handle)
             if math.isinf(tool.timeout):
                 await carry_on(stepper, waiting)
             else:
@@ -43,17 +45,20 @@ async def quick(
         raise
     except Exception as error:
         whole = _whole(rt, tool, kwargs, id, started, handle)
-        return await rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
-    ended = rt.now()
-    value = box[0]
-    if ended - started > tool.timeout or tool.ticket is not ticket or value.__class__ is Partial:
+        first = rt.broken(whole, started, error, entered=box is not None)
+    else:
+        ended = rt.now()
+        value = box[0]
+        if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
+            trace = rt.trace
+            trace.record((CALL_SUCCEEDED, ended, tool, id, None if handle is None else handle.turn, started))
+            if len(trace.pending) > trace.limit:
+                trace.drain()
+            return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started)
         whole = _whole(rt, tool, kwargs, id, started, handle)
-        return await rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
-    trace = rt.trace
-    trace.record((CALL_SUCCEEDED, ended, tool, id, None if handle is None else handle.turn, started))
-    if len(trace.pending) > trace.limit:
-        trace.drain()
-    return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started)
+        first = rt.odd(whole, started, ended, value)
+    # Out here, so that the errors of further attempts do not get the first one as their context.
+    return await rt.drive(whole, first, ticket)
 
 
 def _whole(

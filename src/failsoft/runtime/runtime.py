@@ -15,8 +15,7 @@ from weakref import WeakSet
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
-from failsoft.core.fault import Fault
-from failsoft.core.options import OnTimeout, RetryOptions, ToolOptions, TurnOptions
+from failsoft.core.options import OnTimeout, RetryOptions, TurnOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.recovery import Handler
 from failsoft.core.report import TurnReport
@@ -30,6 +29,7 @@ from failsoft.runtime.engine import Engine
 from failsoft.runtime.entrypoints import load_entrypoint
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
+from failsoft.runtime.isolation.workers import Counts
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import Settings, merged, read_manifest, tool_options
@@ -62,7 +62,7 @@ class Runtime:
         self._settings = Settings() if manifest is None else read_manifest(manifest)
         for tool in self._settings.tools.values():
             if tool.entrypoint is not None:
-                self._register(*load_entrypoint(tool.entrypoint), tool.options)
+                self._register(load_entrypoint(tool.entrypoint, tool.options))
         if trace is not None:
             from failsoft.observe.jsonl import write_to
 
@@ -83,12 +83,12 @@ class Runtime:
 
     def add(self, fn: F, /, *, id: str | None = None, **options: Any) -> F:
         """Register any callable as a tool and get its guarded form back."""
-        return cast("F", self._register(fn, None, tool_options(fn, id, options, self._settings)))
-
-    def _register(self, fn: Callable[..., Any], missing: Fault | None, options: ToolOptions) -> Callable[..., Any]:
+        options_ = tool_options(fn, id, options, self._settings)
         while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
             fn = fn.__failsoft__.fn
-        tool = Tool(fn, options, missing)
+        return cast("F", self._register(Tool(fn, options_)))
+
+    def _register(self, tool: Tool) -> Callable[..., Any]:
         tool.guarded = guard(self._engine, tool)
         self._engine.tools[tool.id] = tool
         self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
@@ -194,6 +194,7 @@ class Runtime:
         id: str | None = None,
     ) -> Turn:
         """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``."""
+        self._engine.refuse_if_closed()
         settings = self._settings
         try:
             options = TurnOptions(
@@ -236,6 +237,11 @@ class Runtime:
     def events(self) -> list[Event]:
         """The latest events, oldest first."""
         return self._engine.trace.events()
+
+    @property
+    def workers(self) -> Counts:
+        """The processes of tools with ``isolation: process`` and of commands: alive, kills, respawns …"""
+        return self._engine.workers.counts
 
     @property
     def tools(self) -> tuple[str, ...]:

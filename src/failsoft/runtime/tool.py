@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core import own_faults
 from failsoft.core.breaker import Ticket
+from failsoft.core.entrypoint import Command
 from failsoft.core.fault import Fault
 from failsoft.core.options import ToolOptions
 from failsoft.errors import ManifestError
 from failsoft.runtime.health import Health
+from failsoft.runtime.isolation.target import Target, target_of
 from failsoft.runtime.slots import Slots
 
 if TYPE_CHECKING:
@@ -30,11 +32,36 @@ class Tool:
     """One tool of one runtime."""
 
     __slots__ = (
-        "_check", "_signature", "_warned", "fn", "guarded", "health", "id", "kind", "label", "options", "plain",
-        "queue", "safe", "shut", "slots", "ticket", "timeout", "unavailable",
-    )  # fmt: skip
+        "_check",
+        "_signature",
+        "_warned",
+        "command",
+        "fn",
+        "guarded",
+        "health",
+        "id",
+        "kind",
+        "label",
+        "options",
+        "plain",
+        "queue",
+        "safe",
+        "shut",
+        "slots",
+        "target",
+        "ticket",
+        "timeout",
+        "unavailable",
+    )
 
-    def __init__(self, fn: Callable[..., Any], options: ToolOptions, missing: Fault | None = None) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        options: ToolOptions,
+        *,
+        command: Command | None = None,
+        missing: Fault | None = None,
+    ) -> None:
         self.id = options.id
         self.label = options.label
         self.options = options
@@ -47,8 +74,11 @@ class Tool:
         self.guarded: Callable[..., Any] = fn
         self.unavailable = missing  # why it cannot be used here, if it cannot
         self.shut: tuple[Outcome[Any], float] | None = None  # circuit open: the refusal that callers share, until when
+        self.command = command
+        self.target: Target | None = target_of(fn) if command is None and options.isolation.kind == "process" else None
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
-        self.plain = self.slots is None and options.output is None and options.idempotency_key is None
+        special = (self.slots, self.target, command, options.output, options.idempotency_key)
+        self.plain = all(thing is None for thing in special)
         self.ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
         self._check: Callable[[Any], None] | None = None

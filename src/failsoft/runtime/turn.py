@@ -2,8 +2,9 @@
 
 Rules
 -----
-- A call that is ready starts at once, in a task of its own; when it ends, the first call that it made ready goes on in
-  the same task. So a chain of a thousand calls needs one task.
+- A call that is ready starts at once, side by side with the others. A task (a lane) runs one ready call after another;
+  when one of them suspends, the next lane takes over the rest. So there are as many tasks as calls that wait for
+  something, and a thousand calls that do not wait need one.
 - The deadline never touches the body: open handles resolve, later calls come back skipped (R7). What still runs is
   left behind: its attempt may end, but nothing is repeated; what it brings is recorded as late.
 - If the body raises, open calls are cancelled and recorded, the report is filled, and the exception goes on.
@@ -12,6 +13,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from threading import get_ident
 from types import TracebackType
@@ -30,7 +32,7 @@ from failsoft.observe import events
 from failsoft.observe.events import Event
 from failsoft.observe.trace import Batch
 from failsoft.runtime.call import Call
-from failsoft.runtime.handle import Extra, Handle, handles_in
+from failsoft.runtime.handle import PLAIN, Extra, Handle, handles_in
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import merged
@@ -69,6 +71,9 @@ class Turn:
         self._numbers: dict[str, int] = {}
         self._arrived: list[Outcome[Any]] = []
         self._open = 0
+        self._ready: deque[Handle[Any]] = deque()
+        self._awake = 0  # lanes that will see to what is ready
+        self._lanes: set[asyncio.Task[None]] = set()
         self._change: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
@@ -100,14 +105,17 @@ class Turn:
         found = self.engine.index.get(tool)
         name = self._unknown_name(tool) if found is None else found.id
         handle: Handle[Any] = Handle(self, self._new_id(name) if id is None else id, found or name, args or _NONE)
-        if not (required is timeout is retry is idempotency_key is None):
+        if required is not None or timeout is not None or retry is not None or idempotency_key is not None:
             handle.extra = Extra(required, _limit(timeout), self._retry(name, retry), idempotency_key)
-        needs = self._find_needs(handle, depends_on)
+        needs = _NONE
+        if depends_on or not PLAIN.issuperset(map(type, handle.arguments.values())):
+            needs = self._find_needs(handle, depends_on)
         if found is not None and (found.options.defaults or found.options.required is not None):
             required, defaults = self._rules(handle, required, defaults)
         commands = self._machine.add(handle.id, needs, required, defaults or _NONE)
         self._enter(handle)
-        self._perform(commands)
+        if commands:
+            self._perform(commands)
         return handle
 
     @property
@@ -266,6 +274,7 @@ class Turn:
             raise TurnError(f"{handle.id!r} belongs to another turn: await it there and pass its value on")
 
     def _refuse(self) -> None:
+        self.engine.refuse_if_closed()
         if self._report is not None:
             raise TurnError("the turn has ended: it takes no more calls")
         if self._loop is None:
@@ -278,18 +287,13 @@ class Turn:
 
     # -- performing --------------------------------------------------------------------------------------------------
 
-    def _perform(self, commands: Sequence[Command], *, keep: bool = False) -> Handle[Any] | None:
-        """Do what the machine says. ``keep``: give back the first call to start instead of making a task for it."""
-        kept: Handle[Any] | None = None
+    def _perform(self, commands: Sequence[Command]) -> None:
+        """Do what the machine says."""
         for command in commands:
             handle = self._handles[command.call_id]
             if isinstance(command, Start):
-                if not self._prepare(handle, command):
-                    continue
-                if keep and kept is None:
-                    kept = handle
-                else:
-                    handle.task = self.loop.create_task(self._lane(handle))
+                if self._prepare(handle, command):
+                    self._ready.append(handle)
             elif isinstance(command, Skip):
                 self._skip(handle, command)
             elif isinstance(command, Leave):
@@ -298,7 +302,8 @@ class Turn:
                 self._cancel(handle, command)
             else:
                 self._emit(events.LATE_RESULT, handle.tool, handle.id, {"message": "Late result recorded"})
-        return kept
+        if self._ready and not self._awake:
+            self._spawn()
 
     def _prepare(self, handle: Handle[Any], command: Start) -> bool:
         """Put values in the place of handles; False if there is no such tool."""
@@ -315,31 +320,55 @@ class Turn:
                 self._emit(events.DEFAULT_USED, tool, handle.id, fields)
         return True
 
-    async def _lane(self, handle: Handle[Any] | None) -> None:
-        """Run a call, then the first one that it made ready, and so on."""
+    def _spawn(self) -> None:
+        self._awake += 1
+        lane = self.loop.create_task(self._lane())
+        self._lanes.add(lane)
+        lane.add_done_callback(self._lanes.discard)
+
+    def doze(self, handle: Handle[Any]) -> None:
+        """A call suspends: its lane waits with it, and another one goes on with what is ready."""
+        handle.dozes = True
+        self._awake -= 1
+        if self._ready and not self._awake:
+            self._spawn()
+
+    async def _lane(self) -> None:
+        """Run what is ready, one call after the other."""
         task = asyncio.current_task()
-        engine, machine = self.engine, self._machine
-        while handle is not None:
-            handle.task = task
-            handle.started = engine.now()
-            SCOPE.set(handle)
-            tool = cast("Tool", handle.tool)
-            ticket = tool.ticket
-            try:
-                if ticket is not None and handle.extra is handle.call is None and tool.kind == "async":
-                    outcome = await quick(engine, tool, handle.arguments, handle.id, ticket, handle)
-                else:
-                    outcome = await engine.drive(handle.whole())
-            except asyncio.CancelledError:
-                self._stopped(handle, "cancelled")
-                raise
-            except BaseException:  # KeyboardInterrupt and its kind go on, but no call may vanish
-                self._stopped(handle, "failed")
-                raise
-            commands = machine.finish(handle.id, outcome.status)
-            if handle.outcome is None:
-                self._settle(handle, outcome)
-            handle = self._perform(commands, keep=True) if commands else None
+        engine, ready, finish = self.engine, self._ready, self._machine.finish
+        try:
+            while ready:
+                handle = ready.popleft()
+                if handle.outcome is not None:
+                    continue  # the turn was over before it began
+                handle.task = task
+                handle.started = engine.now()
+                SCOPE.set(handle)
+                tool = cast("Tool", handle.tool)
+                ticket = tool.ticket
+                try:
+                    if ticket is not None and handle.extra is None and handle.call is None and tool.kind == "async":
+                        outcome = await quick(engine, tool, handle.arguments, handle.id, ticket, handle)
+                    else:
+                        self.doze(handle)
+                        outcome = await engine.drive(handle.whole())
+                except BaseException as error:  # no call may vanish, whatever becomes of its lane
+                    self._stopped(handle, error)
+                    if not isinstance(error, asyncio.CancelledError) or (task is not None and task.cancelling()):
+                        raise
+                    continue  # the tool cancelled itself: its lane lives on
+                finally:
+                    self._awake += handle.dozes
+                commands = finish(handle.id, outcome.status)
+                if handle.outcome is None:
+                    self._settle(handle, outcome)
+                if commands:
+                    self._perform(commands)
+        finally:
+            self._awake -= 1
+            if ready and not self._awake:
+                self._spawn()
 
     def _finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         commands = self._machine.finish(handle.id, outcome.status)
@@ -347,8 +376,9 @@ class Turn:
             self._settle(handle, outcome)
         self._perform(commands)
 
-    def _stopped(self, handle: Handle[Any], status: Status) -> None:
+    def _stopped(self, handle: Handle[Any], error: BaseException) -> None:
         if handle.outcome is None:
+            status: Status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
             self._finished(handle, self._outcome(handle, status, own_faults.cancelled(started=True)))
 
     def _settle(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
