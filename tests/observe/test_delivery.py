@@ -1,0 +1,111 @@
+"""Subscribers that raise, hang or are slow do no harm (T27)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.fakes import INVALID, RESET, Scripted, real
+
+from failsoft import Runtime
+from failsoft.observe import delivery
+from failsoft.observe.delivery import Delivery
+
+
+@real
+async def test_a_subscriber_hears_of_a_call_before_its_caller_goes_on() -> None:
+    rt = Runtime()
+    rt.add(Scripted(RESET, "fine"), id="search", retry={"initial_delay": "1ms"})
+    heard: list[str] = []
+    end = rt.subscribe(lambda event: heard.append(event.event_type))
+    await rt.call("search")
+    assert heard == ["ToolError", "RetrySucceeded", "CallSucceeded"]
+    end()
+    await rt.call("search")
+    assert len(heard) == 3
+
+
+@real
+async def test_one_that_raises_is_logged_once_and_the_others_still_hear(caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(Scripted("fine"), id="search")
+    heard: list[Any] = []
+
+    def broken(event: Any) -> None:
+        raise RuntimeError("cannot listen")
+
+    rt.subscribe(broken)
+    rt.subscribe(heard.append)
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        for _ in range(5):
+            assert (await rt.call("search")).value == "fine"
+    assert len(heard) == 5
+    assert sum("calls go on without it" in record.getMessage() for record in caplog.records) == 1
+
+
+@real
+async def test_one_that_hangs_delays_one_call_a_little_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(Scripted("fine"), id="search")
+    held = threading.Event()
+    heard: list[Any] = []
+    rt.subscribe(lambda event: held.wait(20))  # type: ignore[arg-type,return-value]
+    rt.subscribe(heard.append)
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        began = time.monotonic()
+        for _ in range(20):
+            assert (await rt.call("search")).value == "fine"
+        assert time.monotonic() - began < 1.0
+    assert len(heard) == 20
+    assert sum("is slow: calls do not wait" in record.getMessage() for record in caplog.records) == 1
+    held.set()
+
+
+@real
+async def test_a_subscriber_may_call_tools_itself() -> None:
+    rt = Runtime()
+    rt.add(Scripted(INVALID), id="search")
+    rt.add(lambda: "noted", id="note", timeout=None)
+    notes: list[Any] = []
+
+    def note(event: Any) -> None:
+        if event.tool_id == "search":
+            notes.append(rt.call_sync("note").value)
+
+    rt.subscribe(note)
+    await rt.call("search")
+    assert await rt.flush()
+    assert set(notes) == {"noted"}
+
+
+def test_what_does_not_fit_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "CAPACITY", 10)
+    held = threading.Event()
+    taken: list[Any] = []
+
+    def consume(batch: Any) -> None:
+        held.wait(20)
+        taken.extend(batch)
+
+    line = Delivery(consume, name="slow sink", wait=False)
+    line.put([0])
+    while line._size:  # the first batch has been taken up
+        time.sleep(0.001)
+    for number in range(1, 21):
+        line.put([number])
+    assert line.dropped == 10
+    held.set()
+    assert line.flush(5.0)
+    assert taken == list(range(11))
+
+
+def test_nothing_is_taken_after_closing() -> None:
+    taken: list[Any] = []
+    line = Delivery(taken.extend, name="sink", wait=True)
+    line.put([1])
+    line.close(1.0)
+    line.put([2])
+    assert (taken, line.dropped) == ([1], 1)

@@ -1,0 +1,146 @@
+"""The event stream: its order, its records, its ring, its file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, virtual
+
+from failsoft import Runtime
+from failsoft.observe.events import Event, iso
+from failsoft.observe.trace import Trace
+
+KEYS = {"seq", "event_type", "turn_id", "call_id", "tool_id", "timestamp"}
+
+
+def still() -> Trace:
+    return Trace(lambda: 10.0, lambda: 1_000_010.0, capacity=5)
+
+
+def test_an_event_is_one_flat_record() -> None:
+    event = Event(
+        7, "ToolError", 1_762_338_645.123, "search", "search-1", "turn-1", {"message": "gone", "retry_count": 2}
+    )
+    assert event.to_dict() == {
+        "seq": 7,
+        "event_type": "ToolError",
+        "turn_id": "turn-1",
+        "call_id": "search-1",
+        "tool_id": "search",
+        "timestamp": "2025-11-05T10:30:45.123Z",
+        "message": "gone",
+        "retry_count": 2,
+    }
+    assert event.message == "gone"
+    assert iso(0.0) == "1970-01-01T00:00:00.000Z"
+
+
+def test_the_ring_keeps_the_latest_and_goes_on_counting() -> None:
+    trace = still()
+    for number in range(12):
+        trace.record(("CallFailed", 1.0 + number, "search", f"c{number}", None, {}))
+    kept = trace.events()
+    assert [event.seq for event in kept] == [8, 9, 10, 11, 12]
+    assert [event.call_id for event in kept] == ["c7", "c8", "c9", "c10", "c11"]
+    assert kept[-1].timestamp == 1_000_012.0  # monotonic 12 s, at the wall clock's pace
+
+
+def test_records_of_many_threads_are_all_there_once() -> None:
+    trace = Trace(lambda: 0.0, lambda: 0.0)
+    seen: list[int] = []
+    end = trace.subscribe(lambda event: seen.append(event.seq))
+
+    def write() -> None:
+        for _ in range(500):
+            trace.record(("CallFailed", 1.0, "search", "c", None, {}))
+            trace.drain()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    end()
+    assert sorted(seen) == list(range(1, 2001))
+
+
+@virtual
+async def test_every_record_has_the_common_fields_and_an_order() -> None:
+    rt = Runtime()
+    rt.add(Scripted(RESET, "fine"), id="search")
+    rt.add(Scripted(INVALID), id="bad")
+    async with rt.turn() as turn:
+        turn.call("search")
+        turn.call("bad")
+        turn.call("nowhere")
+    flat = records(turn.report)
+    assert all(record.keys() >= KEYS for record in flat)
+    assert [record["seq"] for record in flat] == sorted({record["seq"] for record in flat})
+    assert [record["timestamp"] for record in flat] == sorted(record["timestamp"] for record in flat)
+    assert flat[0]["event_type"] == "TurnStarted"
+    assert flat[-1]["event_type"] == "TurnEnded"
+    assert json.loads(json.dumps(flat)) == flat
+
+
+@virtual
+async def test_a_failing_call_tells_its_whole_story_in_order() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(100), DOWN), id="search", timeout="2s", retry={"max_attempts": 2}, fallbacks=["backup"])
+    rt.add(Scripted("spare"), id="backup")
+    await rt.call("search", id="mine")
+    assert [(record["event_type"], record["tool_id"]) for record in records(rt)] == [
+        ("ToolTimeout", "search"),
+        ("ToolError", "search"),
+        ("ToolError", "search"),
+        ("FallbackUsed", "search"),
+        ("CallSucceeded", "backup"),
+    ]
+    assert {record["call_id"] for record in records(rt)} == {"mine"}
+    errors = records(rt, "ToolError")
+    assert [error["attempt"] for error in errors] == [1, 2]
+    assert errors[0]["delay_ms"] == pytest.approx(100, rel=0.1)
+    assert errors[0]["duration_ms"] == pytest.approx(2000)
+
+
+@virtual
+async def test_every_transition_of_a_breaker_is_told() -> None:
+    import asyncio
+
+    rt = Runtime()
+    states: list[str] = []
+    rt.add(Scripted(DOWN, DOWN, "fine"), id="search", retry=ONCE, breaker={"failure_threshold": 1, "timeout": "10s"})
+    for _ in range(3):
+        await rt.call("search")
+        await asyncio.sleep(10)
+    states = [record["event_type"] for record in records(rt) if record["event_type"].startswith("Circuit")]
+    assert states == [
+        "CircuitOpened", "CircuitHalfOpened", "CircuitOpened", "CircuitHalfOpened", "CircuitClosed",
+    ]  # fmt: skip
+
+
+@virtual
+async def test_the_stream_goes_to_a_file_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    async with Runtime(trace=path) as rt:
+        rt.add(Scripted(INVALID), id="search")
+        rt.add(Scripted("fine"), id="good")
+        await rt.call("search", id="übel")
+        await rt.call("good")
+        assert await rt.flush()
+        expected = records(rt)
+    written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert written[: len(expected)] == expected
+    assert {record["event_type"] for record in written} >= {"ToolError", "CallFailed", "CallSucceeded"}
+
+
+@virtual
+async def test_a_file_that_cannot_be_written_harms_nobody(tmp_path: Path) -> None:
+    rt = Runtime(trace=tmp_path / "nowhere" / "trace.jsonl")
+    rt.add(Scripted(INVALID, "fine"), id="search")
+    assert (await rt.call("search")).status == "failed"
+    assert (await rt.call("search")).value == "fine"
+    await rt.flush()
+    await rt.close()

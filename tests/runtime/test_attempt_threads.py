@@ -1,0 +1,224 @@
+"""Blocking tools: in our own threads with a deadline, or inline without one (R8, T6, T24)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.fakes import ONCE, RESET, phrases, real, records, virtual
+
+from failsoft import CallFailed, Runtime, ToolTimeout
+from failsoft.runtime import offload
+
+WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("where", default="nowhere")
+
+
+@contextmanager
+def gate() -> Iterator[threading.Event]:
+    """What hanging tools wait for; opened at the end, so that no thread outlives its test."""
+    event = threading.Event()
+    try:
+        yield event
+    finally:
+        event.set()
+
+
+def hanging(rt: Runtime, held: threading.Event, **options: Any) -> Any:
+    def hangs() -> str:
+        held.wait(20)
+        return "late"
+
+    return rt.add(hangs, **{"timeout": "50ms", "retry": ONCE, "breaker": {"failure_threshold": 10_000}, **options})
+
+
+@real
+async def test_a_blocking_tool_is_answered_for_at_its_deadline() -> None:
+    rt = Runtime()
+    with gate() as held:
+        hanging(rt, held)
+        began = time.monotonic()
+        outcome = await rt.call("hangs")
+        assert time.monotonic() - began < 1.0
+        assert outcome.fault is not None
+        assert (outcome.status, outcome.fault.message) == ("failed", "Tool timeout after 50ms")
+        assert outcome.fault.effect == "unknown"
+        assert "hangs goes on in its thread" in phrases(rt)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+def test_the_same_for_callers_that_block() -> None:
+    rt = Runtime()
+    with gate() as held:
+        guarded = hanging(rt, held)
+        began = time.monotonic()
+        with pytest.raises(ToolTimeout, match="Tool timeout after 50ms"):
+            guarded()
+        assert rt.call_sync("hangs").status == "failed"
+        assert time.monotonic() - began < 2.0
+        assert rt.metrics("hangs")["orphaned_count"] == 2
+
+
+@real
+async def test_a_late_value_of_a_thread_is_never_a_success() -> None:
+    rt = Runtime()
+    with gate() as held:
+        hanging(rt, held)
+        await rt.call("hangs")
+    await asyncio.sleep(0.05)
+    assert rt.metrics("hangs")["success_count"] == 0
+
+
+@real
+async def test_a_bounded_number_of_threads_is_abandoned() -> None:
+    rt = Runtime()
+    with gate() as held:
+        hanging(rt, held)
+        before = threading.active_count()
+        outcomes = await asyncio.gather(*(rt.call("hangs") for _ in range(offload.MOST_ABANDONED)))
+        assert {outcome.fault.code for outcome in outcomes if outcome.fault} == {"DEADLINE_EXCEEDED"}
+        for _ in range(20):
+            refused = await rt.call("hangs")
+            assert refused.fault is not None
+            assert (refused.fault.code, refused.fault.effect) == ("RESOURCE_EXHAUSTED", "none")
+            assert refused.attempts == 0
+        assert threading.active_count() - before <= offload.MOST_ABANDONED
+        failures = rt.health("hangs").failure_count
+        assert failures == offload.MOST_ABANDONED  # the refused ones do not count
+    await asyncio.sleep(0.1)
+    rt.add(lambda: "back", id="quick")
+    assert (await rt.call("quick")).value == "back"
+
+
+@real
+async def test_waiting_for_a_thread_is_not_tool_time() -> None:
+    rt = Runtime()
+
+    def naps() -> str:
+        time.sleep(0.02)
+        return "rested"
+
+    rt.add(naps, timeout="1s", retry=ONCE)
+    outcomes = await asyncio.gather(*(rt.call("naps") for _ in range(3 * offload.MOST_THREADS)))
+    assert {outcome.value for outcome in outcomes} == {"rested"}
+
+
+@pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
+@real
+async def test_context_variables_reach_the_tool(limit: str | None) -> None:
+    rt = Runtime()
+
+    def where() -> str:
+        return WHERE.get()
+
+    guarded = rt.add(where, timeout=limit)
+    WHERE.set("here")
+    assert (await rt.call("where")).value == "here"
+    assert guarded() == "here"
+
+
+@real
+async def test_without_a_timeout_a_blocking_tool_runs_inline() -> None:
+    rt = Runtime()
+    rt.add(threading.get_ident, id="inline", timeout=None)
+    rt.add(lambda: threading.get_ident(), id="thread")
+    assert (await rt.call("inline")).value == threading.get_ident()
+    assert (await rt.call("thread")).value != threading.get_ident()
+
+
+@real
+async def test_the_loop_goes_on_while_a_thread_is_busy() -> None:
+    rt = Runtime()
+    rt.add(lambda: time.sleep(0.1), id="naps")
+    ticks = 0
+    task = asyncio.create_task(rt.call("naps"))
+    while not task.done():
+        await asyncio.sleep(0.005)
+        ticks += 1
+    assert ticks >= 5
+
+
+@pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
+@virtual
+async def test_blocking_tools_are_retried_like_others(limit: str | None) -> None:
+    rt = Runtime()
+    calls: list[int] = []
+
+    def flaky() -> str:
+        calls.append(1)
+        if len(calls) < 3:
+            raise RESET
+        return "fine"
+
+    rt.add(flaky, timeout=limit)
+    outcome = await rt.call("flaky")
+    assert (outcome.value, outcome.attempts) == ("fine", 3)
+    assert [record["decision"] for record in records(rt, "ToolError")] == ["retry", "retry"]
+
+
+@real
+async def test_cancelling_a_caller_of_a_thread_is_neutral() -> None:
+    rt = Runtime()
+    with gate() as held:
+        hanging(rt, held, timeout="10s", breaker={"failure_threshold": 1})
+        task = asyncio.create_task(rt.call("hangs"))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert rt.health("hangs").state == "closed"
+        assert rt.metrics("hangs")["cancelled_count"] == 1
+
+
+@real
+async def test_an_attempt_that_still_runs_is_repeated_only_if_that_is_safe() -> None:
+    for declared, attempts in (({"idempotent": False}, 1), ({"read_only": True}, 2)):
+        rt = Runtime()
+        with gate() as held:
+            hanging(rt, held, retry={"max_attempts": 2, "initial_delay": "1ms"}, **declared)
+            assert (await rt.call("hangs")).attempts == attempts
+
+
+def test_the_interpreter_can_exit_while_a_tool_hangs() -> None:
+    script = """
+        import time
+        from failsoft import Runtime
+        rt = Runtime()
+        rt.add(lambda: time.sleep(60), id="hangs", timeout="50ms", retry={"max_attempts": 1})
+        print(rt.call_sync("hangs").fault.message)
+    """
+    began = time.monotonic()
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert run.stdout == "Tool timeout after 50ms\n"
+    assert time.monotonic() - began < 20
+
+
+def test_exceptions_of_threads_keep_their_traceback() -> None:
+    rt = Runtime()
+
+    def breaks() -> None:
+        raise ValueError("bad input")
+
+    with pytest.raises(CallFailed) as caught:
+        rt.add(breaks)()
+    cause = caught.value.__cause__
+    assert isinstance(cause, ValueError)
+    assert cause.__traceback__ is not None

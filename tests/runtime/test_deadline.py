@@ -1,0 +1,337 @@
+"""Tool timeouts on an event loop, and everybody else's cancellations (R8, R27, T2, T3, T7, T8, T14)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from tests.fakes import DOWN, ONCE, Scripted, Takes, phrases, real, records, virtual
+
+from failsoft import CallFailed, Runtime, ToolTimeout
+
+Make = Callable[[Runtime, Any], Callable[[], Awaitable[Any]]]
+
+
+def by_name(rt: Runtime, guarded: Any) -> Callable[[], Awaitable[Any]]:
+    return lambda: rt.call(guarded)
+
+
+def by_function(rt: Runtime, guarded: Any) -> Callable[[], Awaitable[Any]]:
+    async def call() -> Any:
+        try:
+            return await guarded()
+        except CallFailed as failed:
+            return failed.outcome
+
+    return call
+
+
+both = pytest.mark.parametrize("way", [by_name, by_function])
+
+
+# --- the tool's own deadline -------------------------------------------------------------------------------------------
+
+
+@both
+@virtual
+async def test_a_tool_is_cancelled_at_its_deadline(way: Make) -> None:
+    rt = Runtime()
+    search = Scripted(Takes(100))
+    outcome = await way(rt, rt.add(search, id="search", timeout="2s", retry=ONCE))()
+    assert outcome.fault.message == "Tool timeout after 2s"
+    assert (outcome.duration, search.ended[0] - search.started[0]) == (pytest.approx(2), pytest.approx(2))
+    assert records(rt, "ToolOrphaned") == []
+
+
+@both
+@virtual
+async def test_nobody_is_left_cancelled_after_a_handled_timeout(way: Make) -> None:
+    rt = Runtime()
+    call = way(rt, rt.add(Scripted(Takes(100)), id="search", timeout="2s", retry={"max_attempts": 3}))
+    task = asyncio.current_task()
+    assert task is not None
+    for _ in range(3):
+        await call()
+        assert task.cancelling() == 0
+    async with asyncio.timeout(5):
+        await asyncio.sleep(1)  # a task with a leftover cancellation would not get this far
+
+
+@both
+@virtual
+async def test_a_tool_that_swallows_its_cancellation_is_abandoned_and_reported(way: Make) -> None:
+    rt = Runtime()
+    ended: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    async def stubborn() -> str:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            await asyncio.sleep(50)
+        ended.append(loop.time())
+        return "too late"
+
+    began = loop.time()
+    outcome = await way(rt, rt.add(stubborn, timeout="2s", retry=ONCE))()
+    assert loop.time() - began == pytest.approx(2)
+    assert (outcome.status, outcome.value) == ("failed", None)
+    assert outcome.fault.code == "DEADLINE_EXCEEDED"
+    assert "stubborn did not let itself be cancelled" in phrases(rt)
+    assert rt.metrics("stubborn")["orphaned_count"] == 1
+    await asyncio.sleep(100)
+    assert ended == [pytest.approx(began + 52)]  # it went on by itself
+    assert rt.metrics("stubborn")["success_count"] == 0
+
+
+@both
+@virtual
+async def test_a_value_that_comes_on_cancellation_is_never_a_success(way: Make) -> None:
+    rt = Runtime()
+
+    async def late() -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(100)
+        return "too late"
+
+    outcome = await way(rt, rt.add(late, timeout="2s"))()
+    assert (outcome.status, outcome.attempts) == ("failed", 1)  # undeclared: not repeated, it has acted
+    assert (outcome.fault.message, outcome.fault.effect) == ("Tool timeout after 2s", "happened")
+
+
+@both
+@real
+async def test_a_tool_that_blocks_the_loop_is_reported_with_its_name(way: Make) -> None:
+    rt = Runtime()
+
+    async def blocks() -> str:
+        time.sleep(0.1)  # noqa: ASYNC251 - that is the point
+        return "late"
+
+    outcome = await way(rt, rt.add(blocks, timeout="50ms"))()
+    assert (outcome.status, outcome.fault.effect) == ("failed", "happened")
+    (record,) = records(rt, "LoopBlocked")
+    assert "The event loop was blocked while blocks ran" in record["message"]
+    assert record["blocked_ms"] >= 100
+
+
+@virtual
+async def test_a_tool_without_a_timeout_has_all_the_time_it_wants() -> None:
+    rt = Runtime()
+    guarded = rt.add(Scripted(Takes(100_000, "flights")), id="search", timeout=None)
+    assert await guarded() == "flights"
+    assert (await rt.call("search")).value == "flights"
+
+
+@virtual
+async def test_many_deadlines_are_each_exact() -> None:
+    rt = Runtime()
+    search = Scripted(Takes(100))
+    guarded = rt.add(search, id="search", timeout="5s", retry=ONCE, breaker={"failure_threshold": 1000})
+
+    async def one(after: float) -> float:
+        await asyncio.sleep(after)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(ToolTimeout):
+            await guarded()
+        return asyncio.get_running_loop().time() - began
+
+    lasted = await asyncio.gather(*(one(number / 7) for number in range(50)))
+    assert lasted == pytest.approx([5.0] * 50)
+
+
+@virtual
+async def test_a_value_in_the_last_moment_counts() -> None:
+    rt = Runtime()
+    guarded = rt.add(Scripted(Takes(1.999, "flights")), id="search", timeout="2s", retry=ONCE)
+    assert await guarded() == "flights"
+    await asyncio.sleep(10)
+    assert rt.metrics("search")["timeout_count"] == 0
+
+
+@virtual
+async def test_timeouts_and_task_groups_inside_a_tool_keep_working() -> None:
+    rt = Runtime()
+
+    async def inner_timeout() -> str:
+        try:
+            async with asyncio.timeout(1):
+                await asyncio.sleep(10)
+        except TimeoutError:
+            return "handled"
+        return "never"
+
+    async def group() -> list[int]:
+        async def number(n: int) -> int:
+            await asyncio.sleep(n)
+            return n
+
+        async with asyncio.TaskGroup() as tasks:
+            made = [tasks.create_task(number(n)) for n in range(3)]
+        return [task.result() for task in made]
+
+    assert await rt.add(inner_timeout, timeout="5s")() == "handled"
+    assert await rt.add(group, timeout="5s")() == [0, 1, 2]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+@virtual
+async def test_a_task_group_inside_a_tool_is_cancelled_with_it() -> None:
+    rt = Runtime()
+    cancelled: list[int] = []
+
+    async def group() -> None:
+        async def forever(n: int) -> None:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                cancelled.append(n)
+                raise
+
+        async with asyncio.TaskGroup() as tasks:
+            for n in range(3):
+                tasks.create_task(forever(n))
+
+    outcome = await rt.call(rt.add(group, timeout="2s", retry=ONCE))
+    assert outcome.fault is not None
+    assert outcome.fault.code == "DEADLINE_EXCEEDED"
+    await asyncio.sleep(1)
+    assert sorted(cancelled) == [0, 1, 2]
+
+
+# --- somebody else's cancellation --------------------------------------------------------------------------------------
+
+
+@both
+@virtual
+async def test_the_callers_cancellation_is_neutral(way: Make) -> None:
+    rt = Runtime()
+    search = Scripted(DOWN, Takes(100))
+    guarded = rt.add(search, id="search", retry=ONCE, breaker={"failure_threshold": 2})
+    await way(rt, guarded)()
+    for _ in range(20):
+        task = asyncio.create_task(way(rt, guarded)())  # type: ignore[arg-type]
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert rt.health("search").state == "closed"
+    assert rt.health("search").failure_count == 1
+    assert rt.metrics("search")["cancelled_count"] == 20
+    assert rt.metrics("search")["error_count"] == 1
+
+
+@both
+@virtual
+async def test_an_outer_timeout_is_neutral(way: Make) -> None:
+    rt = Runtime()
+    call = way(rt, rt.add(Scripted(Takes(100)), id="search", breaker={"failure_threshold": 1}))
+    for _ in range(3):
+        with pytest.raises(TimeoutError) as caught:
+            async with asyncio.timeout(1):
+                await call()
+        assert not isinstance(caught.value, CallFailed)
+    assert rt.health("search").state == "closed"
+    assert rt.metrics("search")["timeout_count"] == 0
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+@both
+@virtual
+async def test_an_outer_timeout_in_the_moment_of_the_tools_own_wins(way: Make) -> None:
+    rt = Runtime()
+    call = way(rt, rt.add(Scripted(Takes(100)), id="search", timeout="2s", retry=ONCE))
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(2):
+            await call()
+            await asyncio.sleep(10)
+    assert not isinstance(caught.value, CallFailed)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+@virtual
+async def test_a_cancelled_probe_returns_its_slot() -> None:
+    rt = Runtime()
+    search = Scripted(DOWN, Takes(100), "flights")
+    rt.add(search, id="search", timeout="200s", retry=ONCE, breaker={"failure_threshold": 1, "timeout": "10s"})
+    await rt.call("search")
+    await asyncio.sleep(10)
+    probe = asyncio.create_task(rt.call("search"))
+    await asyncio.sleep(1)
+    assert (await rt.call("search")).attempts == 0
+    probe.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await probe
+    assert rt.health("search").state == "half_open"
+    assert (await rt.call("search")).value == "flights"
+
+
+@virtual
+async def test_cancelling_while_a_retry_waits_ends_the_call() -> None:
+    rt = Runtime()
+    search = Scripted(DOWN)
+    rt.add(search, id="search", retry={"initial_delay": "10s", "max_delay": "10s", "max_total_time": "1m"})
+    task = asyncio.create_task(rt.call("search"))
+    await asyncio.sleep(5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(60)
+    assert search.attempts == 1
+
+
+# --- what is no failure at all -----------------------------------------------------------------------------------------
+
+
+class Exit(BaseException):
+    """Something that only its own catcher understands."""
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, Exit])
+@pytest.mark.parametrize("way", [by_name, by_function])
+def test_base_exceptions_pass_unchanged(way: Make, error: type[BaseException]) -> None:
+    raised = error("now")
+    rt = Runtime()
+
+    async def ends() -> None:
+        await asyncio.sleep(0)
+        raise raised
+
+    call = way(rt, rt.add(ends, breaker={"failure_threshold": 1}))
+
+    async def main() -> None:
+        await call()
+
+    with pytest.raises(error) as caught:
+        asyncio.run(main())
+    assert caught.value is raised
+    assert rt.health("ends").state == "closed"
+    assert rt.metrics("ends")["error_count"] == 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, Exit])
+@pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
+def test_base_exceptions_pass_unchanged_from_blocking_tools(limit: str | None, error: type[BaseException]) -> None:
+    raised = error("now")
+    rt = Runtime()
+
+    def ends() -> None:
+        raise raised
+
+    guarded = rt.add(ends, timeout=limit, breaker={"failure_threshold": 1})
+    with pytest.raises(error) as caught:
+        guarded()
+    assert caught.value is raised
+    with pytest.raises(error):
+        asyncio.run(rt.call("ends"))  # type: ignore[arg-type]
+    assert rt.health("ends").state == "closed"

@@ -1,0 +1,125 @@
+"""Retries that know about effects (R11, T5): what may have happened is not done twice unless that is safe."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from tests.fakes import OFTEN, RATE_LIMIT, RESET, Scripted, Takes, virtual
+
+from failsoft import Runtime
+
+
+@pytest.mark.parametrize(
+    ("declared", "attempts"),
+    [
+        ({"read_only": True}, 2),
+        ({"idempotent": True}, 2),
+        ({}, 2),
+        ({"idempotent": False}, 1),
+    ],
+    ids=["read-only", "idempotent", "undeclared", "not idempotent"],
+)
+@pytest.mark.parametrize("error", [RESET, Takes(100)], ids=["reset", "tool timeout"])
+@virtual
+async def test_an_unknown_effect_is_repeated_only_where_that_is_safe(
+    error: Any, declared: dict[str, Any], attempts: int
+) -> None:
+    rt = Runtime()
+    pay = Scripted(error, "paid")
+    rt.add(pay, id="pay", **declared)
+    outcome = await rt.call("pay")
+    assert pay.attempts == outcome.attempts == attempts
+    if attempts == 1:
+        assert outcome.fault is not None
+        assert outcome.fault.effect == "unknown"
+        assert outcome.decision is not None
+        assert outcome.decision.reason == "Transient error (the effect is unknown and the tool is not idempotent)"
+
+
+@pytest.mark.parametrize("error", [RATE_LIMIT, ConnectionRefusedError("refused")], ids=["429", "refused"])
+@virtual
+async def test_what_surely_did_not_happen_is_repeated_always(error: Exception) -> None:
+    rt = Runtime()
+    pay = Scripted(error, "paid")
+    rt.add(pay, id="pay", idempotent=False)
+    assert (await rt.call("pay")).value == "paid"
+
+
+@virtual
+async def test_a_write_of_unknown_effect_has_no_alternative_either() -> None:
+    rt = Runtime()
+    backup = Scripted("paid elsewhere")
+    rt.add(Scripted(RESET), id="pay", idempotent=False, fallbacks=["pay_elsewhere"])
+    rt.add(backup, id="pay_elsewhere")
+    outcome = await rt.call("pay")
+    assert (outcome.status, backup.attempts) == ("failed", 0)
+
+
+@virtual
+async def test_an_earlier_unknown_effect_is_not_forgotten() -> None:
+    """The last attempt was refused, but one before may have acted: that is what the caller has to know."""
+    rt = Runtime()
+    rt.add(Scripted(RESET, RATE_LIMIT), id="pay", retry={"max_attempts": 2})
+    outcome = await rt.call("pay")
+    assert outcome.fault is not None
+    assert outcome.fault.effect == "unknown"
+
+
+@virtual
+async def test_an_undeclared_tool_is_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(Scripted(RESET), id="pay", breaker=OFTEN)
+    rt.add(Scripted(RESET), id="look", breaker=OFTEN, read_only=True)
+    rt.add(Scripted(RATE_LIMIT), id="ask", breaker=OFTEN)
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        for tool in ("pay", "look", "ask", "pay"):
+            await rt.call(tool)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("pay is retried although its last attempt may have taken effect")
+
+
+# --- idempotency keys --------------------------------------------------------------------------------------------------
+
+
+def paying(*steps: Any) -> tuple[Runtime, Scripted]:
+    """A runtime with a tool that wants a key in its parameter request_id."""
+    rt = Runtime()
+    service = Scripted(*steps)
+
+    async def pay(amount: int, request_id: str) -> Any:
+        return await service(amount=amount, request_id=request_id)
+
+    rt.add(pay, idempotency_key="request_id")
+    return rt, service
+
+
+@virtual
+async def test_a_key_stays_the_same_over_the_retries_of_one_call() -> None:
+    rt, service = paying(RESET, RESET, "paid")
+    outcome = await rt.call("pay", {"amount": 3})
+    keys = [arguments["request_id"] for arguments in service.arguments]
+    assert (outcome.value, len(keys), len(set(keys))) == ("paid", 3, 1)  # the key made it safe to repeat
+    assert keys[0]
+
+
+@virtual
+async def test_each_call_has_a_key_of_its_own() -> None:
+    rt, service = paying("paid")
+    for _ in range(3):
+        await rt.call("pay", {"amount": 3})
+    async with rt.turn() as turn:
+        turn.call("pay", {"amount": 3})
+        turn.call("pay", {"amount": 3})
+    assert len({arguments["request_id"] for arguments in service.arguments}) == 5
+
+
+@virtual
+async def test_a_caller_can_give_the_key() -> None:
+    rt, service = paying("paid")
+    await rt.call("pay", {"amount": 3}, idempotency_key="abc")
+    async with rt.turn() as turn:
+        turn.call("pay", {"amount": 3}, idempotency_key="def")
+    assert [arguments["request_id"] for arguments in service.arguments] == ["abc", "def"]

@@ -1,0 +1,170 @@
+"""Alternatives: which one, when, under whose name, and whose health they have (R14, R15, R18, R19)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.fakes import DOWN, INVALID, ONCE, TIMEOUT, Scripted, phrases, records, virtual
+
+from failsoft import BreakerOptions, Code, Fallback, RetryOptions, Runtime
+
+
+@virtual
+async def test_fallbacks_are_asked_in_order_until_one_serves() -> None:
+    rt = Runtime()
+    rt.add(Scripted(INVALID), id="search", fallbacks=["second", "third"])
+    rt.add(Scripted(INVALID), id="second")
+    rt.add(Scripted("flights"), id="third")
+    outcome = await rt.call("search", {}, id="mine")
+    assert (outcome.id, outcome.tool, outcome.via, outcome.attempts) == ("mine", "search", "third", 3)
+    assert [record["alternative"] for record in records(rt, "FallbackUsed")] == ["second", "third"]
+
+
+@virtual
+async def test_a_chain_that_fails_reports_the_primary_and_counts_all() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN), id="search", fallbacks=["second"], retry={"max_attempts": 2})
+    rt.add(Scripted(INVALID), id="second")
+    outcome = await rt.call("search")
+    assert (outcome.status, outcome.attempts, outcome.via) == ("failed", 3, None)
+    assert outcome.fault is not None
+    assert outcome.fault.message == "Service unavailable (503)"
+    assert outcome.escalated
+
+
+@virtual
+async def test_handle_errors_says_what_a_fallback_takes() -> None:
+    for error, via in ((DOWN, "backup"), (INVALID, None)):
+        rt = Runtime()
+        options = [Fallback(tool="backup", handle_errors=(Code.UNAVAILABLE, Code.INTERNAL))]
+        rt.add(Scripted(error), id="search", fallbacks=options, retry=ONCE)
+        rt.add(Scripted("flights"), id="backup")
+        assert (await rt.call("search")).via == via
+
+
+@virtual
+async def test_of_a_tool_that_is_cut_off_the_error_that_opened_its_circuit_decides() -> None:
+    for listed, via in ((Code.RESOURCE_EXHAUSTED, None), (Code.DEADLINE_EXCEEDED, "backup")):
+        rt = Runtime()
+        search = Scripted(TIMEOUT)
+        options = [Fallback(tool="backup", handle_errors=(listed,))]
+        rt.add(search, id="search", fallbacks=options, retry=ONCE, breaker={"failure_threshold": 1})
+        rt.add(Scripted("flights"), id="backup")
+        await rt.call("search")
+        assert rt.health("search").state == "open"
+        refused = await rt.call("search")
+        assert search.attempts == 1
+        assert (refused.via, refused.attempts) == (via, 0 if via is None else 1)
+
+
+@virtual
+async def test_retries_come_before_alternatives() -> None:
+    rt = Runtime()
+    search, backup = Scripted(DOWN), Scripted("flights")
+    rt.add(search, id="search", fallbacks=["backup"], retry={"max_attempts": 3})
+    rt.add(backup, id="backup")
+    outcome = await rt.call("search")
+    assert (search.attempts, backup.attempts, outcome.attempts) == (3, 1, 4)
+    assert [record["decision"] for record in records(rt, "ToolError")] == ["retry", "retry", "alternative_tool"]
+    assert rt.metrics("search")["fallback_count"] == 1
+
+
+@virtual
+async def test_a_fallback_retries_by_its_own_options_or_by_those_said_here() -> None:
+    for here, attempts in ((None, 2), (RetryOptions(max_attempts=4), 4)):
+        rt = Runtime()
+        backup = Scripted(DOWN)
+        rt.add(Scripted(INVALID), id="search", fallbacks=[Fallback(tool="backup", retry=here)])
+        rt.add(backup, id="backup", retry={"max_attempts": 2})
+        await rt.call("search")
+        assert backup.attempts == attempts
+
+
+@virtual
+async def test_a_fallback_that_is_cut_off_is_left_out() -> None:
+    rt = Runtime()
+    second, third = Scripted(DOWN), Scripted("flights")
+    rt.add(Scripted(INVALID), id="search", fallbacks=["second", "third"])
+    rt.add(second, id="second", retry=ONCE, breaker={"failure_threshold": 1})
+    rt.add(third, id="third")
+    await rt.call("second")
+    assert (await rt.call("search")).via == "third"
+    assert second.attempts == 1
+
+
+@virtual
+async def test_a_fallback_with_its_own_cooldown_has_a_health_of_its_own() -> None:
+    rt = Runtime()
+    backup = Scripted(DOWN)
+    cooldown = BreakerOptions(failure_threshold=2, timeout="20s")
+    rt.add(
+        Scripted(INVALID),
+        id="search",
+        fallbacks=[Fallback(tool="backup", cooldown=cooldown, retry=RetryOptions(max_attempts=1))],
+    )
+    rt.add(backup, id="backup", breaker={"failure_threshold": 100})
+    for _ in range(4):
+        await rt.call("search")
+    assert backup.attempts == 2  # then it was cut off, as this tool's fallback only
+    assert rt.health("backup").state == "closed"
+    await asyncio.sleep(20)
+    await rt.call("search")
+    assert backup.attempts == 3
+
+
+@virtual
+async def test_a_fallback_of_a_fallback_is_asked_before_the_rest() -> None:
+    rt = Runtime()
+    rt.add(Scripted(INVALID), id="search", fallbacks=["second", "last"])
+    rt.add(Scripted(INVALID), id="second", fallbacks=["third"])
+    rt.add(Scripted("flights"), id="third")
+    rt.add(Scripted("never"), id="last")
+    assert (await rt.call("search")).via == "third"
+
+
+@virtual
+async def test_fallbacks_that_name_each_other_end() -> None:
+    rt = Runtime()
+    one, two = Scripted(INVALID), Scripted(INVALID)
+    rt.add(one, id="one", fallbacks=["two"])
+    rt.add(two, id="two", fallbacks=["one"])
+    outcome = await rt.call("one")
+    assert (outcome.status, one.attempts, two.attempts) == ("failed", 1, 1)
+
+
+@virtual
+async def test_a_fallback_that_does_not_exist_is_left_out() -> None:
+    rt = Runtime()
+    rt.add(Scripted(INVALID), id="search", fallbacks=["nowhere"])
+    outcome = await rt.call("search")
+    assert outcome.decision is not None
+    assert outcome.decision.strategy == "escalate"
+    assert "Used alternative tool" not in phrases(rt)
+
+
+@virtual
+async def test_arguments_that_the_fallback_does_not_take_are_its_failure() -> None:
+    rt = Runtime()
+
+    async def other(town: str) -> str:
+        return town
+
+    rt.add(Scripted(INVALID), id="search", fallbacks=["other", "third"])
+    rt.add(other, id="other")
+    rt.add(Scripted("flights"), id="third")
+    outcome = await rt.call("search", {"city": "PAR"})
+    assert (outcome.via, outcome.value) == ("third", "flights")
+
+
+@pytest.mark.parametrize("count", ["attempts", "calls"])
+@virtual
+async def test_the_breaker_counts_attempts_or_calls(count: Any) -> None:
+    rt = Runtime()
+    search = Scripted(DOWN)
+    rt.add(search, id="search", retry={"max_attempts": 2}, breaker={"failure_threshold": 4, "count": count})
+    for _ in range(4):
+        await rt.call("search")
+    assert search.attempts == (4 if count == "attempts" else 8)
+    assert rt.health("search").state == "open"

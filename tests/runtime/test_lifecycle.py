@@ -1,0 +1,188 @@
+"""Threads, event loops, forks and the end of a runtime (T24, DESIGN 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.fakes import DOWN, ONCE, RESET, Scripted, Takes, real, records, virtual
+
+from failsoft import FailsoftError, Runtime
+
+
+@virtual
+async def test_call_sync_is_refused_where_it_would_block_a_loop() -> None:
+    rt = Runtime()
+    rt.add(Scripted("x"), id="search")
+    with pytest.raises(FailsoftError, match=r"use `await rt\.call\(\.\.\.\)` here"):
+        rt.call_sync("search")
+
+
+def test_call_sync_serves_tools_of_every_kind() -> None:
+    rt = Runtime()
+    rt.add(Scripted(RESET, "async"), id="a")
+    rt.add(lambda: "thread", id="b")
+    rt.add(lambda: "inline", id="c", timeout=None)
+    assert [rt.call_sync(tool).value for tool in "abc"] == ["async", "thread", "inline"]
+    unknown = rt.call_sync("d")
+    assert unknown.fault is not None
+    assert unknown.fault.category == "tool_unavailable"
+
+
+@virtual
+async def test_closing_twice_is_harmless_and_later_calls_raise() -> None:
+    rt = Runtime()
+    guarded = rt.add(Scripted("x"), id="search")
+    inline = rt.add(lambda: "x", id="inline", timeout=None)
+    await rt.call("search")
+    await rt.close()
+    await rt.close()
+    with pytest.raises(FailsoftError, match="has been closed"):
+        await rt.call("search")
+    with pytest.raises(FailsoftError, match="has been closed"):
+        await rt.call("search", id="mine")
+    with pytest.raises(FailsoftError, match="has been closed"):
+        await guarded()
+    with pytest.raises(FailsoftError, match="has been closed"):
+        inline()
+    with pytest.raises(FailsoftError, match="has been closed"):
+        rt.turn()
+    with pytest.raises(FailsoftError, match="has been closed"):
+        await asyncio.to_thread(rt.call_sync, "inline")
+
+
+@virtual
+async def test_closing_does_not_swallow_the_cancellation_of_a_call_in_flight() -> None:
+    rt = Runtime()
+    guarded = rt.add(Scripted(Takes(100)), id="slow", timeout="200s")
+    tasks = [asyncio.create_task(guarded()), asyncio.create_task(rt.call("slow"))]
+    await asyncio.sleep(1)
+    await rt.close()
+    for task in tasks:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+@virtual
+async def test_close_ends_what_turns_have_left_behind() -> None:
+    slow = Scripted(Takes(100))
+    async with Runtime() as rt:
+        rt.add(slow, id="slow", timeout="200s")
+        async with rt.turn(timeout="5s") as turn:
+            turn.call("slow")
+        assert slow.ended == []
+    assert slow.ended[0] - slow.started[0] == pytest.approx(5)
+    assert [record["call_id"] for record in records(rt, "CallCancelled")] == ["slow-1"]
+
+
+@virtual
+async def test_close_can_wait_for_what_is_left_behind() -> None:
+    slow = Scripted(Takes(10, "late"))
+    rt = Runtime()
+    rt.add(slow, id="slow")
+    async with rt.turn(timeout="5s") as turn:
+        turn.call("slow")
+    await rt.close(grace="60s")
+    assert slow.ended[0] - slow.started[0] == pytest.approx(10)
+    assert len(records(rt, "LateResult")) == 1
+
+
+def test_one_runtime_serves_several_threads_and_loops() -> None:
+    rt = Runtime()
+
+    async def search(number: int) -> int:
+        await asyncio.sleep(0.001)
+        if number % 10 == 0:
+            raise ValueError("bad number")
+        return number
+
+    guarded = rt.add(search, timeout="5s")
+    rt.add(lambda number: number, id="blocking", timeout=None)
+    problems: list[BaseException] = []
+
+    def one_loop() -> None:
+        async def main() -> None:
+            outcomes = await asyncio.gather(*(rt.call("search", {"number": n}) for n in range(100)))
+            assert [outcome.value for outcome in outcomes] == [n if n % 10 else None for n in range(100)]
+            assert await guarded(7) == 7
+
+        try:
+            for _ in range(3):
+                asyncio.run(main())
+        except BaseException as error:
+            problems.append(error)
+
+    def no_loop() -> None:
+        try:
+            for number in range(300):
+                assert rt.call_sync("blocking", {"number": number}).value == number
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=target) for target in (one_loop, one_loop, one_loop, no_loop, no_loop)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert rt.metrics("search")["success_count"] == 3 * 3 * 91
+    assert rt.metrics("search")["permanent_error_count"] == 3 * 3 * 10
+    assert rt.metrics("blocking")["success_count"] == 600
+    assert [record["seq"] for record in records(rt)] == list(range(1, len(records(rt)) + 1))
+
+
+def test_deadlines_belong_to_the_loop_that_set_them() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(60)), id="slow", timeout="50ms", retry=ONCE, breaker={"failure_threshold": 1000})
+
+    async def main() -> None:
+        outcomes = await asyncio.gather(*(rt.call("slow") for _ in range(5)))
+        assert {outcome.fault.code for outcome in outcomes if outcome.fault} == {"DEADLINE_EXCEEDED"}
+
+    threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    asyncio.run(main())
+    for thread in threads:
+        thread.join()
+    assert rt.metrics("slow")["timeout_count"] == 20
+
+
+@real
+async def test_a_breaker_is_shared_by_all_loops() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN), id="search", retry=ONCE, breaker={"failure_threshold": 3})
+    for _ in range(3):
+        await asyncio.to_thread(lambda: asyncio.run(rt.call("search")))  # type: ignore[arg-type]
+    assert rt.health("search").state == "open"
+    assert (await rt.call("search")).attempts == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_works_although_locks_were_held() -> None:
+    rt = Runtime()
+    rt.add(lambda: "thread", id="thread")
+    rt.add(Scripted(RESET, "async"), id="async")
+    events: list[Any] = []
+    rt.subscribe(events.append)
+    assert rt.call_sync("thread").value == "thread"
+    engine = rt._engine
+    with engine.lock, engine.trace._lock, engine.offload._changed:
+        child = os.fork()
+        if child == 0:  # pragma: no cover - in the child
+            values = [rt.call_sync("thread").value, rt.call_sync("async").value, rt.health("async").state]
+            os._exit(0 if values == ["thread", "async", "closed"] else 1)
+    deadline = time.monotonic() + 10
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            pytest.fail("the child hangs")
+        time.sleep(0.01)
+    assert os.waitstatus_to_exitcode(ended[1]) == 0

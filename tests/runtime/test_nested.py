@@ -1,0 +1,155 @@
+"""Guarded tools that call guarded tools: one retry owner, one slot, the outermost deadline (R24, R27)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.fakes import DOWN, ONCE, Scripted, Takes, records, virtual
+
+from failsoft import CallFailed, Runtime
+
+
+def house(inner: Scripted, outer: Any = None, inner_options: Any = None) -> tuple[Runtime, list[int]]:
+    """A runtime with an outer tool that does its work with an inner one."""
+    rt = Runtime()
+    runs: list[int] = []
+    guarded = rt.add(inner, id="inner", **(inner_options or {}))
+
+    async def work() -> Any:
+        runs.append(1)
+        return await guarded()
+
+    rt.add(work, id="outer", **(outer or {}))
+    return rt, runs
+
+
+@virtual
+async def test_only_the_innermost_retries() -> None:
+    inner = Scripted(DOWN)
+    rt, runs = house(inner, inner_options={"retry": {"max_attempts": 3}})
+    outcome = await rt.call("outer")
+    assert (inner.attempts, len(runs), outcome.attempts) == (3, 1, 1)
+    assert outcome.fault is not None
+    assert outcome.fault.code == "UNAVAILABLE"
+    last = records(rt, "ToolError")[-1]
+    assert (last["tool_id"], last["reason"]) == ("outer", "Transient error (the call inside has had its retries)")
+
+
+@virtual
+async def test_a_wrapped_failure_of_the_inner_one_counts_too() -> None:
+    rt = Runtime()
+    inner = Scripted(DOWN)
+    guarded = rt.add(inner, id="inner", retry={"max_attempts": 2})
+    runs: list[int] = []
+
+    async def outer() -> None:
+        runs.append(1)
+        try:
+            await guarded()
+        except CallFailed as failed:
+            raise ConnectionError("the inner one is down") from failed
+
+    rt.add(outer)
+    await rt.call("outer")
+    assert (inner.attempts, len(runs)) == (2, 1)
+
+
+@virtual
+async def test_the_inner_call_is_a_child_in_the_trace_and_no_outcome_of_the_turn() -> None:
+    rt, _ = house(Scripted(DOWN, "fine"))
+    async with rt.turn() as turn:
+        turn.call("outer", id="O")
+    assert list(turn.report.outcomes) == ["O"]
+    assert turn.report.results == {"O": "fine"}
+    children = [record for record in records(turn.report) if record["tool_id"] == "inner"]
+    assert {record["parent_id"] for record in children} == {"O"}
+    assert {record["turn_id"] for record in children} == {turn.id}
+
+
+@virtual
+async def test_the_inner_call_takes_no_second_slot_of_the_same_tool() -> None:
+    rt = Runtime()
+
+    @rt.tool(concurrency=1, timeout="60s")
+    async def factorial(n: int) -> int:
+        return 1 if n < 2 else n * await factorial(n - 1)
+
+    async with asyncio.timeout(10):
+        assert await factorial(5) == 120
+        assert await asyncio.gather(*(factorial(n) for n in range(1, 5))) == [1, 2, 6, 24]
+
+
+@virtual
+async def test_a_call_inside_another_never_outlives_it() -> None:
+    inner = Scripted(Takes(100))
+    rt, _ = house(inner, {"timeout": "2s", "retry": ONCE}, {"timeout": "50s"})
+    outcome = await rt.call("outer")
+    assert outcome.duration == pytest.approx(2)
+    assert outcome.fault is not None
+    assert outcome.fault.message == "Tool timeout after 2s"
+    assert len(inner.ended) == 1
+    assert rt.health("inner").failure_count == 0
+    assert rt.metrics("inner")["timeout_count"] == 0
+
+
+@virtual
+async def test_the_inner_deadline_is_kept_inside_a_longer_one() -> None:
+    inner = Scripted(Takes(100), "fine")
+    rt, _ = house(inner, {"timeout": "50s"}, {"timeout": "2s"})
+    outcome = await rt.call("outer")
+    assert (outcome.value, inner.attempts) == ("fine", 2)
+    assert rt.metrics("inner")["timeout_count"] == 1
+    assert rt.metrics("outer")["timeout_count"] == 0
+
+
+@virtual
+async def test_both_deadlines_in_the_same_moment_are_the_outer_ones() -> None:
+    inner = Scripted(Takes(100))
+    rt, runs = house(inner, {"timeout": "2s", "retry": ONCE}, {"timeout": "2s", "retry": ONCE})
+    outcome = await rt.call("outer")
+    assert outcome.duration == pytest.approx(2)
+    assert outcome.fault is not None
+    assert outcome.fault.code == "DEADLINE_EXCEEDED"
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    assert len(runs) == 1
+
+
+@virtual
+async def test_three_deep_still_multiplies_nothing() -> None:
+    rt = Runtime()
+    bottom = Scripted(DOWN)
+    lowest = rt.add(bottom, id="lowest", retry={"max_attempts": 3})
+
+    @rt.tool
+    async def middle() -> Any:
+        return await lowest()
+
+    @rt.tool
+    async def top() -> Any:
+        return await middle()
+
+    outcome = await rt.call(top)
+    assert (outcome.status, bottom.attempts) == ("failed", 3)
+
+
+def test_blocking_tools_inside_blocking_tools() -> None:
+    rt = Runtime()
+    attempts: list[int] = []
+
+    @rt.tool(retry={"max_attempts": 3, "initial_delay": "1ms"})
+    def inner() -> None:
+        attempts.append(1)
+        raise ConnectionResetError("gone")
+
+    @rt.tool(concurrency=1)
+    def outer(deep: int = 0) -> None:
+        if deep:
+            return outer(deep - 1)
+        return inner()
+
+    outcome = rt.call_sync(outer, {"deep": 2})
+    assert (outcome.status, len(attempts)) == ("failed", 3)

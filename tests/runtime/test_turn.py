@@ -1,0 +1,566 @@
+"""Turns on an event loop: handles, order, deadlines, and what becomes of the body."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from typing import Any
+
+import pytest
+from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, phrases, records, virtual
+
+from failsoft import CallFailed, ManifestError, Runtime, TurnError
+
+
+def tools(**named: Any) -> Runtime:
+    rt = Runtime()
+    for name, step in named.items():
+        rt.add(step if isinstance(step, Scripted) else Scripted(step), id=name)
+    return rt
+
+
+async def echo(**arguments: Any) -> dict[str, Any]:
+    return arguments
+
+
+# --- handles -----------------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_handles_are_found_inside_lists_and_dicts() -> None:
+    rt = tools(one=Takes(1, 1), two=Takes(2, 2))
+    rt.add(echo)
+    async with rt.turn() as turn:
+        one, two = turn.call("one"), turn.call("two")
+        nested = turn.call("echo", {"plain": 3, "list": [one, {"deep": [two]}], "none": [7]})
+        outcome = await nested
+    assert outcome.value == {"plain": 3, "list": [1, {"deep": [2]}], "none": [7]}
+
+
+@virtual
+async def test_one_failed_handle_among_many_skips_the_call() -> None:
+    rt = tools(good="good", bad=INVALID)
+    rt.add(echo)
+    async with rt.turn() as turn:
+        turn.call("echo", {"values": [turn.call("good", id="G"), turn.call("bad", id="B")]}, id="E")
+    outcome = turn.report.outcomes["E"]
+    assert (outcome.status, outcome.root) == ("skipped", "B")
+
+
+@virtual
+async def test_await_gives_the_outcome_and_value_raises() -> None:
+    rt = tools(good=Takes(1, "fine"), bad=INVALID)
+    async with rt.turn() as turn:
+        good, bad = turn.call("good"), turn.call("bad")
+        assert not good.done()
+        assert (await good).value == await good.value() == "fine"
+        assert (await bad).status == "failed"
+        with pytest.raises(CallFailed, match="Invalid airport code"):
+            await bad.value()
+    assert (await good).value == "fine"  # also after the turn
+
+
+@virtual
+async def test_giving_up_on_a_handle_does_not_cancel_its_call() -> None:
+    rt = tools(slow=Takes(10, "done"))
+    async with rt.turn() as turn:
+        handle = turn.call("slow")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await handle
+    assert turn.report.outcomes[handle.id].value == "done"
+
+
+@virtual
+async def test_a_plain_order_passes_no_value() -> None:
+    rt = tools(first=Takes(3, "x"), second=Scripted("y"))
+    async with rt.turn() as turn:
+        first = turn.call("first", id="F")
+        turn.call("second", depends_on=[first])
+        turn.call("second", depends_on=["F"])
+    assert turn.report.duration == pytest.approx(3)
+    assert [outcome.status for outcome in turn.report.outcomes.values()] == ["succeeded"] * 3
+
+
+# --- ids and order -----------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_ids_are_given_and_submission_order_is_kept() -> None:
+    rt = tools(a=Takes(3, "a"), b=Takes(1, "b"))
+    async with rt.turn() as turn:
+        for tool in ("a", "b", "a", "b"):
+            turn.call(tool)
+        turn.call("b", id="mine")
+    assert list(turn.report.outcomes) == ["a-1", "b-1", "a-2", "b-2", "mine"]
+    assert list(turn.report.results.values()) == ["a", "b", "a", "b", "b"]
+
+
+@virtual
+async def test_equal_calls_stay_apart_and_keep_their_own_results() -> None:
+    rt = Runtime()
+
+    @rt.tool
+    async def slow_first(number: int) -> int:
+        await asyncio.sleep(10 - number)
+        return number
+
+    async with rt.turn() as turn:
+        handles = [turn.call(slow_first, {"number": number}) for number in range(10)]
+        same = [turn.call(slow_first, {"number": 5}) for _ in range(3)]
+    assert [turn.report.outcomes[handle.id].value for handle in handles] == list(range(10))
+    assert len({handle.id for handle in same}) == 3
+    assert turn.report.duration == pytest.approx(10)  # side by side
+
+
+@virtual
+async def test_an_id_that_is_taken_and_a_dependency_on_nothing_are_refused() -> None:
+    rt = tools(a="a")
+    async with rt.turn() as turn:
+        turn.call("a", id="one")
+        with pytest.raises(TurnError, match="call id 'one' is taken"):
+            turn.call("a", id="one")
+        with pytest.raises(TurnError, match="depends on 'tow', which is not in this turn"):
+            turn.call("a", id="two", depends_on=["tow"])
+        turn.call("a", id="two")
+    assert list(turn.report.outcomes) == ["one", "two"]
+
+
+@virtual
+async def test_siblings_of_a_failure_keep_their_results() -> None:
+    rt = tools(bad=INVALID, **{f"t{number}": Takes(number, number) for number in range(5)})
+    async with rt.turn() as turn:
+        turn.call("bad")
+        for number in range(5):
+            turn.call(f"t{number}")
+    assert list(turn.report.results.values()) == [0, 1, 2, 3, 4]
+    assert list(turn.report.failures) == ["bad-1"]
+
+
+@virtual
+async def test_outcomes_come_as_they_arrive() -> None:
+    rt = tools(slow=Takes(3, "slow"), fast=Takes(1, "fast"), bad=Takes(2, INVALID))
+    arrived = []
+    async with rt.turn() as turn:
+        for tool in ("slow", "fast", "bad"):
+            turn.call(tool)
+        async for outcome in turn:
+            arrived.append(outcome.tool)
+            if outcome.tool == "fast":
+                turn.call("slow")
+    assert arrived == ["fast", "bad", "slow", "slow"]
+
+
+@virtual
+async def test_an_unknown_tool_is_an_outcome_like_others() -> None:
+    rt = tools(good="good")
+    rt.add(echo)
+    async with rt.turn() as turn:
+        unknown = turn.call("godo", {"a": 1})
+        turn.call("echo", {"value": unknown}, id="E")
+        turn.call("good", id="G")
+    outcomes = turn.report.outcomes
+    assert outcomes["godo-1"].fault is not None
+    assert outcomes["godo-1"].fault.category == "tool_unavailable"
+    assert (outcomes["E"].status, outcomes["E"].root) == ("skipped", "godo-1")
+    assert outcomes["G"].status == "succeeded"
+
+
+# --- what the body does ------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_guarded_functions_in_the_body_belong_to_the_turn() -> None:
+    rt = Runtime()
+    search = rt.add(Scripted(Takes(1, "flights")), id="search")
+
+    @rt.tool(timeout=None)
+    def price(of: str) -> int:
+        return len(of)
+
+    async with rt.turn() as turn:
+        flights = await search()
+        assert price(flights) == 7
+        assert (await rt.call("search")).value == "flights"
+    assert list(turn.report.outcomes) == ["search-1", "price-1", "search-2"]
+    assert {record["turn_id"] for record in records(turn.report)} == {turn.id}
+    assert await search() == "flights"
+    assert len(turn.report.outcomes) == 3  # not in the turn any more
+
+
+@virtual
+async def test_a_body_that_raises_cancels_what_is_open_and_goes_on_raising() -> None:
+    slow = Scripted(Takes(100))
+    rt = tools(fast="fast", slow=slow)
+    rt.add(echo)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    with pytest.raises(ZeroDivisionError):
+        async with rt.turn() as turn:
+            turn.call("fast")
+            handle = turn.call("slow")
+            turn.call("echo", {"value": handle})
+            await asyncio.sleep(1)
+            raise ZeroDivisionError
+    assert loop.time() - began == pytest.approx(1)
+    assert [outcome.status for outcome in turn.report.outcomes.values()] == ["succeeded", "cancelled", "cancelled"]
+    effects = [outcome.fault.effect for outcome in turn.report.outcomes.values() if outcome.fault is not None]
+    assert effects == ["unknown", "none"]
+    await asyncio.sleep(1)
+    assert slow.ended == [began + 1]
+    assert rt.health("slow").failure_count == 0
+
+
+@virtual
+async def test_cancelling_the_owner_cancels_the_turn() -> None:
+    slow = Scripted(Takes(100))
+    rt = tools(slow=slow)
+    turn = rt.turn()
+
+    async def owner() -> None:
+        async with turn:
+            turn.call("slow")
+
+    task = asyncio.create_task(owner())
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert turn.report.outcomes["slow-1"].status == "cancelled"
+    await asyncio.sleep(1)
+    assert len(slow.ended) == 1
+
+
+# --- misuse ------------------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_turn_is_used_in_its_time_and_once() -> None:
+    rt = tools(a="a")
+    turn = rt.turn()
+    with pytest.raises(TurnError, match="has not begun"):
+        turn.call("a")
+    async with turn:
+        with pytest.raises(TurnError, match="has not ended"):
+            _ = turn.report
+        turn.call("a")
+    with pytest.raises(TurnError, match="has ended"):
+        turn.call("a")
+    with pytest.raises(TurnError, match="used once"):
+        async with turn:
+            pass
+    assert list(turn.report.outcomes) == ["a-1"]
+
+
+@virtual
+async def test_calls_from_another_loop_or_thread_are_refused() -> None:
+    rt = tools(a="a")
+    said: list[str] = []
+    async with rt.turn() as turn:
+
+        def elsewhere() -> None:
+            async def call() -> None:
+                turn.call("a")
+
+            for way in (lambda: asyncio.run(call()), lambda: turn.call("a")):
+                try:
+                    way()
+                except TurnError as error:
+                    said.append(str(error))
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert len(said) == 2
+    assert all("submit its calls from there" in text for text in said)
+    assert turn.report.outcomes == {}
+
+
+@virtual
+async def test_a_handle_of_another_turn_is_refused() -> None:
+    rt = tools(a="a")
+    rt.add(echo)
+    async with rt.turn() as one:
+        handle = one.call("a")
+    async with rt.turn() as two:
+        with pytest.raises(TurnError, match="belongs to another turn"):
+            two.call("echo", {"value": [handle]})
+        with pytest.raises(TurnError, match="belongs to another turn"):
+            two.call("echo", depends_on=[handle])
+
+
+# --- the deadline ------------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_the_deadline_never_touches_the_body() -> None:
+    rt = tools(slow=Takes(100), fast="fast")
+    rt.add(echo)
+    async with rt.turn(timeout="5s") as turn:
+        slow = turn.call("slow")
+        waiting = turn.call("echo", {"value": slow})
+        assert (await slow).status == "timed_out"
+        assert (await waiting).status == "skipped"
+        await asyncio.sleep(10)
+        later = turn.call("fast")
+        assert later.done()
+        assert (await later).status == "skipped"
+    fault = turn.report.outcomes[later.id].fault
+    assert fault is not None
+    assert (fault.message, fault.effect) == ("Turn timeout after 5s: not started", "none")
+    assert turn.report.timed_out
+    assert turn.report.duration == pytest.approx(15)
+
+
+@virtual
+async def test_a_call_that_is_left_behind_goes_on_and_its_result_is_recorded_as_late() -> None:
+    slow = Scripted(Takes(8, "late"))
+    rt = tools(slow=slow)
+    async with rt.turn(timeout="5s") as turn:
+        turn.call("slow")
+    assert turn.report.outcomes["slow-1"].status == "timed_out"
+    assert turn.report.duration == pytest.approx(5)
+    assert slow.ended == []
+    await asyncio.sleep(5)
+    assert len(slow.ended) == 1
+    assert turn.report.outcomes["slow-1"].status == "timed_out"
+    (record,) = records(rt, "LateResult")
+    assert (record["call_id"], record["turn_id"]) == ("slow-1", turn.id)
+    assert rt.metrics("slow")["late_result_count"] == 1
+
+
+@virtual
+async def test_a_call_that_is_left_behind_ends_at_its_own_timeout_and_is_not_repeated() -> None:
+    slow = Scripted(Takes(100))
+    rt = Runtime()
+    rt.add(slow, id="slow", timeout="8s")
+    async with rt.turn(timeout="5s") as turn:
+        turn.call("slow")
+    await asyncio.sleep(100)
+    assert (slow.attempts, slow.ended[0] - slow.started[0]) == (1, pytest.approx(8))
+
+
+@virtual
+async def test_on_timeout_cancel_stops_what_runs() -> None:
+    slow = Scripted(Takes(100))
+    rt = tools(slow=slow)
+    async with rt.turn(timeout="5s", on_timeout="cancel") as turn:
+        turn.call("slow")
+    await asyncio.sleep(0.1)
+    assert slow.ended[0] - slow.started[0] == pytest.approx(5)
+    assert turn.report.outcomes["slow-1"].status == "timed_out"
+    assert records(rt, "LateResult") == []
+
+
+@virtual
+async def test_a_retry_that_waits_is_not_made_after_the_deadline() -> None:
+    search = Scripted(DOWN)
+    rt = Runtime()
+    rt.add(search, id="search", retry={"initial_delay": "4s", "max_delay": "4s", "max_total_time": "1m"})
+    async with rt.turn(timeout="5s") as turn:
+        turn.call("search")
+    await asyncio.sleep(60)
+    assert search.attempts == 2  # the second pause would have ended after the deadline
+    outcome = turn.report.outcomes["search-1"]
+    assert outcome.decision is None or outcome.decision.strategy != "retry"
+
+
+@virtual
+async def test_a_turn_inside_another_has_no_more_time_than_that_one() -> None:
+    rt = tools(slow=Takes(100))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with rt.turn(timeout="5s") as outer:
+        await asyncio.sleep(2)
+        async with rt.turn(timeout="60s") as inner:
+            inner.call("slow")
+        assert loop.time() - began == pytest.approx(5)
+        assert inner.report.timed_out
+    assert outer.report.outcomes == {}
+    assert outer.report.timed_out
+
+
+@virtual
+async def test_a_turn_inside_a_tool_ends_with_its_turn() -> None:
+    rt = tools(slow=Takes(100))
+    inner_reports = []
+
+    @rt.tool(timeout="1h")
+    async def agent() -> str:
+        async with rt.turn(timeout="60s") as inner:
+            inner.call("slow")
+        inner_reports.append(inner.report)
+        return "done"
+
+    async with rt.turn(timeout="5s") as outer:
+        outer.call("agent")
+    await asyncio.sleep(1)
+    assert inner_reports[0].timed_out
+    assert inner_reports[0].duration == pytest.approx(5)
+    assert list(outer.report.outcomes) == ["agent-1"]
+
+
+@virtual
+async def test_a_turn_without_a_deadline_of_its_own_has_five_minutes() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(10_000)), id="slow", timeout="1h")
+    async with rt.turn() as turn:
+        turn.call("slow")
+    assert turn.report.duration == pytest.approx(300)
+
+
+@pytest.mark.parametrize("wrong", [30, "30", "-1s", "soon", float("nan")])
+def test_a_turns_timeout_needs_a_unit(wrong: Any) -> None:
+    with pytest.raises(ManifestError, match="timeout"):
+        Runtime().turn(timeout=wrong)
+
+
+# --- cascades (R9) -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("required", "defaults", "status", "escalated"),
+    [
+        (False, None, "skipped", False),
+        (False, {"value": []}, "skipped", False),
+        (True, None, "skipped", True),
+        (True, {"value": []}, "succeeded", False),
+        (None, None, "skipped", False),
+        (None, {"value": []}, "succeeded", False),
+        (None, {"other": []}, "skipped", False),
+        (True, {"other": []}, "skipped", True),
+    ],
+)
+@pytest.mark.parametrize("said", ["per call", "per tool"])
+@virtual
+async def test_dependants_of_a_failed_call(
+    required: bool | None, defaults: dict[str, Any] | None, status: str, escalated: bool, said: str
+) -> None:
+    rt = tools(bad=INVALID)
+    options = {"required": required, "defaults": defaults or {}}
+    rt.add(echo, **(options if said == "per tool" else {}))
+    async with rt.turn() as turn:
+        bad = turn.call("bad", id="B")
+        turn.call("echo", {"value": bad}, id="E", **(options if said == "per call" else {}))
+    outcome = turn.report.outcomes["E"]
+    assert (outcome.status, outcome.escalated) == (status, escalated)
+    if status == "succeeded":
+        assert outcome.value == {"value": []}
+        assert "Used default value for echo" in phrases(turn.report)
+
+
+@virtual
+async def test_a_default_of_the_functions_signature_is_no_default_for_a_failed_call() -> None:
+    rt = tools(bad=INVALID)
+
+    @rt.tool
+    async def with_default(value: str = "spare") -> str:
+        return value
+
+    async with rt.turn() as turn:
+        turn.call(with_default, {"value": turn.call("bad")}, id="W")
+    assert turn.report.outcomes["W"].status == "skipped"
+
+
+@virtual
+async def test_a_dependency_that_failed_for_a_while_only_is_retried_first() -> None:
+    rt = tools(flaky=Scripted(DOWN, "fine"))
+    rt.add(echo)
+    async with rt.turn() as turn:
+        turn.call("echo", {"value": turn.call("flaky")}, id="E")
+    assert turn.report.outcomes["E"].value == {"value": "fine"}
+
+
+@virtual
+async def test_escalations_of_a_turn_reach_somebody() -> None:
+    told: list[str] = []
+    rt = Runtime(on_escalation=lambda outcome: told.append(outcome.id))
+    rt.add(Scripted(INVALID), id="bad")
+    rt.add(Scripted(DOWN), id="optional", required=False, retry=ONCE)
+    rt.add(echo)
+    async with rt.turn() as turn:
+        bad = turn.call("bad", id="B")
+        turn.call("echo", {"value": bad}, id="R", required=True)
+        turn.call("optional", id="O")
+    assert sorted(told) == ["B", "R"]
+    assert [escalation.call_id for escalation in turn.report.escalations] == ["B", "R"]
+    decision = turn.report.outcomes["O"].decision
+    assert decision is not None
+    assert decision.strategy == "fail_gracefully"
+
+
+# --- the report --------------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_every_call_is_in_exactly_one_part_of_the_report() -> None:
+    rt = tools(good="good", bad=INVALID, slow=Takes(100))
+    rt.add(echo)
+    async with rt.turn(timeout="5s", thread="chat-42") as turn:
+        bad = turn.call("bad")
+        for tool in ("good", "slow", "nowhere"):
+            turn.call(tool)
+        turn.call("echo", {"value": bad})
+    report = turn.report
+    parts = [*report.results, *report.failures, *report.skipped]
+    assert sorted(parts) == sorted(report.outcomes)
+    assert len(parts) == 5
+    assert report.thread == "chat-42"
+    loaded = pickle.loads(pickle.dumps(report))
+    assert loaded.outcomes == report.outcomes
+    assert loaded.message == report.message
+    assert [event.to_dict() for event in loaded.trace] == records(report)
+    assert report.to_dict()["timed_out"] is True
+
+
+@virtual
+async def test_an_empty_turn_has_a_report() -> None:
+    async with Runtime().turn() as turn:
+        pass
+    assert turn.report.outcomes == {}
+    assert [record["event_type"] for record in records(turn.report)] == ["TurnStarted", "TurnEnded"]
+
+
+@virtual
+async def test_a_long_chain_and_a_wide_fan_come_out_whole() -> None:
+    rt = Runtime()
+
+    @rt.tool
+    async def add_one(number: int) -> int:
+        return number + 1
+
+    async with rt.turn() as turn:
+        handle: Any = 0
+        for _ in range(1000):
+            handle = turn.call(add_one, {"number": handle})
+        for number in range(1000):
+            turn.call(add_one, {"number": number})
+    values = list(turn.report.results.values())
+    assert values[:1000] == list(range(1, 1001))
+    assert values[1000:] == list(range(1, 1001))
+
+
+# --- after the deadline ------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_call_that_is_left_behind_gets_no_alternative() -> None:
+    rt = Runtime()
+    backup = Scripted("spare")
+    rt.add(Scripted(Takes(100)), id="slow", timeout="8s", fallbacks=["backup"])
+    rt.add(backup, id="backup")
+    async with rt.turn(timeout="5s") as turn:
+        turn.call("slow")
+    await asyncio.sleep(100)
+    assert backup.attempts == 0
+
+
+@virtual
+async def test_a_call_of_a_turn_can_have_its_own_timeout_and_retries() -> None:
+    rt = tools(slow=Takes(100))
+    async with rt.turn() as turn:
+        turn.call("slow", timeout="2s", retry={"max_attempts": 2})
+    outcome = turn.report.outcomes["slow-1"]
+    assert outcome.fault is not None
+    assert (outcome.attempts, outcome.fault.message) == (2, "Tool timeout after 2s")
