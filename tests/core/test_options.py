@@ -165,3 +165,9 @@ def test_functions_may_classify():
 
     override = Override(http_status=503, as_="permanent")
     assert ToolOptions(id="a", classification=[override, classify]).classification == (override, classify)
+
+
+def test_a_retry_budget_is_on_or_off() -> None:
+    assert RetryOptions().budget is True
+    with pytest.raises(ValueError, match="budget"):
+        RetryOptions(budget=3)  # type: ignore[arg-type]

@@ -72,6 +72,7 @@ class RetryOptions:
     jitter_percent: float = 10.0  # S-spec 2.1
     max_total_time: float = Seconds(2.0)  # S-spec 2.1, measured as R4 says
     rules: tuple[RetryRule, ...] = ()  # S-layers: where there are any, no match means no retry (R18)
+    budget: bool = True  # R25: retries must be earned; without it they are limited by max_attempts alone
 
     if TYPE_CHECKING:
 
@@ -85,6 +86,7 @@ class RetryOptions:
             jitter_percent: float = ...,
             max_total_time: Duration = ...,
             rules: Iterable[RetryRule] = ...,
+            budget: bool = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -94,6 +96,7 @@ class RetryOptions:
         number("multiplier", self.multiplier, least=1)
         number("jitter_percent", self.jitter_percent, least=0, most=100)
         fill(self, "rules", several("rules", self.rules, RetryRule))
+        flag("budget", self.budget)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -204,10 +204,13 @@ class Engine:
 
     def unknown(self, call_id: str | int, name: str, fault: Fault) -> Outcome[Any]:
         """The outcome of a call of a tool that does not exist."""
-        return Outcome(
+        outcome: Outcome[Any] = Outcome(
             call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
             escalated=True,
         )  # fmt: skip
+        if self._notice is not None:
+            self._notice.put([outcome])
+        return outcome
 
     def leave_behind(self, task: asyncio.Task[None]) -> None:
         self._left.add(task)
@@ -270,7 +273,7 @@ class Engine:
 
     def pay(self, stop: Stop) -> bool:
         """Take one retry out of the tool's budget (R25)."""
-        if not getattr(stop.retry, "budget", True):
+        if not stop.retry.budget:
             return True
         successes = self.trace.metrics(stop.tool.id).successes
         with self.lock:

@@ -76,6 +76,7 @@ class RetryBlock(Block):
     max_total_time: Delay = said("No retry starts later than this after the first failure.")
     max_total_time_ms: DelayMs = said("No retry starts later than this after the first failure, in milliseconds.")
     rules: Rules = said("Retries by error code: the first rule that lists the code applies; no rule, no retry.")
+    budget: Flag = said("Whether retries must be earned by successes and time, so that an outage is not made worse.")
 
     def make(self) -> Layer:
         layer = self.given(without=("strategy",))
@@ -266,7 +267,9 @@ class EntrypointBlock(Block):
     later: ClassVar[dict[str, str]] = dict.fromkeys(("http", "mcp"), "is not supported yet: write function or command")
 
     function: Text = said('A Python function, as "package.module:name".')
-    command: tuple[Text, ...] = said("A program and its arguments; it reads JSON and writes JSON. There is no shell.")
+    command: tuple[Annotated[str, Field(strict=True)], ...] = said(
+        "A program and its arguments; it reads JSON and writes JSON. There is no shell."
+    )
     env: tuple[Text, ...] = said("The environment variables that the command gets, by name.")
     exit_codes: dict[int, ErrorCode] = said("What the command's exit statuses mean, beside the usual ones.")
     max_output: Size = said("How much the command may write.")
