@@ -564,3 +564,39 @@ async def test_a_call_of_a_turn_can_have_its_own_timeout_and_retries() -> None:
     outcome = turn.report.outcomes["slow-1"]
     assert outcome.fault is not None
     assert (outcome.attempts, outcome.fault.message) == (2, "Tool timeout after 2s")
+
+
+@pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
+@virtual
+async def test_a_blocking_function_is_not_run_after_the_deadline(limit: str | None) -> None:
+    rt = Runtime()
+    ran: list[int] = []
+    guarded = rt.add(lambda: ran.append(1), id="late", timeout=limit)
+    async with rt.turn(timeout="1s") as turn:
+        await asyncio.sleep(2)
+        with pytest.raises(CallFailed, match="Turn timeout after 1s: not started"):
+            guarded()
+    assert ran == []
+    assert turn.report.outcomes["late-1"].status == "skipped"
+
+
+@virtual
+async def test_a_call_by_name_in_the_body_keeps_its_own_id() -> None:
+    rt = tools(a="a")
+    async with rt.turn() as turn:
+        assert (await rt.call("a", id="mine")).id == "mine"
+        assert (await rt.call("a", retry=ONCE)).id == "a-1"
+        with pytest.raises(TurnError, match="call id 'mine' is taken"):
+            await rt.call("a", id="mine")
+    assert list(turn.report.outcomes) == ["mine", "a-1"]
+
+
+@virtual
+async def test_an_unknown_tool_is_escalated_to_somebody() -> None:
+    told: list[str] = []
+    rt = Runtime(on_escalation=lambda outcome: told.append(outcome.tool))
+    await rt.call("nowhere")
+    async with rt.turn() as turn:
+        turn.call("elsewhere")
+    assert told == ["nowhere", "elsewhere"]
+    assert [escalation.call_id for escalation in turn.report.escalations] == ["elsewhere-1"]

@@ -84,6 +84,11 @@ class Call:
         """Give it the id that its caller knows it by."""
         self._id = id
 
+    @property
+    def named(self) -> bool:
+        """Has it an id of somebody's choice, not just a number?"""
+        return isinstance(self._id, str)
+
     def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
         """What a tool is called with: the caller's arguments, and the key where it takes one.
 

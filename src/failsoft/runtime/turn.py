@@ -217,6 +217,8 @@ class Turn:
     def adopt_blocking(self, call: Call) -> Outcome[Any]:
         """The same for a function that blocks: it runs here and now."""
         handle = self._adopt(call, start=False)
+        if handle.outcome is not None:  # skipped: the turn's time is up
+            return handle.outcome
         outcome = self.engine.drive_blocking(call)
         self._finished(handle, outcome)
         return outcome
@@ -224,8 +226,9 @@ class Turn:
     def _adopt(self, call: Call, *, start: bool) -> Handle[Any]:
         if self._report is not None or get_ident() != self._thread:
             self._refuse()
-        call.name(self._new_id(call.tool.id))
-        call.turn, call.thread, call.tenant = self, self.thread, self.tenant
+        if not call.named:
+            call.name(self._new_id(call.tool.id))
+        call.turn, call.thread, call.tenant = self, call.thread or self.thread, call.tenant or self.tenant
         call.required = call.tool.options.required
         handle: Handle[Any] = Handle(self, call.id, call.tool, call.kwargs)
         handle.call = call
