@@ -281,6 +281,11 @@ def test_every_option_reaches_the_tool(written, field, value):
     assert getattr(ToolOptions(id="a"), field) != value or field == "isolation"
 
 
+def test_a_command_may_have_an_empty_argument():
+    (tool,) = load("tools: {a: {entrypoint: {command: [grep, '']}}}").tools.values()
+    assert tool.entrypoint == Command(argv=["grep", ""])
+
+
 def test_memory():
     assert load("memory: act").memory == "act"
     assert load('memory: "off"').memory == "off"
@@ -492,6 +497,7 @@ def test_a_circle_of_fallbacks_is_refused_with_its_path():
         " drop one of the fallbacks"
     )
     assert "a → a" in only("tools: {a: {fallbacks: [a]}}")
+    assert only("tool: {id: a, fallbacks: [a]}").startswith("f.yaml:1:26: tool.fallbacks: ")
     with pytest.raises(ManifestError, match="a → b → a"):
         load({"tools": {"a": {"fallbacks": [Fallback(tool="b")]}, "b": {"fallbacks": ["a"]}}})
 

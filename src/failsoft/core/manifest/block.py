@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from reprlib import repr as brief
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -23,8 +24,6 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    PlainValidator,
-    WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import core_schema
@@ -151,7 +150,7 @@ def _inner(annotation: Any) -> tuple[type[Block] | None, int]:
 
 
 class OneOrMore:
-    """Annotates a tuple that may be written as a single text."""
+    """Annotates a tuple that may be written as one text."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_before_validator_function(
@@ -163,6 +162,22 @@ class OneOrMore:
     ) -> dict[str, Any]:
         several = handler(schema)
         return {"anyOf": [several["items"], several]}
+
+
+class Read:
+    """Annotates a plain value that is read by a function."""
+
+    def __init__(self, read: Callable[[Any], Any], schema: dict[str, Any]) -> None:
+        self.read = read
+        self.schema = schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.schema)
 
 
 # --- plain values ------------------------------------------------------------------------------------------------------
@@ -188,22 +203,14 @@ def _version(value: object) -> int:
     return 1
 
 
-def _zero(read: Callable[..., Seconds]) -> Callable[[Any], Seconds]:
-    return lambda value: read(value, zero=True)
-
-
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Whole = Annotated[int, Field(strict=True, ge=1)]
-Version = Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]
-Duration = Annotated[float, PlainValidator(seconds), WithJsonSchema(_DURATION)]
-Delay = Annotated[float, PlainValidator(_zero(seconds)), WithJsonSchema(_DURATION)]
-Milliseconds = Annotated[float, PlainValidator(_milliseconds), WithJsonSchema(_NUMBER)]
-DelayMs = Annotated[float, PlainValidator(_zero(_milliseconds)), WithJsonSchema(_NUMBER)]
-DurationOrMs = Annotated[  # R17: a bare number is milliseconds here
-    float,
-    PlainValidator(lambda value: seconds(value, bare_ms=True)),
-    WithJsonSchema({"anyOf": [_DURATION, _NUMBER]}),
-]
-Size = Annotated[int, PlainValidator(size), WithJsonSchema(_SIZE)]
-ErrorCode = Annotated[Code, PlainValidator(read_code), WithJsonSchema(_CODE)]
+Version = Annotated[int, Read(_version, {"const": 1})]
+Duration = Annotated[float, Read(seconds, _DURATION)]
+Delay = Annotated[float, Read(partial(seconds, zero=True), _DURATION)]
+Milliseconds = Annotated[float, Read(_milliseconds, _NUMBER)]
+DelayMs = Annotated[float, Read(partial(_milliseconds, zero=True), _NUMBER)]
+DurationOrMs = Annotated[float, Read(partial(seconds, bare_ms=True), {"anyOf": [_DURATION, _NUMBER]})]  # R17
+Size = Annotated[int, Read(size, _SIZE)]
+ErrorCode = Annotated[Code, Read(read_code, _CODE)]

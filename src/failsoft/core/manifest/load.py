@@ -42,7 +42,7 @@ class Manifest:
     turn: TurnOptions = field(default_factory=TurnOptions)
     tools: Mapping[str, ManifestTool] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
-    memory: Memory = "advise"  # DESIGN 5
+    memory: Memory = "advise"  # what worked before is quoted, not acted upon
 
 
 def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest:
@@ -102,11 +102,18 @@ def _parse(block: Any, value: Mapping[str, Any], place: str) -> Any:
 
 def _refuse_cycles(document: Document) -> None:
     """Told from what is written and not from what was made of it, so that it is told beside all other problems."""
-    tools = document.value.get("tools") if isinstance(document.value, Mapping) else None
-    edges = {id: list(_fallbacks(tool)) for id, tool in _items(tools)}
+    paths: dict[str, Path] = {}
+    edges: dict[str, list[str]] = {}
+    for section, written in _items(document.value):
+        if section == "tools":
+            paths |= {id: ("tools", id) for id, _ in _items(written)}
+            edges |= {id: list(_fallbacks(tool)) for id, tool in _items(written)}
+        elif section == "tool":
+            paths |= {str(id): ("tool",) for key, id in _items(written) if key == "id"}
+            edges |= {id: list(_fallbacks(written)) for id, path in paths.items() if path == ("tool",)}
     for cycle in find_cycles(edges):
         message = f"these tools stand in for each other in a circle, {say_cycle(cycle)}: drop one of the fallbacks"
-        document.problems.append(document.problem(("tools", cycle[0], "fallbacks"), message))
+        document.problems.append(document.problem((*paths[cycle[0]], "fallbacks"), message))
 
 
 def _fallbacks(tool: object) -> Iterator[str]:
