@@ -143,6 +143,15 @@ def test_a_skipped_call_does_not_start_when_its_other_need_ends_well(turn: TurnM
     assert turn.statuses["d"] == "skipped"
 
 
+def test_a_call_skipped_before_does_not_shield_others(turn: TurnMachine) -> None:
+    turn.add("a")
+    turn.add("b")
+    turn.add("c", {"a": ["x"], "b": ["y"]})
+    turn.add("d", {"b": ["y"]})
+    turn.finish("a", "failed")
+    assert list(turn.finish("b", "failed")) == [Skip("d", "b", "b", False)]
+
+
 def test_every_failed_need_is_judged_before_a_new_call_starts(turn: TurnMachine) -> None:
     turn.add("a")
     turn.add("b")
@@ -254,7 +263,8 @@ def test_a_result_after_cancelling_is_late(turn: TurnMachine) -> None:
 
 def test_a_cancelled_turn_takes_no_more_calls(turn: TurnMachine) -> None:
     turn.cancel()
-    with pytest.raises(TurnError, match="takes no more calls"):
+    turn.expire()
+    with pytest.raises(TurnError, match="^the turn has been cancelled: it takes no more calls$"):
         turn.add("a")
     with pytest.raises(TurnError, match="takes no more calls"):
         turn.add_all([Call("a")])
@@ -354,6 +364,15 @@ def test_a_cycle_is_refused_with_its_path(turn: TurnMachine) -> None:
     assert turn.statuses == {"old": "running"}
 
 
+def test_each_cycle_has_its_line(turn: TurnMachine) -> None:
+    with pytest.raises(TurnError) as refused:
+        turn.add_all([Call("a", {"b": []}), Call("b", {"a": []}), Call("c", {"c": []})])
+    assert str(refused.value).splitlines() == [
+        "calls depend on each other in a circle: a → b → a",
+        "calls depend on each other in a circle: c → c",
+    ]
+
+
 def test_a_call_cannot_need_itself(turn: TurnMachine) -> None:
     with pytest.raises(TurnError, match="in a circle: a → a"):
         turn.add("a", {"a": ["x"]})
@@ -361,7 +380,7 @@ def test_a_call_cannot_need_itself(turn: TurnMachine) -> None:
 
 
 def test_only_a_running_call_can_finish(turn: TurnMachine) -> None:
-    with pytest.raises(TurnError, match="call 'a' cannot finish: it is not in this turn"):
+    with pytest.raises(TurnError, match="call 'a' cannot finish: it is not in this turn$"):
         turn.finish("a", "succeeded")
     turn.add("a")
     turn.add("b", {"a": []})
