@@ -229,6 +229,12 @@ def starts_a_session(path: str) -> None:
     sleeps(path)
 
 
+def logs_for_ever(path: str) -> None:
+    _mark(path, "begun")
+    while True:
+        log.warning("still here")
+
+
 STUCK = (
     sleeps,
     spins,
@@ -239,6 +245,7 @@ STUCK = (
     forks,
     forks_a_daemon,
     starts_a_session,
+    logs_for_ever,
 )
 
 

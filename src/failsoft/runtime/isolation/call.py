@@ -165,8 +165,10 @@ def _read(
 
 async def next_frame(waiting: Waiting, process: Process, until: float | None) -> tuple[int, bytes] | None:
     """Wait for the next frame; None if it is not there at the deadline. Raises ``Ended``."""
-    while True:
+    frame = process.buffered()  # one read may have brought two
+    while frame is None:
         ready = await waiting.ready((process.fd,), (), until)
         frame = process.receive()
-        if frame is not None or not ready:
-            return frame
+        if frame is None and (not ready or (until is not None and time.monotonic() >= until)):
+            return None
+    return frame

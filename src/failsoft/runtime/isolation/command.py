@@ -148,17 +148,19 @@ async def _attend(
     started = failed = None
     until: float | None = time.monotonic() + workers.start_timeout
     while True:
-        ready = await waiting.ready((process.fd, *streams.reads), streams.writes, until)
+        await waiting.ready((process.fd, *streams.reads), streams.writes, until)
         now = time.monotonic()
         took = 0.0 if started is None else now - started
         try:
-            while (frame := process.receive()) is not None:
+            frame = process.receive()
+            while frame is not None:
                 kind, content = frame
                 if kind == wire.READY:
                     process.greet(content)
                     started, until = now, None if timeout is None else now + timeout
                 else:
                     failed = pickle.loads(content)  # noqa: S301 - from a process of ours
+                frame = process.buffered()
         except Ended as ended:
             if workers.closed:
                 return Reply("cancelled", None, None, process.pid, True, started, took)
@@ -173,9 +175,9 @@ async def _attend(
         streams.move()
         if len(streams.out) > command.max_output:
             return Reply("error", None, _overflowed(command), process.pid, True, started, took)
-        if not ready and started is None:
-            return Reply("crashed", None, replies.never_ready(program, workers.start_timeout), None, True)
-        if not ready and until is not None and now >= until:
+        if until is not None and now >= until:
+            if started is None:
+                return Reply("crashed", None, replies.never_ready(program, workers.start_timeout), None, True)
             return Reply("timeout", None, None, process.pid, True, started, took)
 
 

@@ -79,35 +79,34 @@ class Process:
             return len(data)
 
     def receive(self) -> tuple[int, bytes] | None:
-        """The next frame's kind and content, or None until there is more to read. Raises ``Ended``."""
-        while True:
-            while (frame := self._next()) is not None:
-                if frame[0] != wire.LOG:
-                    return frame
-                _handle_log(frame[1])
-            try:
-                data = self.sock.recv(min(max(self._wanted - len(self._buffer), wire.CHUNK), wire.LARGE))
-            except BlockingIOError:
-                return None
-            except OSError:
-                data = b""
-            if not data:
-                raise Ended(wire.death_of(self._buffer))
-            self._buffer += data
+        """Read once; the next frame's kind and content, or None if it is not whole yet. Raises ``Ended``."""
+        try:
+            data = self.sock.recv(min(max(self._wanted - len(self._buffer), wire.CHUNK), wire.LARGE))
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if not data:
+            raise Ended(wire.death_of(self._buffer))
+        self._buffer += data
+        return self.buffered()
 
-    def _next(self) -> tuple[int, bytes] | None:
+    def buffered(self) -> tuple[int, bytes] | None:
+        """The next frame, from what has been read. Log records are handled on the way."""
         buffer = self._buffer
-        if len(buffer) < wire.HEADER.size:
-            return None
-        length, kind = wire.HEADER.unpack_from(buffer)
-        size = wire.HEADER.size + length
-        if len(buffer) < size or kind == wire.DEATH:  # which is read at the end of the stream
-            self._wanted = size
-            return None
-        content = bytes(memoryview(buffer)[wire.HEADER.size : size])
-        del buffer[:size]
-        self._wanted = 0
-        return kind, content
+        while len(buffer) >= wire.HEADER.size:
+            length, kind = wire.HEADER.unpack_from(buffer)
+            size = wire.HEADER.size + length
+            if len(buffer) < size or kind == wire.DEATH:  # which is read at the end of the stream
+                self._wanted = size
+                break
+            content = bytes(memoryview(buffer)[wire.HEADER.size : size])
+            del buffer[:size]
+            self._wanted = 0
+            if kind != wire.LOG:
+                return kind, content
+            _handle_log(content)
+        return None
 
     def has_not_read(self) -> bool:
         """Whether what was sent last is still unread: then a dead worker has surely not run it."""
