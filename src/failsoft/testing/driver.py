@@ -178,12 +178,12 @@ def _describe(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _place(task: asyncio.Task[Any]) -> str:
-    """Where a task is suspended: the innermost coroutine that has a frame."""
+    """Where a task is suspended: the innermost of its coroutines that is not asyncio's own."""
     coro: Any = task.get_coro()
     place = str(coro)
     while coro is not None:
         frame = getattr(coro, "cr_frame", None) or getattr(coro, "gi_frame", None)
-        if frame is not None:
+        if frame is not None and frame.f_globals.get("__package__") != "asyncio":
             place = f'{frame.f_code.co_qualname}, "{frame.f_code.co_filename}", line {frame.f_lineno}'
         coro = getattr(coro, "cr_await", None) or getattr(coro, "gi_yieldfrom", None)
     return place

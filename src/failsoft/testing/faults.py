@@ -37,7 +37,7 @@ Make = Callable[[], BaseException]
 Spec = str | BaseException | type[BaseException] | Callable[..., Any]
 
 _WORD = re.compile(r"\s*(?P<word>\w+)\s*(?:\((?P<argument>[^()]*)\))?\s*(?:\*\s*(?P<times>\d+))?\s*")
-_ITEM = re.compile(r"(?:[^,(]|\([^)]*\))+")  # commas within brackets do not part steps
+_COMMA = re.compile(r",(?![^()]*\))")  # not those within brackets
 
 _RAISED: dict[str, Make] = {
     "timeout": lambda: TimeoutError("Connection timeout"),
@@ -90,7 +90,7 @@ class FaultPlan:
     """A script of failures. ``calls`` counts the calls, ``log`` has them with their steps, times and arguments."""
 
     def __init__(self, script: str | Iterable[Spec], *, then: Spec | None = None) -> None:
-        specs: list[Spec] = _ITEM.findall(script) if isinstance(script, str) else list(script)
+        specs = _COMMA.split(script) if isinstance(script, str) and script.strip() else list(script)
         steps = [step for spec in specs for step in _read(spec)]
         if not steps:
             raise ValueError('a FaultPlan needs at least one step: write "timeout, 503, ok"')
@@ -212,13 +212,14 @@ def _read_word(text: str) -> list[Step]:
 
 
 def _find(word: str, argument: str | None) -> Step | None:
-    name = word if argument is None else f"{word}({argument.strip()})"
+    argument = None if argument is None else argument.replace(" ", "")
+    name = word if argument is None else f"{word}({argument})"
     if word == "slow":
         delay = _number(argument)
         return None if delay is None else Step(name, delay=delay)
     if word.isdecimal() or word in _STATUSES:
         status = _STATUSES.get(word) or int(word)
-        after = None if argument is None else _number(argument.strip().removeprefix("retry_after=").strip())
+        after = None if argument is None else _number(argument.removeprefix("retry_after="))
         if not 400 <= status < 600 or (argument is not None and after is None):
             return None
         return Step(name, make=functools.partial(HttpError, status, after))

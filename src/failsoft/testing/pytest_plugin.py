@@ -13,7 +13,7 @@ no other plugin is needed for async tests. ``fault_plan`` makes plans, and relea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -21,19 +21,19 @@ from failsoft import testing
 from failsoft.testing.faults import Spec
 
 
-@pytest.fixture(name="virtual_time")
-def _virtual_time() -> Iterator[testing.VirtualClock]:
+@pytest.fixture
+def virtual_time() -> Iterator[testing.VirtualClock]:
     """A virtual clock, in use during the test; ``virtual_time.run(coroutine)`` runs by it."""
     with testing.virtual_time() as clock:
         yield clock
 
 
-@pytest.fixture(name="fault_plan")
-def _fault_plan() -> Iterator[Callable[..., testing.FaultPlan]]:
+@pytest.fixture
+def fault_plan() -> Iterator[Callable[..., testing.FaultPlan]]:
     """Make a ``FaultPlan``; what still hangs at the end of the test is released."""
     plans: list[testing.FaultPlan] = []
 
-    def make(script: str | list[Spec], *, then: Spec | None = None) -> testing.FaultPlan:
+    def make(script: str | Iterable[Spec], *, then: Spec | None = None) -> testing.FaultPlan:
         plans.append(testing.FaultPlan(script, then=then))
         return plans[-1]
 
