@@ -18,12 +18,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from failsoft.core.fault import Code, Fault
 from failsoft.core.own_faults import asked_for, failed_dependency, quote
-from failsoft.core.phrases import AUDIENCES, ENGLISH, capitalise, enumerate_names, fill, pick, say_when
+from failsoft.core.phrases import AUDIENCES, CALL_FACTS, ENGLISH, capitalise, enumerate_names, fill, pick, say_when
 from failsoft.core.plain import shown
 
 if TYPE_CHECKING:
-    from failsoft.core.fault import Fault
     from failsoft.core.outcome import Outcome
     from failsoft.core.phrases import Texts
 
@@ -41,6 +41,17 @@ _VAGUE = frozenset(
 )
 
 
+_UNRECORDED = Fault(
+    Code.UNKNOWN,
+    "permanent",
+    "internal_contract_bug",
+    "unknown",
+    "No fault was recorded",
+    "A failure has a fault",
+    "unrecorded",
+)
+
+
 class Explanation(NamedTuple):
     """One failure in three texts."""
 
@@ -54,11 +65,12 @@ class Explanation(NamedTuple):
 
 def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, safe_to_repeat: bool | None = None) -> Explanation:
     """Explain what became of a call. ``safe_to_repeat``: what is known of the tool's effects (R11)."""
-    facts = _facts(outcome, texts, safe_to_repeat=safe_to_repeat)
-    forms = {audience: _find_text(outcome, audience, texts) for audience in AUDIENCES}
+    fault = outcome.fault or (_UNRECORDED if outcome.status == "failed" else None)
+    facts = _facts(outcome, fault, texts, safe_to_repeat=safe_to_repeat)
+    forms = {audience: _find_text(outcome, fault, audience, texts) for audience in AUDIENCES}
     user = fill(forms["user"], facts)
-    if safe_to_repeat is False and _may_have_acted(outcome.fault):
-        user = f"{user} {texts['user.effect']}"
+    if safe_to_repeat is False and fault and fault.effect != "none" and fault.category == "tool_transient":
+        user = f"{user} {texts['user.effect']}"  # S-norm's sentences stand alone
     room = MODEL_LENGTH - len(fill(forms["model"], {**facts, "data": ""})) - 1
     model = fill(forms["model"], {**facts, "data": quote_data(facts["message"], room)})
     return Explanation(user, cut(model, MODEL_LENGTH), fill(forms["operator"], facts))
@@ -101,54 +113,45 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _find_text(outcome: Outcome[Any], audience: str, texts: Texts) -> str:
-    happenings = _happenings(outcome)
+def _find_text(outcome: Outcome[Any], fault: Fault | None, audience: str, texts: Texts) -> str:
+    happenings = _happenings(outcome, fault)
     special = [f"{outcome.tool}/{audience}.{happening}" for happening in happenings]
     usual = [f"{audience}.{happening}" for happening in happenings]
     return pick(texts, *special, f"{outcome.tool}/{audience}", *usual)
 
 
-def _happenings(outcome: Outcome[Any]) -> tuple[str, ...]:
+def _happenings(outcome: Outcome[Any], fault: Fault | None) -> tuple[str, ...]:
     """What happened, the most special name first."""
     if outcome.status == "succeeded":
         return ("succeeded",) if outcome.missing is None else ("partial",)
     if outcome.status == "skipped":
         return ("no_time",) if outcome.root is None else ("skipped",)
-    if outcome.status == "failed":
-        fault = outcome.fault
-        return ("internal_contract_bug", "failed") if fault is None else (fault.rule, fault.category, "failed")
+    if outcome.status == "failed" and fault is not None:
+        return fault.rule, fault.category, "failed"
     return (outcome.status,)
 
 
-def _facts(outcome: Outcome[Any], texts: Texts, *, safe_to_repeat: bool | None) -> dict[str, str]:
-    fault, decision, attempts = outcome.fault, outcome.decision, outcome.attempts
-    label = outcome.label
-    facts = {
-        "tool": quote(outcome.tool),
-        "label": label,
-        "Label": capitalise(label),
-        "attempts": str(attempts),
-        "when": say_when(texts, None if fault is None else fault.retry_after),
-        "root": "" if outcome.root is None else outcome.root,
-        "message": shown(outcome.missing) if outcome.missing is not None else "",
-        **dict.fromkeys(("code", "category", "rule", "reason", "retry", "effect", "steps", "decision"), ""),
-    }
-    facts["names"], facts["wanted"] = say_wanted(texts, fault)
+def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, *, safe_to_repeat: bool | None) -> dict[str, str]:
+    attempts = outcome.attempts
+    facts = dict.fromkeys(CALL_FACTS, "")
+    facts["tool"] = quote(outcome.tool)
+    facts["label"], facts["Label"] = outcome.label, capitalise(outcome.label)
+    facts["attempts"] = str(attempts)
     facts["tries"] = fill(texts[{0: "tries.none", 1: "tries.one"}.get(attempts, "tries")], facts)
+    facts["when"] = say_when(texts, None if fault is None else fault.retry_after)
+    facts["names"], facts["wanted"] = say_wanted(texts, fault)
+    if outcome.root is not None:
+        facts["root"] = outcome.root if fault is None else failed_dependency(fault, outcome.root)
+    if outcome.missing is not None:
+        facts["message"] = shown(outcome.missing)
+    if outcome.decision is not None:
+        why = {"strategy": outcome.decision.strategy, "why": outcome.decision.reason}
+        facts["decision"] = fill(texts["decision"], why)
     if fault is not None:
-        if outcome.root is not None:
-            facts["root"] = failed_dependency(fault, outcome.root)
         facts["code"], facts["category"] = fault.code.value, fault.category
         facts["rule"], facts["reason"], facts["message"] = fault.rule, fault.reason, fault.message
         facts["retry"] = fill(pick(texts, f"retry.{fault.rule}", f"retry.{fault.category}"), facts)
         facts["steps"] = fill(pick(texts, f"steps.{fault.rule}", f"steps.{fault.category}"), facts)
         if not safe_to_repeat:
             facts["effect"] = pick(texts, f"effect.{fault.effect}.{fault.classification}", f"effect.{fault.effect}")
-    if decision is not None:
-        facts["decision"] = fill(texts["decision"], {"strategy": decision.strategy, "why": decision.reason})
     return facts
-
-
-def _may_have_acted(fault: Fault | None) -> bool:
-    """Whether the user has to be told so; S-norm's sentences stand alone."""
-    return fault is not None and fault.effect != "none" and fault.category == "tool_transient"
