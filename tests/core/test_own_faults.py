@@ -153,7 +153,11 @@ def test_a_detail_alone_is_enough() -> None:
 
 @pytest.mark.parametrize(
     ("root", "classification", "category", "retry_after"),
-    [(ROOT, "permanent", "tool_validation", None), (SLOW, "transient", "tool_transient", 7.0)],
+    [
+        (ROOT, "permanent", "tool_validation", None),
+        (ROOT._replace(category="tool_unavailable"), "permanent", "tool_validation", None),
+        (SLOW, "transient", "tool_transient", 7.0),
+    ],
 )
 def test_a_skipped_call_shares_its_roots_prospects(
     root: Fault, classification: str, category: str, retry_after: float | None

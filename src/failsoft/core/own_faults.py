@@ -191,12 +191,15 @@ def rate_hold(tool: str, retry_after: float) -> Fault:
 
 
 def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Fault:
-    """Not run: a call that this one needs has brought no value. Whether a repetition can help is the root's to say."""
+    """Not run: a call that this one needs has brought no value. Whether a repetition can help is the root's to say.
+
+    Whose move it is, is not: this tool is neither missing nor misconfigured, it lacks an input.
+    """
     permanent = fault is not None and fault.classification == "permanent"
     return Fault(
         Code.FAILED_PRECONDITION,
         "permanent" if permanent else "transient",
-        fault.category if fault is not None and permanent else "tool_transient",
+        "tool_validation" if permanent else "tool_transient",
         "none",
         f"{_DEPENDENCY}{label} ({root})",
         "A call cannot run without what it depends on",
