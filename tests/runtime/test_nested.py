@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, ONCE, Scripted, Takes, records, virtual
+from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, records, virtual
 
 from failsoft import CallFailed, Runtime
 
@@ -153,3 +153,19 @@ def test_blocking_tools_inside_blocking_tools() -> None:
 
     outcome = rt.call_sync(outer, {"deep": 2})
     assert (outcome.status, len(attempts)) == ("failed", 3)
+
+
+@virtual
+async def test_a_failure_further_in_is_told_once_and_the_outer_error_names_it():
+    told = []
+    rt = Runtime(on_escalation=told.append)
+    inner = rt.add(Scripted(INVALID), id="inner")
+
+    @rt.tool
+    async def outer():
+        return await inner()
+
+    await rt.call("outer")
+    assert [outcome.tool for outcome in told] == ["inner"]
+    [error] = [event for event in records(rt, "ToolError") if event["tool_id"] == "outer"]
+    assert error["inner_call_id"].startswith("inner-")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
+from collections import namedtuple
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, phrases, records, virtual
+from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, phrases, real, records, virtual
 
 from failsoft import CallFailed, ManifestError, Runtime, TurnError
 
@@ -600,3 +601,48 @@ async def test_an_unknown_tool_is_escalated_to_somebody() -> None:
         turn.call("elsewhere")
     assert told == ["nowhere", "elsewhere"]
     assert [escalation.call_id for escalation in turn.report.escalations] == ["elsewhere-1"]
+
+
+@virtual
+async def test_a_body_that_raises_leaves_a_record_of_every_running_call():
+    rt = Runtime()
+    rt.add(Takes(100, "late"), id="slow")
+    with pytest.raises(LookupError):
+        async with rt.turn() as turn:
+            turn.call("slow")
+            await asyncio.sleep(1)
+            raise LookupError
+    [cancelled] = records(turn.report, "CallCancelled")
+    assert cancelled["tool_id"] == "slow"
+    await asyncio.sleep(1)
+    assert len(records(turn.report, "CallCancelled")) == 1
+
+
+@real
+async def test_a_blocking_tool_in_a_thread_of_the_body_belongs_to_the_turn():
+    rt = Runtime()
+
+    @rt.tool
+    def blocking():
+        return 7
+
+    async with rt.turn() as turn:
+        assert await asyncio.to_thread(blocking) == 7
+    assert turn.report.results == {"blocking-1": 7}
+
+
+@virtual
+async def test_tuples_of_handles_stay_tuples():
+    rt = Runtime()
+
+    @rt.tool
+    async def give(value):
+        return value
+
+    Pair = namedtuple("Pair", "left right")
+    async with rt.turn() as turn:
+        one = turn.call("give", {"value": 1})
+        turn.call("give", {"value": (one, 2)}, id="plain")
+        turn.call("give", {"value": Pair(one, 2)}, id="named")
+    assert turn.report.results["plain"] == (1, 2)
+    assert turn.report.results["named"] == Pair(1, 2)

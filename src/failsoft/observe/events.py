@@ -19,6 +19,7 @@ CALL_FAILED = "CallFailed"
 CALL_REFUSED = "CallRefused"  # not run: circuit open, tool unavailable, queue full
 CALL_CANCELLED = "CallCancelled"  # its caller left
 CALL_SKIPPED = "CallSkipped"  # a dependency failed, or the turn was over
+CALL_LEFT = "CallLeft"  # still open at the turn's deadline, which did not wait for it
 TOOL_ERROR = "ToolError"  # one failed attempt, with the decision about it (S-spec 8.2)
 TOOL_TIMEOUT = "ToolTimeout"  # S-tests 4.4
 RETRY_SUCCEEDED = "RetrySucceeded"

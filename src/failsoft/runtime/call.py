@@ -39,7 +39,7 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "_id", "args", "key", "kwargs", "left_behind", "parent", "required", "retry", "started", "tenant", "thread",
+        "_id", "args", "key", "kwargs", "left_behind", "parent", "recorded", "required", "retry", "started", "tenant", "thread",
         "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
@@ -74,6 +74,7 @@ class Call:
         self.key = key
         self.required = required
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
+        self.recorded = False  # its turn has written down its end
         self.waiting = False  # between attempts, so that ending it now harms nothing
 
     @property
@@ -371,6 +372,8 @@ def _note(
         rt.emit(events.CALL_REFUSED, stop.tool, call, fields)
         return
     fields |= ended.notes
+    if isinstance(ended.error, CallFailed):
+        fields["inner_call_id"] = ended.error.outcome.id
     fields["duration_ms"] = round((ended.ended - ended.started) * 1000, 3)
     if decision.strategy == "retry":
         fields["delay_ms"] = round((decision.delay or 0.0) * 1000, 3)
@@ -433,7 +436,13 @@ def _failed(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int
     if total:
         rt.emit(
             events.CALL_FAILED, call.tool, call,
-            {"code": fault.code.value, "category": fault.category, "effect": fault.effect, "attempts": total},
+            {
+                "code": fault.code.value,
+                "category": fault.category,
+                "effect": fault.effect,
+                "attempts": total,
+                "safe_to_repeat": call.tool.safe,
+            },
         )  # fmt: skip
     if escalated:
         rt.escalate(call, outcome)

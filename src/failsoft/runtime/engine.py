@@ -23,7 +23,7 @@ from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
 from failsoft.core.redact import sanitise
-from failsoft.errors import FailsoftError
+from failsoft.errors import CallFailed, FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.trace import Trace
@@ -326,7 +326,10 @@ class Engine:
 
     def left(self, call: Call) -> None:
         """Its caller has left, or the interpreter wants to end: no verdict on the tool."""
-        self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": 1})
+        if call.recorded:
+            return
+        duration = round((self.now() - call.started) * 1000, 3)
+        self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": 1, "duration_ms": duration})
 
     def escalate(self, call: Call, outcome: Outcome[Any]) -> None:
         fault = outcome.fault
@@ -334,7 +337,8 @@ class Engine:
             events.ESCALATED, call.tool, call,
             {"message": f"Escalated {call.tool.id}", "code": None if fault is None else fault.code.value},
         )  # fmt: skip
-        if self._notice is not None and call.parent is None:
+        told = fault is not None and isinstance(fault.cause, CallFailed) and fault.cause.outcome.escalated
+        if self._notice is not None and call.parent is None and not told:  # a call further in has told it already
             self._notice.put([outcome])
 
     def debugging(self, fault: Fault) -> dict[str, Any]:

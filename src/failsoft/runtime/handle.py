@@ -146,5 +146,7 @@ def _resolved(value: Any) -> Any:
     if isinstance(value, Mapping) and _search(value):
         return {key: _resolved(item) for key, item in value.items()}
     if isinstance(value, list | tuple) and _search(value):
-        return [_resolved(item) for item in value]
+        items = [_resolved(item) for item in value]
+        make = getattr(value, "_make", type(value))  # a named tuple stays one
+        return items if isinstance(value, list) else make(items)
     return value

@@ -68,6 +68,7 @@ class Turn:
         self._deadline: float | None = None
         self._machine = TurnMachine()
         self._handles: dict[str, Handle[Any]] = {}
+        self._needs: dict[str, Mapping[str, Any]] = {}  # of calls that depend on others; for the trace
         self._numbers: dict[str, int] = {}
         self._arrived: list[Outcome[Any]] = []
         self._open = 0
@@ -113,6 +114,8 @@ class Turn:
         if found is not None and (found.options.defaults or found.options.required is not None):
             required, defaults = self._rules(handle, required, defaults)
         commands = self._machine.add(handle.id, needs, required, defaults or _NONE)
+        if needs:
+            self._needs[handle.id] = needs
         self._enter(handle)
         if commands:
             self._perform(commands)
@@ -180,8 +183,8 @@ class Turn:
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
-    def submit_plan(self, plan: Plan) -> None:
-        """Take a whole plan, whose calls may refer to each other in any order."""
+    def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
+        """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
         if self._report is not None or get_ident() != self._thread:
             self._refuse()
         handles: dict[str, Handle[Any]] = {}
@@ -198,9 +201,11 @@ class Turn:
                 for call in plan.calls
             ]
         )
+        self._needs.update((call.id, call.needs) for call in plan.calls if call.needs)
         for handle in handles.values():
             self._enter(handle)
         self._perform(commands)
+        return handles
 
     def _retry(self, name: str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
         tool = self.engine.tools.get(name)
@@ -215,7 +220,9 @@ class Turn:
         return await self._adopt(call, start=True)
 
     def adopt_blocking(self, call: Call) -> Outcome[Any]:
-        """The same for a function that blocks: it runs here and now."""
+        """The same for a function that blocks: it runs here and now, or for a caller in another thread on the loop."""
+        if get_ident() != self._thread and self._report is None:
+            return asyncio.run_coroutine_threadsafe(self.adopt(call), self.loop).result()
         handle = self._adopt(call, start=False)
         if handle.outcome is not None:  # skipped: the turn's time is up
             return handle.outcome
@@ -413,7 +420,9 @@ class Turn:
 
     def _leave(self, handle: Handle[Any]) -> None:
         fault = own_faults.turn_timed_out(self._timeout, started=True)
-        self._settle(handle, self._outcome(handle, "timed_out", fault))
+        outcome = self._outcome(handle, "timed_out", fault)
+        self._emit(events.CALL_LEFT, handle.tool, handle.id, {"duration_ms": round(outcome.duration * 1000, 3)})
+        self._settle(handle, outcome)
         task = handle.task
         if task is None:
             return
@@ -425,11 +434,13 @@ class Turn:
             self.engine.leave_behind(task)
 
     def _cancel(self, handle: Handle[Any], command: Cancel) -> None:
-        self._settle(handle, self._outcome(handle, "cancelled", own_faults.cancelled(started=command.started)))
+        outcome = self._outcome(handle, "cancelled", own_faults.cancelled(started=command.started))
+        fields = {"attempts": int(command.started), "duration_ms": round(outcome.duration * 1000, 3)}
+        self._emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
+        self._settle(handle, outcome)
         if handle.task is not None:
+            handle.whole().recorded = True
             handle.task.cancel()
-        elif not command.started:
-            self._emit(events.CALL_CANCELLED, handle.tool, handle.id, {"attempts": 0})
 
     def _outcome(
         self, handle: Handle[Any], status: Status, fault: Any, *, root: str | None = None, escalated: bool = False
@@ -461,7 +472,10 @@ class Turn:
         duration = self.engine.now() - self._started
         outcomes = {id: cast("Outcome[Any]", handle.outcome) for id, handle in self._handles.items()}
         counts = {"calls": len(outcomes), "succeeded": sum(o.status == "succeeded" for o in outcomes.values())}
-        self._emit(events.TURN_ENDED, None, None, {"duration_ms": round(duration * 1000, 3), **counts})
+        self._emit(
+            events.TURN_ENDED, None, None,
+            {"duration_ms": round(duration * 1000, 3), **counts, "needs": self._needs},
+        )  # fmt: skip
         self._report = TurnReport(
             self.id, outcomes, thread=self.thread, duration=duration, timed_out=self._expired, trace=self._trace
         )
