@@ -606,7 +606,7 @@ async def test_an_unknown_tool_is_escalated_to_somebody() -> None:
 @virtual
 async def test_a_body_that_raises_leaves_a_record_of_every_running_call():
     rt = Runtime()
-    rt.add(Takes(100, "late"), id="slow")
+    rt.add(Scripted(Takes(100, "late")), id="slow")
     with pytest.raises(LookupError):
         async with rt.turn() as turn:
             turn.call("slow")
