@@ -235,6 +235,8 @@ def test_the_same_secret_twice() -> None:
         ("connect(password='a', host='b')", "connect(password='[redacted]', host='b')"),
         ("password=a,host=b", "password=[redacted],host=b"),
         ("password: swordfish", "password: [redacted]"),
+        ("if password == 'abc':", "if password == '[redacted]':"),
+        ('password: "#!$%&/()="', 'password: "[redacted]"'),
         ("password = b'raw'", "password = b'[redacted]'"),
         ("(token=abc123)", "(token=[redacted])"),
         ("?a=1&token=x&b=2", "?a=1&token=[redacted]&b=2"),

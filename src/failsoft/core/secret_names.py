@@ -35,7 +35,7 @@ _OF_A_KEY = _words(
 _OF_A_TOKEN = _words("access api auth bearer bot csrf device id oauth refresh security session xsrf")
 _MAYBE = _words("token authorization signature sig auth jwt otp pin sid sessionid")
 _IN_QUERY = _words("key code access hmac")
-_ENDINGS = _words("value hash raw b64")  # words after a name that do not make it another thing
+_ENDINGS = _words("value hash raw")  # words after a name that do not make it another thing
 
 # A value that is one of these says something about the secret; in quotes, one that holds a verdict does.
 _REMARKS = _words(
@@ -53,7 +53,7 @@ _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it,
     (?: passw(?:or)?d | pass(?:phrase|code)? | pwd | secret | key | token | credentials? | authorization | auth
       | signature | sig | jwt | otp | pin | sid | session[_-]?id | code | access | hmac )
     (?: [_-]?(?:value|hash|raw) | \d{1,3} )?+ [\]"'`\\]*+ (?:%2[27])?+ (?:[ ]provided)?+ \s{0,8}+
-    (?P<sign> :=?+ | =>?+ | == | %3[ad] )
+    (?P<sign> :=?+ | == | =>?+ | %3[ad] )
 """
 _NOISE = r"\\[nrtbfv]|%[0-9A-Fa-f]{2}|\[[0-9;]{0,8}m"  # escapes that were written out: not letters of a name
 _BEFORE = 32  # how far back a name is looked for
@@ -66,7 +66,9 @@ _VALUE = r"""(?x) \s{0,8}+ (?:
     | (?P<bare> [^\s"'`&;<>(){}\[\]\\,] [^\s"'`&;<>]*+ ) )
 """
 _NEXT = r",[\w.-]+[=:]"
-_NOTHING = r"(?i)\W*|\*+\w{0,4}|[x.•]{3,}|\$?\{{1,2}\w+\}{1,2}|\w*\s?\[redacted\]|%\w|%\(\w+\)s|[a-z_.]+(?:\(\)?|\[)"
+_NOTHING = (
+    r"(?i)\W{0,2}|\*+\w{0,4}|[x.•]{3,}|\$?\{{1,2}\w+\}{1,2}|\w*\s?\[redacted\]|%\w|%\(\w+\)s|[a-z_.]+(?:\(\)?|\[)"
+)
 _PLAIN_WORD = r"[A-Z]?[a-z'’-]+|[A-Z]+"
 
 
