@@ -35,7 +35,7 @@ lint: $(DEV) ## ruff: rules and format
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
 
-types: $(DEV) ## mypy (strict) and pyright
+types: $(DEV) ## mypy, strict
 	@echo "types"
 	@$(BIN)/mypy --no-error-summary
 
