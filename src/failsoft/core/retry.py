@@ -58,12 +58,16 @@ class NoRetry(NamedTuple):
 
 def add_failure(attempts: Attempts, options: RetryOptions, fault: Fault, *, duration: float, now: float) -> Attempts:
     """Count the attempt that ended in ``fault`` just now; ``Attempts()`` is what a call starts with."""
-    rule = _rule(options, fault)
-    counts = attempts.matched or (0,) * len(options.rules)
-    matched = tuple(count + (number == rule) for number, count in enumerate(counts))
+    matched = _matched(attempts, options, fault) if options.rules else ()
     if not attempts.made:
         return Attempts(1, now, 0.0, duration, matched)
     return Attempts(attempts.made + 1, attempts.first_failed_at, attempts.retry_time + duration, duration, matched)
+
+
+def _matched(attempts: Attempts, options: RetryOptions, fault: Fault) -> tuple[int, ...]:
+    rule = _rule(options, fault)
+    counts = attempts.matched or (0,) * len(options.rules)
+    return tuple(count + (number == rule) for number, count in enumerate(counts))
 
 
 def plan_retry(
@@ -102,7 +106,7 @@ def _bars(options: RetryOptions, fault: Fault, *, safe: bool | None) -> str | No
 
 
 def _used_up(options: RetryOptions, fault: Fault, attempts: Attempts) -> str | None:
-    rule = _rule(options, fault)
+    rule = _rule(options, fault) if options.rules else None
     if rule is None:
         return f"max attempts reached ({options.max_attempts})" if attempts.made >= options.max_attempts else None
     most = options.rules[rule].max_attempts

@@ -23,8 +23,15 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
-async def attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+def attempt(rt: Engine, call: Call, invoke: Invoke) -> Coroutine[Any, Any, Ended]:
     """Run the tool once."""
+    tool = invoke.tool
+    if tool.plain and tool.kind == "async":
+        return stepped(rt, call, invoke)
+    return _attempt(rt, call, invoke)
+
+
+async def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool = invoke.tool
     if tool.slots is None or has_slot(call, tool):
         return await _run(rt, call, invoke)
@@ -76,7 +83,7 @@ async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         reply = await rt.workers.run_command(tool.command, call.arguments(rt, tool), timeout=limit)
         return answered(rt, reply, timeout, "command")
     if tool.kind == "async":
-        return await stepped(rt, call, invoke, lambda: tool.fn(*call.args, **call.arguments(rt, tool)))
+        return await stepped(rt, call, invoke)
     if tool.kind == "async stream":
         return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
     if math.isinf(timeout):
@@ -85,14 +92,19 @@ async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
 
 
 async def stepped(
-    rt: Engine, call: Call, invoke: Invoke, start: Callable[[], Coroutine[Any, Any, Any]], began: float | None = None
+    rt: Engine,
+    call: Call,
+    invoke: Invoke,
+    start: Callable[[], Coroutine[Any, Any, Any]] | None = None,
+    began: float | None = None,
 ) -> Ended:
-    """Step a coroutine inside this task, under the tool's deadline."""
+    """Step a coroutine inside this task, under the tool's deadline: the tool's own, or one that stands for it."""
     tool, timeout = invoke
     started = rt.now() if began is None else began
     box: list[Any] = []
     try:
-        stepper = step(start(), box)
+        running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt, tool))
+        stepper = step(running, box)
         for waiting in stepper:
             if math.isinf(timeout):
                 await carry_on(stepper, waiting)

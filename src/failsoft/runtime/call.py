@@ -79,7 +79,9 @@ class Call:
 
     @property
     def id(self) -> str:
-        return self._id if isinstance(self._id, str) else f"{self.tool.id}-{self._id}"
+        if not isinstance(self._id, str):
+            self._id = f"{self.tool.id}-{self._id}"
+        return self._id
 
     def name(self, id: str | int) -> None:
         """Give it the id that its caller knows it by."""
@@ -87,7 +89,7 @@ class Call:
 
     @property
     def named(self) -> bool:
-        """Has it an id of somebody's choice, not just a number?"""
+        """Has it an id of somebody's choice, or one that has been seen, not just a number?"""
         return isinstance(self._id, str)
 
     def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
@@ -140,17 +142,21 @@ Way = Generator[Step, Any, Outcome[Any]]
 _WORSE: dict[Effect, int] = {"none": 0, "unknown": 1, "happened": 2}
 
 
+NO_ATTEMPTS = Attempts()
+
+
 class Stop:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
-    __slots__ = ("attempts", "health", "retry", "ticket", "timeout", "tool")
+    __slots__ = ("attempts", "health", "invoke", "retry", "ticket", "timeout", "tool")
 
     def __init__(self, rt: Engine, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
         self.tool = tool
         self.health: Health = rt.health_of(call.tool, tool, via)
         self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
         self.timeout = tool.timeout if call.timeout is None else call.timeout
-        self.attempts = Attempts()
+        self.invoke = Invoke(tool, self.timeout)
+        self.attempts = NO_ATTEMPTS
         self.ticket = ticket
 
 
@@ -168,7 +174,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         fault = None if ended is not None else _admit(rt, call, stop)
         if fault is None and ended is None:
             try:
-                ended = yield Invoke(stop.tool, stop.timeout)
+                ended = yield stop.invoke
             except BaseException:
                 _record(rt, call, stop, "neutral")
                 raise
@@ -186,9 +192,12 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         primary = primary or fault
         plan = _plan(rt, call, stop, fault, ended)
         opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
-        asked = alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by)
-        options = [] if call.left_behind else [*asked, *later]  # no other tool begins once the turn is over (R7)
-        report = _report(rt, call, stop, fault, plan, [f for f in options if rt.can_serve(call.tool, f)], best)
+        options = later
+        if stop.tool.options.fallbacks:
+            options = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by), *later]
+        if options:  # no other tool begins once the turn is over (R7)
+            options = [] if call.left_behind else [f for f in options if rt.can_serve(call.tool, f)]
+        report = _report(rt, call, stop, fault, plan, options, best)
         decision = None
         if rt.handler is not None:
             decision = _acceptable(rt, (yield Consult(report)), report)
@@ -198,9 +207,12 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             decision = decide(report)
         _note(rt, call, stop, fault, ended, report, decision)
         if decision.strategy == "retry":
-            call.waiting = True
-            yield Wait(decision.delay or 0.0)
-            call.waiting = False
+            if ended is not None and ended.error is not None:
+                ended.error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
+            if decision.delay:
+                call.waiting = True
+                yield Wait(decision.delay)
+                call.waiting = False
             continue
         _leave(rt, call, stop, fault, ended)
         if decision.strategy == "alternative_tool" and decision.tool is not None:

@@ -29,7 +29,7 @@ from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
-from failsoft.runtime.call import Call, Ended, Invoke, Step, Stop, Wait, way
+from failsoft.runtime.call import Call, Consult, Ended, Invoke, Stop, Wait, way
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.handle import Handle
@@ -104,16 +104,21 @@ class Engine:
         first = first or self._misfit(call)
         steps = way(self, call, first, ticket)
         token = SCOPE.set(call)
+        answer: Ended | Decision | None
         try:
             step = next(steps)
             while True:
                 try:
-                    answer = await self._perform(call, step)
+                    if isinstance(step, Invoke):
+                        answer = await attempt(self, call, step)
+                    else:
+                        answer = await self._perform(call, step)
                 except BaseException as error:
                     self.left(call)
                     step = steps.throw(error)
                 else:
                     step = steps.send(answer)
+                    answer = None  # it may hold an error, whose traceback holds this frame
         except StopIteration as done:
             outcome: Outcome[Any] = done.value
             return outcome
@@ -121,9 +126,7 @@ class Engine:
             SCOPE.reset(token)
             self.settle()
 
-    async def _perform(self, call: Call, step: Step) -> Ended | Decision | None:
-        if isinstance(step, Invoke):
-            return await attempt(self, call, step)
+    async def _perform(self, call: Call, step: Wait | Consult) -> Decision | None:
         if isinstance(step, Wait):
             await asyncio.sleep(step.delay)
             return None
