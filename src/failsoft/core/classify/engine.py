@@ -1,107 +1,100 @@
-"""From evidence to a verdict."""
+"""From evidence to a verdict: what one exception or text says, and how much that weighs.
+
+Rules
+-----
+- The order of weights *is* the precedence (R13): a provider's code, then unmistakable words that may overrule the
+  status, then the status, then the type, then the text, then a weak word in a name, then a weak type.
+- The body beats the status, but only where the status leaves room (``tables.http.OVERRULED``): a used-up quota may hide
+  in a 429, a throttle in a 400, but nothing turns a 401 into a time-out.
+"""
 
 from __future__ import annotations
 
-import errno
-from typing import Any, NamedTuple
+from typing import Final
 
-from failsoft.core.classify import words
-from failsoft.core.classify.tables import types
-from failsoft.core.classify.tables.errnos import ERRNO, LOOKUP
-from failsoft.core.classify.tables.http import by_status
+from failsoft.core.classify import lookup
+from failsoft.core.classify.body import Body, read_pairs
+from failsoft.core.classify.evidence import Evidence
+from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
+from failsoft.core.classify.reading import Reading
+from failsoft.core.classify.tables import http
 
+FIRM_TYPE: Final = 95
+FIRM_WORDS: Final = 80
+TEXT: Final = 50
+WORDS: Final = 45
 
-class Verdict(NamedTuple):
-    """What one exception of a chain says, and how much that weighs."""
-
-    weight: int
-    kind: str
-    rule: str
-    status: int | None = None
-
-
-STRUCTURED, STATUS, TYPE, TEXT, WEAK, NOTHING = 90, 70, 60, 50, 20, 0
-
-_STATUS_NAMES = ("status_code", "status", "http_status", "code")
-_DEPTH = 16
-UNKNOWN = Verdict(NOTHING, "unknown", "unknown")
-
-
-def read(subject: Any, name: str) -> Any:
-    """An attribute, or None: what it does when it is read must not matter."""
-    try:
-        return getattr(subject, name, None)
-    except Exception:  # noqa: BLE001 - a property of somebody else's class
-        return None
-
-
-def _status_of(error: BaseException) -> int | None:
-    for holder in (error, read(error, "response")):
-        if holder is None:
-            continue
-        for name in _STATUS_NAMES:
-            value = read(holder, name)
-            if type(value) is int and 300 <= value <= 599:
-                return value
-    return None
-
-
-def _errno_of(error: BaseException) -> str | None:
-    if not isinstance(error, OSError):
-        return None
-    number = read(error, "errno")
-    if type(number) is not int:
-        return None
-    if type(error).__name__ in ("gaierror", "herror"):
-        return LOOKUP.get(number)
-    return errno.errorcode.get(number)
-
-
-def _names(error: BaseException) -> list[str]:
-    return [f"{str(cls.__module__).partition('.')[0]}.{cls.__name__}" for cls in type(error).__mro__[:-1]]
+_TEXT: Final = lookup.facts_of(Exception)
+_NEVER_FITS: Final = frozenset({"quota", "too_large"})
 
 
 def judge_text(text: str) -> Verdict:
     """What a text says by itself."""
-    text = words.window(text)
-    status = words.find_status(text)
-    phrase = words.find_phrase_in_text(text)
+    reading = Reading(text)
+    evidence = Evidence(_TEXT)
+    for space, code in reading.codes:
+        if space == "page":
+            evidence.page = True
+        else:
+            evidence.codes.append((space, code))
+    evidence.status = reading.status
+    if "{" in reading.text:
+        body = Body([], [], [], [])
+        read_pairs(reading.text, body)
+        evidence.add_body(body)
+    if evidence.page and evidence.status is None:
+        return Verdict(TEXT, "not_json", "page")
+    verdict = _weigh(evidence, reading)
+    if verdict.weight > GENERIC_CODE:
+        return verdict._replace(weight=min(verdict.weight, TEXT))
+    phrase = reading.phrase(firm=True) or (None if verdict.weight == GENERIC_CODE else reading.phrase(quoted=True))
+    if phrase is None:
+        return verdict
+    return Verdict(TEXT if phrase.firm else WORDS, phrase.kind, f"phrase: {phrase.name}")
+
+
+def judge(evidence: Evidence, text: str, *, wraps: bool = False) -> Verdict:
+    """What one exception says, without those it came from; ``wraps`` when it carries another."""
+    facts = evidence.facts
+    status = evidence.status
+    if facts.firm is not None:
+        return Verdict(FIRM_TYPE, facts.firm, facts.rule, status)
+    if evidence.page and (status is None or status < 300):
+        return Verdict(FIRM_TYPE, "not_json", "page")
+    if wraps and facts.wrapper:
+        return UNKNOWN
+    verdict = UNKNOWN
+    if evidence.codes or status is not None:
+        verdict = _weigh(evidence, Reading(text, evidence.texts))
+        if verdict.weight >= STATUS:
+            return verdict
+    if facts.verdict.weight >= NAME:
+        return facts.verdict
+    said = judge_text("\n".join([text, *evidence.texts])) if text or evidence.texts else UNKNOWN
+    return max(said, verdict, facts.verdict, key=lambda one: one.weight)
+
+
+def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
+    """Codes, then firm words where the status leaves room, then the status, then codes that say little."""
+    status = evidence.status if evidence.status is not None and evidence.status >= 300 else None
+    generic = UNKNOWN
+    for space, code in evidence.codes:
+        verdict = lookup.by_code(space, code)
+        if verdict.weight >= CODE:
+            if verdict.kind == "rate_limited" and (phrase := reading.phrase(_NEVER_FITS, firm=True, quoted=True)):
+                verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
+            return verdict._replace(status=status)
+        if verdict.weight > generic.weight:
+            generic = verdict
     if status is not None:
-        return Verdict(TEXT, by_status(status) or "unknown", f"http_status: {status}", status)
-    if phrase is not None:
-        return Verdict(TEXT, phrase.kind, f"phrase: {phrase.name}")
-    return UNKNOWN
-
-
-def judge_one(error: BaseException, text: str) -> Verdict:
-    """What one exception says, without those it came from."""
-    name = _errno_of(error)
-    if name in ERRNO:
-        return Verdict(STRUCTURED, ERRNO[name], f"errno: {name}")
-    status = _status_of(error)
-    if status is not None:
-        return Verdict(STATUS, by_status(status) or "unknown", f"http_status: {status}", status)
-    names = _names(error)
-    for name in names:
-        if name in types.STRONG:
-            return Verdict(TYPE, types.STRONG[name], f"type: {name}")
-    verdict = judge_text(text)
-    if verdict.weight == NOTHING:
-        phrase = words.find_phrase(words.spell(type(error).__name__))
-        if phrase is not None:
-            return Verdict(WEAK, phrase.kind, f"name: {phrase.name}")
-        for name in names:
-            if name in types.WEAK:
-                return Verdict(WEAK, types.WEAK[name], f"type: {name}")
-    return verdict
-
-
-def chain(error: BaseException) -> list[BaseException]:
-    """The exception and what it was raised from, outermost first; cycles are cut."""
-    links: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and len(links) < _DEPTH and not any(link is seen for seen in links):
-        links.append(link)
-        cause = link.__cause__
-        link = cause if cause is not None or link.__suppress_context__ else link.__context__
-    return links
+        base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)
+        room = http.OVERRULED.get(status, http.NOTHING)
+    elif generic.weight == STATUS:
+        base, room = generic, http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
+    else:
+        return generic
+    if room is not http.NOTHING:
+        phrase = reading.phrase(None if room is http.ANYTHING else room, firm=True, quoted=True)
+        if phrase is not None and phrase.kind != base.kind:
+            return Verdict(FIRM_WORDS, phrase.kind, f"phrase: {phrase.name}", status)
+    return base

@@ -67,6 +67,8 @@ KINDS: dict[str, Kind] = {
     "pool_exhausted": _passing(Code.RESOURCE_EXHAUSTED, "none", "Connections come free again"),
     "local_limit": _passing(Code.RESOURCE_EXHAUSTED, "none", "Local resources come free again"),
     "conflict": _passing(Code.ABORTED, "none", "The other transaction ends"),
+    "in_progress": _passing(Code.ABORTED, "none", "What is in progress comes to its end"),
+    "request_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
     "locked": _passing(Code.ABORTED, "none", "Locks are released"),
     "busy": _passing(Code.UNAVAILABLE, "none", "A busy service comes free"),
     # It may pass, but the request was sent: nobody can say what it did
@@ -85,6 +87,9 @@ KINDS: dict[str, Kind] = {
     "not_found": _caller(Code.NOT_FOUND, "What does not exist won't appear on retry"),
     "exists": _caller(Code.ALREADY_EXISTS, "What exists already is still there on retry"),
     "stale": _caller(Code.ABORTED, "The same stale version won't match on retry"),
+    "conflict_state": _caller(Code.ABORTED, "The conflict won't go away by itself"),
+    "constraint": _caller(Code.FAILED_PRECONDITION, "The same data breaks the same constraint"),
+    "refused_mail": _caller(Code.FAILED_PRECONDITION, "The same mail is refused again"),
     "precondition": _caller(Code.FAILED_PRECONDITION, "The state must change first"),
     "unsupported": _caller(Code.UNIMPLEMENTED, "An unsupported operation stays unsupported"),
     "blocked_content": _caller(Code.INVALID_ARGUMENT, "The same content is refused again"),
@@ -101,10 +106,13 @@ KINDS: dict[str, Kind] = {
     "storage_full": _operator(Code.RESOURCE_EXHAUSTED, "Somebody must make room first"),
     "read_only": _operator(Code.FAILED_PRECONDITION, "What is read-only stays read-only"),
     "wrong_place": _operator(Code.FAILED_PRECONDITION, "The address leads somewhere else"),
+    "no_such_database": _operator(Code.NOT_FOUND, "A database that does not exist won't appear on retry"),
+    "corrupt": _operator(Code.DATA_LOSS, "Damaged data stays damaged"),
     "not_json": _operator(Code.INTERNAL, "A page came where data was due: wrong address or login", "unknown"),
     # It stays: the tool is not there
     "no_such_tool": _missing(Code.NOT_FOUND, "A missing tool stays missing on retry"),
     "no_such_method": _missing(Code.UNIMPLEMENTED, "A missing method stays missing on retry"),
+    "not_implemented": _missing(Code.UNIMPLEMENTED, "What is not implemented stays so on retry"),
     # It stays: our own code or contract is wrong
     "bug": _bug(Code.INTERNAL, "A bug stays a bug on retry"),
     "contract": _bug(Code.INVALID_ARGUMENT, "A request that breaks the contract breaks it again"),

@@ -16,8 +16,8 @@ GROUPS: tuple[Group[int], ...] = (
             405: "no_such_method",
             406: "invalid",
             407: "unauthenticated",
-            408: "timeout",
-            409: "conflict",
+            408: "request_timeout",
+            409: "conflict_state",
             410: "not_found",
             411: "invalid",
             412: "precondition",
@@ -98,6 +98,113 @@ GROUPS: tuple[Group[int], ...] = (
 )
 
 STATUS = merge(GROUPS)
+
+# Reason phrases (RFC 9110, 15; nginx and Cloudflare for theirs): a number before its own phrase is a status
+REASONS = {
+    300: "multiple choices",
+    301: "moved permanently",
+    302: "found",
+    303: "see other",
+    305: "use proxy",
+    307: "temporary redirect",
+    308: "permanent redirect",
+    400: "bad request",
+    401: "unauthorized",
+    402: "payment required",
+    403: "forbidden",
+    404: "not found",
+    405: "method not allowed",
+    406: "not acceptable",
+    407: "proxy authentication required",
+    408: "request timeout",
+    409: "conflict",
+    410: "gone",
+    411: "length required",
+    412: "precondition failed",
+    413: "request entity too large",
+    414: "request-uri too long",
+    415: "unsupported media type",
+    416: "requested range not satisfiable",
+    417: "expectation failed",
+    418: "i'm a teapot",
+    421: "misdirected request",
+    422: "unprocessable entity",
+    423: "locked",
+    424: "failed dependency",
+    425: "too early",
+    426: "upgrade required",
+    428: "precondition required",
+    429: "too many requests",
+    431: "request header fields too large",
+    451: "unavailable for legal reasons",
+    500: "internal server error",
+    501: "not implemented",
+    502: "bad gateway",
+    503: "service unavailable",
+    504: "gateway timeout",
+    505: "http version not supported",
+    506: "variant also negotiates",
+    507: "insufficient storage",
+    508: "loop detected",
+    510: "not extended",
+    511: "network authentication required",
+    499: "client closed request",
+    520: "web server",
+    521: "web server is down",
+    522: "connection timed out",
+    523: "origin is unreachable",
+    524: "a timeout occurred",
+    526: "invalid ssl",
+    529: "site is overloaded",
+}
+
+# What a body's unmistakable words may put in a status's place ("*": anything). A status that is not here stands.
+# Source: the providers of ``tables.providers`` and LABELS: "the body beats the status".
+NOTHING: frozenset[str] = frozenset()
+ANYTHING = frozenset({"*"})
+_LIMITS = frozenset({"rate_limited", "quota", "storage_full", "misconfigured"})
+OVERRULED: dict[int, frozenset[str]] = {
+    400: ANYTHING,
+    402: frozenset({"declined", "quota"}),
+    403: _LIMITS | {"unauthenticated", "blocked_content", "certificate", "unknown_model", "too_large"},
+    404: frozenset({"no_such_tool", "no_such_method", "unknown_model"}),
+    409: ANYTHING,
+    413: frozenset({"quota"}),
+    422: ANYTHING,
+    424: ANYTHING,
+    429: frozenset({"quota", "too_large"}),
+    500: _LIMITS
+    | {
+        "timeout",
+        "statement_timeout",
+        "connect_timeout",
+        "conflict",
+        "locked",
+        "unavailable",
+        "overloaded",
+        "pool_exhausted",
+        "local_limit",
+        "refused",
+        "disconnected",
+        "certificate",
+        "unknown_model",
+        "no_such_tool",
+    },
+    502: _LIMITS,
+    503: _LIMITS,
+}
+OVERRULED_KIND: dict[str, frozenset[str]] = {
+    # gRPC codes and their like, by the kind they name
+    "invalid": ANYTHING,
+    "unknown": ANYTHING,
+    "precondition": ANYTHING,
+    "server_error": OVERRULED[500],
+    "rate_limited": OVERRULED[429],
+    "forbidden": OVERRULED[403],
+    "not_found": OVERRULED[404],
+    "unavailable": _LIMITS
+    | {"refused", "disconnected", "unknown_host", "certificate", "connect_timeout", "name_lookup_failed"},
+}
 
 
 def by_status(status: int) -> str | None:

@@ -2,7 +2,13 @@
 
 The same words are read in messages, in provider codes and in class names: ``RateLimitError``, ``rate_limit_exceeded``
 and "Rate limit exceeded" are all spelled out as "rate limit ..." first (see ``words``). Patterns are lower case.
-``keys`` are the beginnings (four letters) of words of which one must occur before the pattern is tried at all.
+
+``keys`` are beginnings (four letters) of words, one of which must occur before the pattern is tried at all. A *firm*
+phrase states what happened beyond doubt: it may put its kind in a status's place (``tables.http.OVERRULED``). The other
+phrases decide only where nothing better is known.
+
+Source, where no other is named: how English error messages in the documentation of the libraries listed in
+``tables.types`` say it.
 """
 
 from __future__ import annotations
@@ -17,73 +23,481 @@ class Phrase(NamedTuple):
     keys: str
     pattern: str
     kind: str
+    firm: bool = False
 
 
 PHRASES: tuple[Phrase, ...] = (
-    # S-norm's signals
-    Phrase("extension request", "inva", r"invalid extension\.gateway\.execute\.request", "no_such_tool"),
-    Phrase("gateway request", "inva", r"invalid [\w.]+\.gateway\.[\w.]+\.request", "contract"),
+    # --- S-norm's signals ---
     Phrase(
-        "missing tool id",
-        "miss unkn inst regi",
-        r"(?:missing|unknown) (?:tool|extension)(?: id)?\b|\b(?:tool|extension) (?:is )?not (?:installed|registered)",
+        "extension request (S-norm)",
+        "gate",
+        r"invalid extension\.gateway\.execute\.request",
         "no_such_tool",
-    ),
-    # limits
-    Phrase(
-        "quota",
-        "quot cred",
-        r"(?:insufficient|exceeded|exhausted) (?:\w+ ){0,3}(?:quota|credits?)\b|quota exceeded",
-        "quota",
+        firm=True,
     ),
     Phrase(
-        "rate limit",
-        "rate thro requ",
-        r"rate ?limit(?:s|ed|ing)?\b|\bthrottl|too many requests",
+        "gateway request (S-norm)",
+        "gate",
+        r"invalid [\w.]+\.gateway\.[\w.]+\.request",
+        "contract",
+        firm=True,
+    ),
+    # --- the tool, its program or its method is not there ---
+    Phrase(
+        "no such tool",
+        "capa exte func plug skil tool",
+        r"(?:unknown|missing|unregistered|no such|nonexistent|non-existent) (?:tool|extension|plugin|capability|skill)\b"
+        r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?\W{0,4}(?:[\w.-]+\W{1,4}){0,3}"
+        r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|does not exist|is (?:missing|disabled|unavailable))"
+        r"|no (?:tool|extension|plugin|function) (?:named|called|with|registered|found)"
+        r"|(?:unknown|no such) function(?! name)\b(?!:)",
+        "no_such_tool",
+        firm=True,
+    ),
+    Phrase(
+        "no such program",
+        "exec foun inst modu pack reco such",
+        r"command not found|^(?:/bin/)?(?:ba|z|da|k)?sh: .{1,80}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be)"
+        r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
+        r"|no module named|cannot find (?:module|package)|module not found"
+        r"|(?:is not|isn't|not|must be|needs to be) installed\b|exec format error",
+        "no_such_tool",
+        firm=True,
+    ),
+    Phrase(
+        "no such method",
+        "foun impl such unim unkn unre",
+        r"(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
+        r"|(?:unknown|no such|unrecogni[sz]ed|unimplemented) (?:method|rpc|command|operation|action|endpoint)\b",
+        "no_such_method",
+        firm=True,
+    ),
+    # --- the arguments: statements that contain other words as their object come first ---
+    Phrase(
+        "schema",
+        "argu fiel miss para perm prop sche shou type vali",
+        r"validation errors? (?:for|detected|in)\b|\bis a required (?:property|parameter|field|argument)|is not of type|field required"
+        r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
+        r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
+        r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument"
+        r"|expected type|parameter validation",
+        "invalid",
+    ),
+    Phrase(
+        "key material",
+        "asn key pass pem",
+        r"(?:private|public|host|ssh|rsa|ssl|signing) key|deserialize key|key (?:data|file|format|material|type)\b|passphrase|asn\.1|\bpem\b",
+        "misconfigured",
+        firm=True,
+    ),
+    Phrase(
+        "invalid setting",
+        "bad ille inva unkn unsu",
+        r"\b(?:invalid|illegal|bad|unsupported|unknown) (?:value for |value of )?(?:\w+ ){0,2}"
+        r"(?:time ?out|retry|retries|rate limit|port|url|uri|date|format|type|size|unit|interval|cursor|header|scheme|encoding)\b"
+        r"(?! (?:error|exceeded|reached|expired))",
+        "invalid",
+    ),
+    Phrase(
+        "base url (S-norm)",
+        "addr base url",
+        r"base[ -]?url|(?:endpoint|server|host|api) (?:url|address) (?:is )?(?:invalid|missing|not set|incorrect|wrong|malformed)"
+        r"|(?:invalid|missing|wrong|bad|malformed) (?:endpoint|server|host|api) (?:url|address)",
+        "misconfigured",
+        firm=True,
+    ),
+    Phrase(
+        "must be",
+        "can cann may must shou",
+        r"\b(?:must|should) (?:not )?(?:be (?!retried|restarted|closed|logged|signed|authenticated)|contain|match|start|end|include|have|specify)"
+        r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)",
+        "invalid",
+    ),
+    # --- money, quota, size ---
+    Phrase(
+        "payment declined",
+        "card cvc decl hono insu",
+        r"card (?:was |has |has been |is )?(?:declined|expired|not supported)|(?:expired|invalid|incorrect) (?:card|cvc)"
+        r"|insufficient funds|do not hono[u]?r|(?:payment|transaction|charge) (?:was |has been )?declined",
+        "declined",
+        firm=True,
+    ),
+    Phrase(
+        "too large",
+        "cont exce redu than toke too",
+        r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
+        r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
+        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens|reduce (?:the length|your prompt)"
+        r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
+        r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
+        r"|tokens? (?:\S+ ){0,6}(?:exceeds?|greater than|must be <=)|request too large|entity too large|size too large|exceeds max",
+        "too_large",
+        firm=True,
+    ),
+    Phrase(
+        "quota per day or plan",
+        "dail day mont plan rpd tier tpd tria week",
+        r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
+        r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
+        "quota",
+        firm=True,
+    ),
+    Phrase(
+        "quota per minute",
+        "call exce limi qps quer quot rate read requ rpm rps toke tpm writ",
+        r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:per|/|each|a) ?(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
+        r"|\b(?:rpm|tpm|qps|rps)\b.{0,40}(?:limit|exceed|reach)",
         "rate_limited",
+        firm=True,
     ),
-    # credentials
+    Phrase(
+        "quota",
+        "acco allo bala bill cap cred limi paym quot subs",
+        r"insufficient (?:\w+ )?(?:quota|credits?|balance)|exceeded (?:\w+ ){0,5}quota"
+        r"|\b(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
+        r" ?(?:\S+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
+        r"|out of (?:credits?|quota)|no (?:credits?|quota) (?:left|remaining)|not enough (?:credits?|quota|balance)"
+        r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
+        r"|account (?:is |has been |was )?(?:suspended|past due|not active)|quota (?:exceeded|exhausted|limit|error|failure)"
+        r"|over (?:\w+ )?quota|usage limit",
+        "quota",
+        firm=True,
+    ),
+    Phrase(
+        "rate limit exceeded",
+        "dete exce floo more prio rate reac retr slow thro too",
+        r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limited\b|rate exceeded"
+        r"|too many (?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down|reduce your request rate"
+        r"|request(?:s)? (?:rate|limit) (?:\w+ )?(?:exceeded|reached|too)|request rate|secondary rate|abuse detection"
+        r"|(?:exceed(?:ed|s|ing)?|hit|reached|over) (?:\w+ ){0,6}rate[ -]?limits?|(?:throughput|bandwidth|concurrency|transactions? per) (?:\w+ )?exceeded"
+        r"|flood (?:wait|control)|retry after \d|(?:too|more) (?:fast|quickly|often)\b|priority request not complete",
+        "rate_limited",
+        firm=True,
+    ),
+    # --- storage, files, pools ---
+    Phrase(
+        "storage full",
+        "disk full over pers spac stag stor used",
+        r"no space left|disk (?:is |quota )?(?:full|exceeded)|out of (?:disk|space|storage)|disk quota|insufficient (?:\w+ )?storage"
+        r"|storage (?:\w+ )?(?:is )?(?:full|exceeded|exhausted)|not enough (?:\w+ )?(?:disk|space|storage)|or disk is full"
+        r"|mailbox (?:is )?(?:full|over)|used memory > .?maxmemory|flood[ -]stage|(?:table|volume) (?:\S+ )?is full"
+        r"|unable to persist|not able to persist",
+        "storage_full",
+        firm=True,
+    ),
+    Phrase(
+        "pool exhausted",
+        "clie conn pool sess",
+        r"pool (?:\w+ ){0,3}(?:exhausted|timed? ?out|is full|full|limit|overflow)|too many (?:open |active |concurrent |simultaneous )?(?:connections|clients|sessions)"
+        r"|max(?:imum)? (?:number of )?(?:clients|connections|sessions)|connection slots|(?:no|out of) (?:\w+ )?connections? (?:is |are )?available"
+        r"|connection limit|couldn't get a connection",
+        "pool_exhausted",
+        firm=True,
+    ),
+    Phrase(
+        "local limit",
+        "heap memo oom oomk thre too",
+        r"too many open files|out of memory|cannot allocate memory|can't start new thread|memory exhausted|heap (?:space|out)|oom[ -]?killed",
+        "local_limit",
+        firm=True,
+    ),
+    # --- trust ---
+    Phrase(
+        "certificate",
+        "cert loca pkix sign trus",
+        r"certificate (?:verify|verification|has|is|was|signed|expired|required|unknown|common|subject|chain|invalid|error|validation|could not|cannot)"
+        r"|self[- ]signed|local issuer|(?:invalid|untrusted|expired|bad|verify the first) certificate|\bcert (?:has|is|common|authority|date|invalid|expired|verify|untrusted)"
+        r"|certification path|certificate\W{0,3}$|certificate verify|trust anchor|ssl certificate|pkix path",
+        "certificate",
+        firm=True,
+    ),
+    Phrase(
+        "parsing",
+        "csv dese expe html inpu json pars synt toml unex unte utf valu well xml yaml",
+        r"not well[- ]formed|unexpected token(?! ?')|(?:could not|cannot|can't|unable to|failed to|error) (?:be )?pars(?:e|ed|ing)\b|pars(?:e|ing) (?:error|failed|failure)"
+        r"|expecting (?:value|property|',')|jsondecode|json decode|(?:invalid|malformed|not valid|bad) (?:json|xml|yaml|toml|csv|html|utf-?8)"
+        r"|syntax (?:error|is|near|to use)|unterminated|mapping values are not allowed|incomplete input|could not deserialize",
+        "invalid",
+    ),
+    Phrase(
+        "no such model",
+        "depl foun mode prov",
+        r"\b(?:model|deployment)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
+        r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided",
+        "unknown_model",
+        firm=True,
+    ),
+    # --- credentials and rights ---
     Phrase(
         "credentials",
-        "auth unau cred key toke pass logi",
-        r"\bunauthori[sz]ed|unauthenticated|authentication (?:failed|error|required)"
-        r"|(?:invalid|incorrect|missing|expired|bad) (?:\w+ ){0,2}(?:api key|credentials?|token|password)",
+        "apik auth clie cred gran inac jwt key keys log logg logi logo oaut pass secr sess sign toke unau",
+        r"\bunauthori[sz]ed\b|\bunauthenticated\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
+        r"|(?:authentication|authorization|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
+        r"|(?:invalid|incorrect|wrong|bad|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
+        r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
+        r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
+        r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
+        r"|(?:invalid|unauthorized) (?:grant|client)\b|(?:please )?log ?in (?:again|first|to continue)|login required|sign in to|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
+        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|account inactive|bad credentials"
+        r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
+        firm=True,
     ),
-    Phrase("permission", "perm forb deni", r"permission denied|\bforbidden\b|access denied|not permitted", "forbidden"),
-    # the network
-    Phrase("connect timeout", "conn", r"connect(?:ion|ing)? (?:attempt )?(?:timed out|timeout)", "timeout"),
+    Phrase(
+        "permission",
+        "acce allo auth bloc deni enti forb perm priv reje righ role scop viol",
+        r"permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
+        r"|(?:not|n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|for|access)|is not authori[sz]ed|not authori[sz]ed\b"
+        r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
+        r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted"
+        r"|must have (?:\w+ ){0,3}(?:access|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|policy violation"
+        r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
+        "forbidden",
+        firm=True,
+    ),
+    # --- the model, the configuration, the content ---
+    Phrase(
+        "configuration",
+        "conf disa enab impr misc regi seal sett unsa used vari",
+        r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
+        r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
+        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|unsatisfiable",
+        "misconfigured",
+        firm=True,
+    ),
+    Phrase(
+        "blocked content",
+        "cont flag guar mode resp safe use viol",
+        r"content (?:\w+ )?(?:policy|filter|blocked|violation|moderation)|safety (?:system|setting|filter|reason|policy)|flagged|moderation|guardrail|responsible ai"
+        r"|violat\w+ (?:\S+ ){0,4}polic(?:y|ies)|prohibited (?:content|use)",
+        "blocked_content",
+        firm=True,
+    ),
+    # --- databases and other stores ---
+    Phrase(
+        "conflict",
+        "conc conf dead lock seri tran writ",
+        r"\bdead ?lock|could not serialize|serialization (?:failure|error|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)"
+        r"|transaction (?:was |is |has been )?(?:aborted|conflict|rolled back|cancelled|canceled|restart|retry)|optimistic (?:lock|concurrency)|in conflict|transient transaction|conflicting (?:operation|concurrent)",
+        "conflict",
+        firm=True,
+    ),
+    Phrase(
+        "being worked on",
+        "anot bein conc oper prog runn use",
+        r"(?:already |still |currently |is |another \w+ )(?:in progress|running|being (?:processed|updated|created|modified|deleted))|in[ -]progress\b|another (?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
+        r"|operation (?:is )?(?:pending|underway)|concurrent (?:request|operation|call)|idempotency key in use",
+        "in_progress",
+        firm=True,
+    ),
+    Phrase(
+        "locked",
+        "lock reso use used",
+        r"(?:database|table|resource|file|row|record|object|key|account|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)"
+        r"|(?:being )?used by another process|object (?:is )?in use\b|resource (?:is )?(?:busy|locked)|resource in use",
+        "locked",
+        firm=True,
+    ),
+    Phrase(
+        "exists already",
+        "alre dupl exis take unav uniq use",
+        r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|added|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
+        r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|not unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|file exists|resource exists|is taken\b",
+        "exists",
+        firm=True,
+    ),
+    Phrase(
+        "stale version",
+        "chan conf matc mism modi seqn stal upda",
+        r"version (?:\w+ )?(?:conflict|mismatch|changed)|stale (?:version|object|data|revision|element)|(?:object|resource|document|row) has been (?:modified|changed|updated)|etag (?:mismatch|does not match)|if-match|revision (?:conflict|mismatch)|document update conflict|required seqno",
+        "stale",
+        firm=True,
+    ),
+    Phrase(
+        "precondition",
+        "cond empt prec stat",
+        r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|invalid (?:\w+ )?state\b|not empty\b",
+        "precondition",
+        firm=True,
+    ),
+    Phrase(
+        "read-only",
+        "read",
+        r"read[ -]?only (?:transaction|database|replica|file ?system|mode|table|error|session|connection)|(?:is|are|in) (?:in )?read[ -]?only|readonly|index read-only|read-only / allow delete",
+        "read_only",
+        firm=True,
+    ),
+    Phrase(
+        "statement timeout",
+        "maxt quer stat time",
+        r"statement (?:time ?out|timed out)|cancell?ing statement due to statement|query (?:\w+ )?(?:timed out|time ?out|was interrupted|exceeded)|max(?:imum)? (?:statement |query )?execution time|exceeded time limit|maxtimems|operation exceeded time",
+        "statement_timeout",
+        firm=True,
+    ),
+    # --- the network, from the name to the answer ---
+    Phrase(
+        "name lookup failed",
+        "dns name reso serv",
+        r"temporary failure in name|servfail|dns (?:\w+ )?(?:lookup|query|resolution|server|operation) (?:failed|failure|error|timed out|time ?out)|(?:resolution|resolver) (?:lifetime|timed out)|all nameservers failed|try again \(dns\)",
+        "name_lookup_failed",
+        firm=True,
+    ),
+    Phrase(
+        "unknown host",
+        "asso geta host name nxdo reso serv",
+        r"name or service not known|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve|(?:failed|unable) to resolve|name (?:not resolved|resolution|could not be resolved|does not resolve)|getaddrinfo|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|no known host|not be resolved",
+        "unknown_host",
+        firm=True,
+    ),
+    Phrase(
+        "connect timeout",
+        "conn dial serv time",
+        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|connect etimedout|handshake time ?out|server selection",
+        "connect_timeout",
+        firm=True,
+    ),
     Phrase(
         "timeout",
-        "time dead",
-        r"\btimed out|\btime ?out (?:after|error|expired|exceeded|while|waiting|of|on|reading)|(?:read|request|gateway|network|socket|response) time ?out"
-        r"|^time ?out\b|deadline exceeded",
+        "elap exce life repl resp time took",
+        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|(?:^|: ?|due to |caused by |of a |with )\W*time-?out\W*$|^\W*time-?out\b"
+        r"|(?:read|write|request|gateway|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
+        r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
+        firm=True,
     ),
-    Phrase("refused", "refu", r"connection refused|refused (?:the|to) connect", "refused"),
+    Phrase(
+        "unreachable",
+        "down inte netw reac rout unre",
+        r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|no route to host|host is down|internet disconnected|address unreachable|network changed|unreachable\b",
+        "unreachable",
+        firm=True,
+    ),
+    Phrase(
+        "refused",
+        "brok conn cont esta host lead node prim reac refu serv sock",
+        r"connection (?:was )?(?:\w+ )?refused|actively refused|refused (?:to connect|the connection|it)|connect call failed"
+        r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
+        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open",
+        "refused",
+        firm=True,
+    ),
     Phrase(
         "lost connection",
-        "rese clos disc brok abor hang",
-        r"connection (?:was )?(?:\w+ )?(?:reset|closed|aborted|lost|dropped)|broken pipe|disconnected|hang up",
+        "brok clos conn cras disc drop eof goaw gone hang hung mess prem remo repl rese resp unex",
+        r"connection(?:s)? (?:\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
+        r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed)"
+        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)|eof (?:occurred|error|reading|on)|\beof\W*$"
+        r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
         "disconnected",
+        firm=True,
+    ),
+    Phrase(
+        "garbled answer",
+        "chec chun cont deco erro http inco read resp stat",
+        r"incomplete (?:read|chunked|body|data received)|incorrect (?:header|data|length) check|(?:invalid|bad|malformed) (?:chunk|http|status line|response|content-length)|bad status ?line|error .{0,12}decompress|decompress(?:ion|ing)? (?:error|failed)|content decoding|checksum (?:mismatch|failed|error)|bytes read|not (?:a )?(?:valid )?http|unexpected http|illegal (?:status line|chunk)",
+        "garbled",
+    ),
+    Phrase(
+        "bad gateway",
+        "back gate orig upst",
+        r"bad gateway|(?:invalid|error|bad) (?:\w+ )?(?:response )?(?:from|reaching) (?:the )?(?:upstream|backend|origin)|upstream (?:\w+ )?(?:error|failure|failed|reset|prematurely|connect)|gateway error",
+        "bad_gateway",
+        firm=True,
+    ),
+    Phrase(
+        "overloaded",
+        "busy capa high load over",
+        r"overload(?:ed)?|(?:at|over|insufficient|exceeded|no|lack of) (?:\w+ )?capacity|capacity (?:\w+ )?(?:exceeded|reached|constraint|temporarily|not available)|(?:server|service|system|model|engine|redis|worker|node) (?:is )?(?:currently |too |temporarily )*busy|too busy|high (?:load|demand|traffic)|heavy load|\bbusy\b",
+        "overloaded",
+        firm=True,
+    ),
+    Phrase(
+        "come back later",
+        "atte call chec come depl init load main migr read rebo reco rest retr shut star temp tran try warm",
+        r"(?:try|retry|call|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after)|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|retryable|please retry|should be retried|can be retried",
+        "unavailable",
+        firm=True,
     ),
     Phrase(
         "unavailable",
-        "unav over temp",
-        r"service unavailable|unavailable\b|overloaded|temporar(?:y|ily)",
+        "avai circ coor down fail heal lead mast prim repl unav",
+        r"\bunavailable\b|service (?:is )?not available|no healthy|(?:no|not|is not|not the) (?:\w+ )?(?:leader|primary|master|coordinator)\b|leader (?:not|election|changed)|failover|fail over|circuit (?:breaker )?(?:is )?(?:open|tripped)|(?:not|in)sufficient (?:\w+ )?replicas|not enough (?:\w+ )?replicas|cluster (?:is )?down|master ?down|currently unavailable|server not available|not available (?:yet|right now|at (?:the|this))",
         "unavailable",
+        firm=True,
     ),
-    Phrase("bad gateway", "gate", r"bad gateway", "bad_gateway"),
-    Phrase("server error", "inte", r"internal (?:server )?error", "server_error"),
-    # arguments
-    Phrase("exists", "exis dupl", r"already exists|duplicate (?:key|entry)", "exists"),
-    Phrase("not found", "foun such exis", r"not found\b|no such\b|does not exist|doesn't exist", "not_found"),
-    Phrase("unsupported", "supp impl", r"\bunsupported|not supported|not implemented", "unsupported"),
+    # --- bugs, in other languages' words ---
+    Phrase(
+        "bug",
+        "asse attr clas defi func loop neve obje out pani poin read refe seri stac unha zero",
+        r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
+        r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|division by zero|stack overflow|assertion (?:error|failed)"
+        r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type",
+        "bug",
+        firm=True,
+    ),
+    Phrase(
+        "killed",
+        "dump kill proc segm siga sigk sigs sigt work",
+        r"^\W*killed\W*$|segmentation fault|core dumped|\bsig(?:kill|segv|term|abrt)\b|worker (?:\w+ )?(?:lost|died|exited)|process (?:\w+ )?(?:died|was killed|crashed|terminated)",
+        "killed",
+        firm=True,
+    ),
+    # --- what does not exist, what is not done ---
+    Phrase(
+        "not found",
+        "dele exis find foun gone loca long matc none pres remo such unde unkn",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|database|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone\b$",
+        "not_found",
+        firm=True,
+    ),
+    Phrase(
+        "unsupported",
+        "avai hand impl meth supp unim unsu",
+        r"\bunsupported\b|\bnot (?:be )?supported|not implemented|\bunimplemented\b|(?:does not|doesn't|do not|don't|cannot) support|method not allowed|not available in (?:your|this)|no handler|not a supported",
+        "unsupported",
+        firm=True,
+    ),
+    Phrase(
+        "constraint",
+        "cons inte key refe viol",
+        r"foreign key|constraint (?:failed|violation|violated|error)|violates (?:\S+ )?(?:check|not-null|foreign|exclusion|constraint)|integrity (?:error|violation|constraint)|referential",
+        "constraint",
+    ),
+    # --- our own limits ---
+    Phrase(
+        "own limit",
+        "exce exha max maxi recu too",
+        r"exceed(?:ed|s|ing)? (?:the )?max(?:imum)? (?:\w+ )?retries(?! with url)|max(?:imum)? (?:\w+ )?retries (?:reached|exceeded)(?! with url)|(?:max(?:imum)?|too many) (?:number of )?(?:iterations|turns|steps|tool calls|function calls)|recursion (?:limit|depth)|budget (?:has been )?(?:exceeded|exhausted)|(?:would |will )?exceed(?:ed|s)? the (?:request|total|input|output|tool)",
+        "own_limit",
+    ),
+    Phrase(
+        "redirects",
+        "redi",
+        r"too many redirects|(?:exceeded|maximum|max) (?:\w+ ){0,3}redirects?|redirect loop|\d+ redirects",
+        "wrong_place",
+        firm=True,
+    ),
+    # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "inva malf miss vali requ must",
-        r"\binvalid\b|\bmalformed|missing (?:required )?(?:argument|parameter|field|property)|validation (?:failed|error)"
-        r"|is required|must be\b|is a required",
+        "allo ambi argu bad cast coer cons conv corr deco dese dime empt enco expe give iden ille imag inco inte inva know leng malf matc miss nega none null numb out para pars pdf prov read reco requ shap size spec stri supp too trun type unde unex unkn unpr unre vali valu wron zip",
+        r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
+        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error",
         "invalid",
+    ),
+    Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),
+    Phrase("cancelled", "abor canc", r"\bcancell?ed\b|(?:operation|request) (?:was )?aborted|aborted by", "cancelled"),
+    Phrase(
+        "server error",
+        "back inte serv",
+        r"internal (?:server )?(?:error|failure|exception|fault)|server (?:\w+ )?(?:error|failure|fault)|backend error",
+        "server_error",
+    ),
+    Phrase(
+        "network",
+        "comm conn fetc netw prot sock tran",
+        r"(?:network|connection|communication|communications|transport|socket|protocol) (?:link )?(?:error|failure|failed|exception|problem|issue)|fetch failed",
+        "disconnected",
     ),
 )

@@ -1,0 +1,139 @@
+"""Reading bodies: the codes, messages and statuses that an answer's body carries, whatever its shape.
+
+Rules
+-----
+- Known shapes only: OpenAI's ``{"error": {"type", "code", "message"}}``, Google's ``{"error": {"status", "details"}}``,
+  AWS's ``{"__type"}`` and ``<Code>``, JSON-RPC's ``{"error": {"code"}}``, RFC 9457 ``{"type", "title", "detail"}``,
+  GraphQL's ``{"errors": [{"extensions": {"code"}}]}``, Slack's ``{"ok": false, "error": "..."}`` and their kin: a few
+  words for *code*, a few for *message*, and a few under which more of both is found.
+- A user's own data is not read: no other key is entered.
+- Bounded: so many nodes, so many characters; what cannot be parsed is read as text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+LENGTH = 16_384  # characters of a body that are parsed
+_NODES = 60
+_CODE_LENGTH = 100
+
+_CODE_KEYS = frozenset(
+    "code type status reason error errorcode errortype __type codename errno sqlstate errcode err exception "
+    "error_code error_type errorname error_name name title statuscode status_code httpstatus http_status "
+    "errorlabels error_subcode errornum quotaid quota_id".split()
+)
+_MESSAGE_KEYS = frozenset(
+    "message msg detail details error errormessage error_message error_description errordescription description title "
+    "explanation reason hint errmsg messages text errorinfo".split()
+)
+_DOORS = frozenset(
+    "error errors detail details fault status response extensions root_cause cause caused_by err data innererror "
+    "violations problem exception meta body result errordetails error_details faults failure quotafailure".split()
+)
+_STATUS_KEYS = frozenset("status code statuscode status_code httpstatus http_status".split())
+_DELAY_KEYS = frozenset(
+    "retry_after retryafter retry_after_seconds retrydelay retry_delay retry_after_ms retryafterms".split()
+)
+
+_XML = re.compile(r"<(Code|Message|Type|faultcode|faultstring|error|error-code)>([^<]{1,500})</", re.IGNORECASE)
+_PAIR = re.compile(
+    r"""(?P<q>["'])(?P<key>[A-Za-z_]{2,20})(?P=q)\s*:\s*(?:(?P<v>["'])(?P<text>.{0,500}?)(?P=v)(?=\s*[,}\]])|(?P<number>-?\d{1,6})\b)"""
+)
+
+
+class Body(NamedTuple):
+    """What a body says."""
+
+    codes: list[str]
+    numbers: list[int]
+    messages: list[str]
+    delays: list[Any]
+    page: bool = False  # HTML
+
+
+_EMPTY = Body([], [], [], [])
+
+
+def read_body(raw: Any) -> Body:
+    """Codes, numbers and messages of a body: a mapping, a list, or text in JSON, XML or HTML."""
+    if isinstance(raw, (bytes, bytearray, memoryview)):
+        raw = bytes(raw[:LENGTH]).decode("utf-8", "replace")
+    if isinstance(raw, str):
+        return _read_text(raw[:LENGTH].strip())
+    if isinstance(raw, (Mapping, list, tuple)):
+        body = Body([], [], [], [])
+        _walk(raw, body)
+        return body
+    return _EMPTY
+
+
+def _read_text(text: str) -> Body:
+    if not text:
+        return _EMPTY
+    body = Body([], [], [], [])
+    if text[0] in "{[":
+        try:
+            _walk(json.loads(text), body)
+        except (ValueError, RecursionError):
+            read_pairs(text, body)
+        return body
+    if text[0] == "<":
+        for name, value in _XML.findall(text):
+            _put(name.lower().replace("faultcode", "code").replace("faultstring", "message"), value, body)
+        return body if body.codes or body.messages else body._replace(page=is_page(text))
+    body.messages.append(text)
+    return body
+
+
+def is_page(text: str) -> bool:
+    """Whether a text is a web page."""
+    start = text[:200].lstrip("\ufeff \t\r\n").lower()
+    return start.startswith(("<!doctype html", "<html", "<head", "<body"))
+
+
+def read_pairs(text: str, body: Body) -> None:
+    """``"code": "…"`` pairs out of text that only looks like JSON: cut off, or the repr of a dict."""
+    for match in _PAIR.finditer(text):
+        number = match["number"]
+        _put(match["key"].lower(), int(number) if number else match["text"], body)
+
+
+def _walk(root: Any, body: Body) -> None:
+    nodes, seen = [root], 0
+    while nodes and seen < _NODES:
+        node = nodes.pop(0)
+        seen += 1
+        if isinstance(node, Mapping):
+            for key, value in list(node.items())[:_NODES]:
+                if not isinstance(key, str):
+                    continue
+                name = key.lower()
+                if isinstance(value, (Mapping, list, tuple)):
+                    if name in _DOORS:
+                        nodes.append(value)
+                    if name == "errorlabels":
+                        body.codes.extend(label for label in value if isinstance(label, str))
+                else:
+                    _put(name, value, body)
+        elif isinstance(node, (list, tuple)):
+            nodes.extend(item for item in node[:10] if isinstance(item, (Mapping, list, tuple)))
+            body.messages.extend(item for item in node[:10] if isinstance(item, str))
+
+
+def _put(name: str, value: Any, body: Body) -> None:
+    if name in _DELAY_KEYS:
+        body.delays.append((name, value))
+    elif isinstance(value, str):
+        if name in _CODE_KEYS and len(value) <= _CODE_LENGTH and " " not in value.strip():
+            if value.removeprefix("-").isdigit():
+                body.numbers.append(int(value))
+            elif value:
+                body.codes.append(value)
+        elif name in _MESSAGE_KEYS:
+            body.messages.append(value)
+    elif isinstance(value, int) and not isinstance(value, bool) and (name in _STATUS_KEYS or name in _CODE_KEYS):
+        body.numbers.append(value)

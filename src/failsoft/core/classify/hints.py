@@ -1,0 +1,148 @@
+"""When calling again can help: what servers say about it, in seconds.
+
+Rules
+-----
+- The most exact statement wins: ``retry-after-ms``, ``retry-after``, the body's own delay, the rate limit's reset, words.
+- A point in time (an HTTP date, an epoch, RFC 3339) needs a "now": the response's own ``Date``, else the caller's, else
+  it is ignored. The core reads no clock.
+- Bounded by ``LONGEST``; what is negative, not a number or unreadable is no hint. A point in time that has passed is 0.
+
+Sources: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers (03 and 10); OpenAI, Anthropic, GitHub and Azure rate
+limit headers; google.rpc.RetryInfo; Discord and Telegram bodies.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+LONGEST: Final = 86_400.0  # a day: who says more means "not now", and waits are bounded elsewhere again
+_EPOCH: Final = 1_000_000_000  # a number beyond this is a point in time, not a delay
+
+_MONTHS: Final = {
+    name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)
+}
+_HTTP_DATE: Final = re.compile(r"(?:\w{3,9}, )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
+_SPAN: Final = re.compile(
+    r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?\b"
+)
+_UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SPOKEN: Final = re.compile(
+    r"(?:(?:try|retry|retried|available|reset|resets|wait|back|again|retrying|call)(?: \w+){0,3}? (?:in|after|for)|\bwait|retry[- ]after:?"
+    r"|retry in|available in)[ :=]+(?:about |at least |approximately )?"
+    r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b[ ,]*(?:and )?)+|\d{1,6}\b)",
+    re.IGNORECASE,
+)
+_FIELD_T: Final = re.compile(r"(?:^|[;,]\s*)(?:t|reset)=(\d{1,9})")
+
+
+def find_delay(
+    headers: Mapping[str, str], body: Iterable[tuple[str, Any]], texts: Iterable[str], *, now: float | None = None
+) -> float | None:
+    """Seconds until calling again can help, if anybody has said so."""
+    if "date" in headers:
+        sent = _instant(headers["date"])
+        now = now if sent is None else sent
+    for delay in _stated(headers, body, texts, now):
+        if delay is not None and math.isfinite(delay) and delay >= 0:
+            return min(delay, LONGEST)
+    return None
+
+
+def _stated(
+    headers: Mapping[str, str], body: Iterable[tuple[str, Any]], texts: Iterable[str], now: float | None
+) -> Iterable[float | None]:
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+        if name in headers:
+            yield _number(headers[name], 0.001)
+    for name in ("retry-after", "x-retry-after", "grpc-retry-pushback-ms"):
+        if name in headers:
+            yield _delay_or_date(headers[name], now) if "ms" not in name else _number(headers[name], 0.001)
+    for name, value in body:
+        yield _of_body(name, value, now)
+    yield _reset(headers, now)
+    for text in texts:
+        spoken = _SPOKEN.search(text)
+        if spoken is not None:
+            yield span(spoken[1])
+
+
+def _number(text: str, unit: float = 1.0) -> float | None:
+    try:
+        return float(text) * unit
+    except ValueError:
+        return None
+
+
+def _delay_or_date(text: str, now: float | None) -> float | None:
+    number = _number(text)
+    if number is None:
+        instant = _instant(text)
+        return span(text) if instant is None else _until(instant, now)
+    return _until(number, now) if number > _EPOCH else number
+
+
+def _until(instant: float, now: float | None) -> float | None:
+    return None if now is None else max(instant - now, 0.0)
+
+
+def _instant(text: str) -> float | None:
+    """An HTTP date or an RFC 3339 timestamp as seconds since 1970."""
+    try:
+        if match := _HTTP_DATE.search(text):
+            day, month, year, hour, minute, second = match.groups()
+            numbers = (int(year), _MONTHS[month.lower()], int(day), int(hour), int(minute), int(second))
+            return datetime(*numbers, tzinfo=UTC).timestamp()
+        if _TIMESTAMP.match(text):
+            read = datetime.fromisoformat(text)
+            return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    except (KeyError, ValueError, OverflowError):
+        pass
+    return None
+
+
+def span(text: str) -> float | None:
+    """A duration as servers write it: 20s, 6m0s, 1.5 seconds, 120ms; without a unit, seconds."""
+    total, found = 0.0, False
+    for number, unit in _SPAN.findall(text):
+        low = unit.lower() or "s"
+        total += float(number) * _UNITS[low[:2] if low[:2] == "ms" or low[:3] == "mil" else low[:1]]
+        found = True
+    return total if found else None
+
+
+def _of_body(name: str, value: Any, now: float | None) -> float | None:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):  # google.protobuf.Duration as JSON
+        return _number(str(value.get("seconds", "")))
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    if isinstance(value, str):
+        return _delay_or_date(value, now)
+    return value * 0.001 if "ms" in name else _delay_or_date(str(value), now)
+
+
+def _reset(headers: Mapping[str, str], now: float | None) -> float | None:
+    """The longest reset among the limits that have nothing left (or among all, when none says what is left)."""
+    waits: list[float] = []
+    for name, value in headers.items():
+        if "ratelimit" not in name and "rate-limit" not in name:
+            continue
+        if name == "ratelimit":
+            match = _FIELD_T.search(value)
+            wait = float(match[1]) if match else None
+        elif "reset" in name:
+            left = headers.get(name.replace("reset-after", "remaining").replace("reset", "remaining"))
+            if left is not None and left.strip() not in ("0", "0.0", ""):
+                continue
+            wait = _delay_or_date(value, now)
+        else:
+            continue
+        if wait is not None and math.isfinite(wait):
+            waits.append(wait)
+    return max(waits, default=None)

@@ -1,0 +1,176 @@
+"""Looking signals up: codes in their space's table, types over their MRO, names as words.
+
+Rules
+-----
+- A code's own row decides. A provider's code without a row is read as words; one that says no more than a status does
+  (``INTERNAL``, ``invalid_request_error``) counts as little.
+- Types are looked up once; what was found is kept, for so many types and no more.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import Final, NamedTuple
+
+from failsoft.core.classify.reading import phrase_of_name, spell
+from failsoft.core.classify.tables import codes, errnos, providers, sql, types
+from failsoft.core.classify.tables.spaces import SPACES
+
+CODE: Final = 90
+STATUS: Final = 70
+TYPE: Final = 60
+NAME: Final = 58
+GENERIC_CODE: Final = 40
+WEAK_NAME: Final = 30
+WEAK_TYPE: Final = 20
+NOTHING: Final = 0
+
+_TYPES_KEPT: Final = 1024
+_NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
+# what a class name can only hint at: the text knows better
+_HINTS: Final = frozenset(
+    "disconnected timeout connect_timeout refused unreachable unavailable invalid server_error garbled constraint "
+    "cancelled bad_gateway overloaded precondition".split()
+)
+
+
+class Verdict(NamedTuple):
+    """What one link of a chain says, and how much that weighs."""
+
+    weight: int
+    kind: str
+    rule: str
+    status: int | None = None
+
+
+UNKNOWN: Final = Verdict(NOTHING, "unknown", "unknown")
+
+
+class TypeFacts:
+    """What is known about a type before any of its instances is looked at."""
+
+    __slots__ = ("builtin", "firm", "lookup", "mail", "names", "rule", "spaces", "tls", "verdict", "wrapper")
+
+    def __init__(self, cls: type[BaseException]) -> None:
+        packages: list[str] = []
+        self.names: list[str] = []  # package.Class over the MRO, aliases resolved, the most derived first
+        for base in cls.__mro__[:-1]:
+            module = base.__module__
+            package = module.partition(".")[0] if isinstance(module, str) else "?"
+            if package not in packages:
+                packages.append(package)
+            self.names.append(f"{types.ALIASES.get(package, package)}.{base.__name__}")
+        self.spaces = tuple(row for package in packages for row in SPACES.get(package, ()))
+        self.builtin = packages == ["builtins"]
+        self.mail = "smtplib" in packages or "aiosmtplib" in packages
+        self.tls = "ssl.SSLError" in self.names
+        self.lookup = any(name.endswith((".gaierror", ".herror")) for name in self.names)
+        self.wrapper = any(name in types.WRAPPERS for name in self.names)
+        self.verdict = _judge_names(self.names)
+        firm = next((name for name in self.names if name in types.FIRM), None)
+        self.firm = None if firm is None else types.FIRM[firm]
+        self.rule = f"type: {firm}"
+
+
+_FACTS: dict[type[BaseException], TypeFacts] = {}
+
+
+def facts_of(cls: type[BaseException]) -> TypeFacts:
+    """The facts about a type, from memory where they are known."""
+    facts = _FACTS.get(cls)
+    if facts is None:
+        facts = TypeFacts(cls)
+        if len(_FACTS) >= _TYPES_KEPT:
+            _FACTS.clear()
+        _FACTS[cls] = facts
+    return facts
+
+
+def _judge_names(names: list[str]) -> Verdict:
+    weak = UNKNOWN
+    for name in names:
+        if name in types.STRONG:
+            return Verdict(TYPE, types.STRONG[name], f"type: {name}")
+        if name in types.WEAK:
+            return weak if weak.weight else Verdict(WEAK_TYPE, types.WEAK[name], f"type: {name}")
+        package, _, simple = name.partition(".")
+        if package != "builtins" and (phrase := phrase_of_name(simple)):
+            if phrase.kind not in _HINTS:
+                return Verdict(NAME, phrase.kind, f"name: {phrase.name}")
+            if not weak.weight:
+                weak = Verdict(WEAK_NAME, phrase.kind, f"name: {phrase.name}")
+    return weak
+
+
+def by_code(space: str, code: str | int) -> Verdict:
+    """What a code of this space says."""
+    if space == "provider":
+        return _by_provider(str(code))
+    if space == "type":
+        return _by_type(str(code))
+    if space == "name":
+        return _by_name(str(code))
+    if space == "grpc":
+        code = code if str(code).isupper() else spell(str(code)).replace(" ", "_").upper()
+        kind = _row("grpc", code)
+        return Verdict(STATUS, kind, f"grpc: {code}") if kind else UNKNOWN
+    if space == "errno_number":
+        number = int(code)
+        space, code = "errno", errnos.LOOKUP.get(number, "") if number < 0 else errno.errorcode.get(number, "")
+    kind = _row(space, code)
+    if kind is None:
+        kind = _by_family(space, str(code))
+    return Verdict(CODE, kind, f"{space}: {code}") if kind else UNKNOWN
+
+
+def _row(space: str, code: str | int) -> str | None:
+    table: dict[str | int, str] = codes.TABLES.get(space, {})  # type: ignore[assignment]  # keys of either type serve
+    if isinstance(code, str) and code.lstrip("-").isdigit():
+        return table.get(int(code)) or table.get(code)
+    return table.get(code)
+
+
+def _by_family(space: str, code: str) -> str | None:
+    """A code without a row of its own goes by its family, where its space has families."""
+    if space == "sqlstate":
+        return sql.SQLSTATE.get(code[:2])
+    if space == "sqlite":
+        return _row(space, "_".join(code.split("_")[:2]))
+    if space == "enhanced":
+        subject, _, detail = code.removeprefix("5.").partition(".")
+        return _row(space, f"{subject}.{detail}") or _row(space, subject)
+    if space == "smtp":
+        return {"4": "unavailable", "5": "invalid"}.get(code[:1])
+    return None
+
+
+def _by_provider(code: str) -> Verdict:
+    key = _NOT_WORD.sub("", code.lower())
+    if key in providers.PROVIDERS:
+        return Verdict(CODE, providers.PROVIDERS[key], f"code: {code}")
+    if key in providers.GENERIC:
+        return Verdict(GENERIC_CODE, providers.GENERIC[key], f"code: {code}")
+    if (kind := _row("grpc", code)) is not None:
+        return Verdict(STATUS, kind, f"code: {code}")
+    phrase = phrase_of_name(code)
+    if phrase is not None:
+        return Verdict(CODE if phrase.firm else GENERIC_CODE, phrase.kind, f"code: {code}")
+    for prefix, kind in providers.PREFIXES.items():
+        if key.startswith(prefix):
+            return Verdict(CODE, kind, f"code: {code}")
+    return UNKNOWN
+
+
+def _by_type(name: str) -> Verdict:
+    package, simple = name.partition(".")[0], name.rpartition(".")[2]
+    known = f"{types.ALIASES.get(package, package)}.{simple}"
+    return Verdict(CODE, types.STRONG[known], f"type: {known}") if known in types.STRONG else UNKNOWN
+
+
+def _by_name(name: str) -> Verdict:
+    kind = types.SPOKEN.get(name) or types.STRONG.get(f"builtins.{name}")
+    if kind is not None:
+        return Verdict(GENERIC_CODE, kind, f"name: {name}")
+    kind = types.WEAK.get(f"builtins.{name}")
+    return Verdict(WEAK_TYPE, kind, f"name: {name}") if kind else UNKNOWN

@@ -1,0 +1,147 @@
+"""Reading text: codes, statuses, and the first phrase that fits.
+
+Rules
+-----
+- A status counts only on word boundaries and where a status is written ("(503)", "HTTP 503", "503 Service
+  Unavailable"), never inside another word or number: "Request 503abc" has none.
+- What stands in quotation marks is data first: phrases are sought outside them, and inside only when that finds nothing.
+  Addresses, paths and the statements that a database echoes are not read at all.
+- Of a traceback only the lines that name exceptions are read.
+- At most ``LENGTH`` characters are read: the beginning and the end, where errors say what they are.
+
+Why keys before patterns: a typical message has ten words; looking them up leaves a few patterns to try out of sixty,
+and patterns that nobody needs are never compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+
+from failsoft.core.classify.tables.http import REASONS
+from failsoft.core.classify.tables.phrases import PHRASES, Phrase
+from failsoft.core.classify.tables.spots import SPOTS
+
+LENGTH = 1600
+_TAIL = 500
+_CODES = 6  # of one space, per text
+_NAME_LENGTH = 100
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
+_WORD = re.compile(r"[a-z]{3,}")
+_QUOTED = re.compile(r"(?<!\w)'[^'\n]{0,200}'(?!\w)|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`")
+_NOISE = re.compile(
+    r"\b[a-z][a-z0-9+.-]{1,20}://[^\s'\")\]>]*"  # addresses
+    r"|(?<![\w<])(?:/[\w.@%+-]+){2,}/?"  # paths
+    r"|\n\[(?:SQL|parameters): [^\n]*|\(Background on this error at:[^\n]*"  # SQLAlchemy
+    r"|For (?:more|further) information[^\n]*"  # httpx, pydantic
+)
+_TRACE = re.compile(r"Traceback \(most recent call last\)|\n\s+at [\w.$<]|\n\s+File \"")
+_FRAME = re.compile(
+    r"^(?:[ \t].*|Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?", re.MULTILINE
+)
+_DIGITS = re.compile(r"(?<!\d)[3-5]\d\d(?!\d)")
+_AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
+_STATUS = re.compile(
+    rf"\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
+    rf"|\bstatus(?:[ _-]?code)?(?: of| was| is)?{_AFTER}([3-5]\d\d)\b"
+    rf"|\b(?:error|code|errors?[ _]code|returned|received|got|responded with|response(?: code)?|failed with){_AFTER}"
+    r"([45]\d\d)\b(?![.:]?\d)"
+    r"|[(\[]([45]\d\d)[)\]]"
+    r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
+    r"|\btoo many ([45]\d\d) error responses"
+    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$)"
+    r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")",
+    re.IGNORECASE,
+)
+
+_BY_KEY: dict[str, list[int]] = {}
+for _index, _phrase in enumerate(PHRASES):
+    for _key in _phrase.keys.split():
+        _BY_KEY.setdefault(_key, []).append(_index)
+
+
+class Reading:
+    """A text and what can be read in it; every view is made when it is asked for, once."""
+
+    def __init__(self, text: str, more: Iterable[str] = ()) -> None:
+        for one in more:
+            if one not in text:
+                text = f"{text}\n{one}"
+        if len(text) > LENGTH:
+            text = f"{text[: LENGTH - _TAIL]}\n{text[-_TAIL:]}"
+        self.text = _FRAME.sub("", text) if "\n" in text and _TRACE.search(text) else text
+
+    @cached_property
+    def full(self) -> str:
+        """The words, names spelled out, without what only looks like words."""
+        text = self.text
+        if "/" in text or "\n" in text:
+            text = _NOISE.sub(" ", text)
+        return spell(text)
+
+    @cached_property
+    def bare(self) -> str:
+        """As ``full``, without what is quoted."""
+        full = self.full
+        return _QUOTED.sub("''", full) if "'" in full or '"' in full or "`" in full else full
+
+    @cached_property
+    def status(self) -> int | None:
+        """An HTTP status of failure that the text states."""
+        if not _DIGITS.search(self.text):
+            return None
+        match = _STATUS.search(self.text)
+        return int(match[match.lastindex or 0]) if match else None
+
+    @cached_property
+    def codes(self) -> list[tuple[str, str]]:
+        """Codes that the text states, each with its space."""
+        text = self.text
+        low = text.lower()
+        return [
+            (spot.space, next(filter(None, match.groups())))
+            for spot in SPOTS
+            if spot.hint in low
+            for match, _ in zip(_compiled(spot.pattern).finditer(text), range(_CODES), strict=False)
+        ]
+
+    def phrase(self, kinds: frozenset[str] | None = None, *, firm: bool = False, quoted: bool = False) -> Phrase | None:
+        """The first phrase that fits; of these kinds only, or firm ones only; in quotations too, if it must be."""
+        found = find_phrase(self.bare, kinds, firm=firm)
+        if found is None and quoted and self.full is not self.bare:
+            found = find_phrase(self.full, kinds, firm=firm)
+        return found
+
+
+def spell(text: str) -> str:
+    """Names as words: ``RateLimitError`` and ``rate_limit_error`` both become "rate limit error"."""
+    return _HUMP.sub(" ", text).lower()
+
+
+@lru_cache(maxsize=128)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def find_phrase(spelled: str, kinds: frozenset[str] | None = None, *, firm: bool = False) -> Phrase | None:
+    """The first phrase of the table that fits, of those wanted."""
+    rows: set[int] = set()
+    for word in _WORD.findall(spelled):
+        found = _BY_KEY.get(word[:4])
+        if found:
+            rows.update(found)
+    for index in sorted(rows):
+        phrase = PHRASES[index]
+        if (firm and not phrase.firm) or (kinds is not None and phrase.kind not in kinds):
+            continue
+        if _compiled(phrase.pattern).search(spelled):
+            return phrase
+    return None
+
+
+@lru_cache(maxsize=512)
+def phrase_of_name(name: str) -> Phrase | None:
+    """What a class name or a provider's code says when it is read as words."""
+    return find_phrase(spell(name[:_NAME_LENGTH]))

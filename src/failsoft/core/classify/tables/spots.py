@@ -1,0 +1,51 @@
+"""Where codes stand in text: pattern -> space. The first group that matched is the code.
+
+``hint`` is a piece of text, in lower case, that must occur before the pattern is tried.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Spot(NamedTuple):
+    """A way in which text states a code."""
+
+    hint: str
+    pattern: str
+    space: str
+    source: str
+
+
+SPOTS: tuple[Spot, ...] = (
+    Spot("<", r"(token '?\"?<|<!doctype html|<!DOCTYPE html|<html)", "page", "a web page where data was due"),
+    Spot("text/html", r"(text/html)", "page", "a web page where data was due"),
+    Spot("e", r"\b(EAI_[A-Z]{4,10}|E[A-Z0-9]{3,14}|NXDOMAIN|SERVFAIL)\b", "errno", "C, Node.js, libuv"),
+    Spot("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
+    Spot("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
+    Spot("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
+    Spot("sqlstate", r"(?i:sqlstate)\W{0,3}([0-9A-Z]{5})\b", "sqlstate", "psql, Go pgx, PHP PDO, JDBC"),
+    Spot("error ", r"\b(?:ERROR|Error) (\d{4}) ?[(:]", "mysql", "mysql(1), Go"),
+    Spot("(", r"^\W{0,3}\(([12345]\d{3}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
+    Spot("ora-", r"\b(ORA-\d{5})\b", "oracle", "Oracle"),
+    Spot("dpy-", r"\b(DPY-\d{4})\b", "oracle", "python-oracledb"),
+    Spot("sqlite_", r"\b(SQLITE_[A-Z]+(?:_[A-Z]+)?)\b", "sqlite", "better-sqlite3, libsql"),
+    Spot("statuscode.", r"\bStatusCode\.([A-Z_]{5,20})\b", "grpc", "grpcio"),
+    Spot("code = ", r"\bcode = ([A-Z][A-Za-z]{4,20}) desc\b", "grpc", "Go gRPC"),
+    Spot(": ", r"^(?:[\w.]+: )?\d{1,2} ([A-Z_]{5,20}): ", "grpc", "Node.js gRPC"),
+    Spot("-32", r"(?<![\w-])(-32[067]\d\d)\b", "jsonrpc", "JSON-RPC"),
+    Spot("error occurred (", r"error occurred \((\w{3,80})\)", "provider", "botocore"),
+    Spot("neo.", r"\b(Neo\.[A-Z]\w+\.\w+\.\w+)", "provider", "Neo4j"),
+    Spot(" ", r"^(?:[\w. ]{0,40}: )?([A-Z]{3,12}) [A-Za-z@']", "redis", "Redis error prefixes"),
+    Spot(".", r"\b[45]\d\d[ -](5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),
+    Spot(".", r"\b([45]\d\d)[ -][45]\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
+    Spot("curl", r"\bcurl:? \((\d{1,2})\)", "curl", "curl(1)"),
+    Spot(
+        "exit",
+        r"\bexit(?:ed)?(?: with)?(?: non-zero)?(?: exit)?(?: status| code)?[ :=]{1,2}(-?\d{1,3})\b",
+        "exit",
+        "shells",
+    ),
+    Spot("e", r"\b([A-Z]\w{1,40}(?:Error|Exception))\b(?=[:(]|\s*$)", "name", "Python, JavaScript, Java, .NET"),
+    Spot(".", r"\b([a-z_]\w*(?:\.\w+){0,6}\.[A-Z]\w+)", "type", "Python, repr and traceback"),
+)
