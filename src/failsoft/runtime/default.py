@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
+from failsoft.runtime.keywords import ToolKeywords
 from failsoft.runtime.runtime import Runtime
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +21,7 @@ def default_runtime() -> Runtime:
 @overload
 def tool(fn: F, /) -> F: ...
 @overload
-def tool(fn: None = None, /, **options: Any) -> Callable[[F], F]: ...
+def tool(fn: None = None, /, *, id: str | None = None, **options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
 def tool(fn: Any = None, /, **options: Any) -> Any:
     """Register a function as a tool of the default runtime."""
     runtime = default_runtime()

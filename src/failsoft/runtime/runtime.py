@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from time import monotonic as real_time
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, cast, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from weakref import WeakSet
 
 from failsoft.core import own_faults
@@ -23,22 +23,24 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe import events
 from failsoft.observe.events import Event
 from failsoft.runtime import clock as clocks
-from failsoft.runtime.call import Call
+from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
 from failsoft.runtime.entrypoints import load_entrypoint
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.isolation.workers import Counts
+from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.settings import Settings, merged, read_manifest, tool_options
+from failsoft.runtime.settings import Settings, merged, read_manifest, refuse_cycles, tool_options
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+Arguments = Mapping[str, Any] | None
 
 FLUSH_PATIENCE = 5.0  # seconds that ``flush`` waits for consumers
 
@@ -74,14 +76,16 @@ class Runtime:
     @overload
     def tool(self, fn: F, /) -> F: ...
     @overload
-    def tool(self, fn: None = None, /, **options: Any) -> Callable[[F], F]: ...
+    def tool(
+        self, fn: None = None, /, *, id: str | None = None, **options: Unpack[ToolKeywords]
+    ) -> Callable[[F], F]: ...
     def tool(self, fn: Any = None, /, **options: Any) -> Any:
         """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``."""
         if fn is not None:
             return self.add(fn)
         return lambda function: self.add(function, **options)
 
-    def add(self, fn: F, /, *, id: str | None = None, **options: Any) -> F:
+    def add(self, fn: F, /, *, id: str | None = None, **options: Unpack[ToolKeywords]) -> F:
         """Register any callable as a tool and get its guarded form back."""
         options_ = tool_options(fn, id, options, self._settings)
         while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
@@ -89,6 +93,8 @@ class Runtime:
         return cast("F", self._register(Tool(fn, options_)))
 
     def _register(self, tool: Tool) -> Callable[..., Any]:
+        if tool.options.fallbacks:
+            refuse_cycles([*(known.options for known in self._engine.tools.values()), tool.options], self._settings)
         tool.guarded = guard(self._engine, tool)
         self._engine.tools[tool.id] = tool
         self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
@@ -98,15 +104,15 @@ class Runtime:
 
     @overload
     def call(
-        self, tool: Callable[..., Awaitable[T]], args: Mapping[str, Any] | None = None, /, **options: Any
+        self, tool: Callable[..., Awaitable[T]], args: Arguments = None, /, **options: Unpack[CallKeywords]
     ) -> Coroutine[Any, Any, Outcome[T]]: ...
     @overload
     def call(
-        self, tool: Callable[..., T], args: Mapping[str, Any] | None = None, /, **options: Any
+        self, tool: Callable[..., T], args: Arguments = None, /, **options: Unpack[CallKeywords]
     ) -> Coroutine[Any, Any, Outcome[T]]: ...
     @overload
     def call(
-        self, tool: str, args: Mapping[str, Any] | None = None, /, **options: Any
+        self, tool: str, args: Arguments = None, /, **options: Unpack[CallKeywords]
     ) -> Coroutine[Any, Any, Outcome[Any]]: ...
     def call(
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
@@ -119,6 +125,8 @@ class Runtime:
         found = engine.index.get(tool)
         if found is None:
             return self._missing(tool, options.get("id"))
+        if not (args is None or isinstance(args, Mapping)):
+            return _just(self._misfit(found, args, options.get("id")))
         if not options and SCOPE.get() is None:
             ticket = found.ticket
             if ticket is not None and found.kind == "async":
@@ -133,6 +141,25 @@ class Runtime:
             self._engine.find(tool)  # raises: a function that is no tool is the caller's mistake
         return self._unknown(tool, id)
 
+    def _misfit(self, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
+        """The outcome of a call whose arguments are no mapping at all."""
+        what = f"They must be one mapping from names to values, not {type(args).__name__}."
+        first = Ended(self._engine.now(), self._engine.now(), fault=own_faults.bad_arguments(detail=what), ran=False)
+        call = self._engine.open_call(tool, (), {})
+        if id is not None:
+            call.name(id)
+        return self._engine.drive_blocking(call, first)
+
+    @overload
+    def call_sync(
+        self, tool: Callable[..., Awaitable[T]], args: Arguments = None, /, **options: Unpack[CallKeywords]
+    ) -> Outcome[T]: ...
+    @overload
+    def call_sync(
+        self, tool: Callable[..., T], args: Arguments = None, /, **options: Unpack[CallKeywords]
+    ) -> Outcome[T]: ...
+    @overload
+    def call_sync(self, tool: str, args: Arguments = None, /, **options: Unpack[CallKeywords]) -> Outcome[Any]: ...
     def call_sync(
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
     ) -> Outcome[Any]:
@@ -142,6 +169,8 @@ class Runtime:
         found = self._engine.find(tool)
         if isinstance(found, str):
             return self._unknown(found, options.get("id"))
+        if not (args is None or isinstance(args, Mapping)):
+            return self._misfit(found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
             return _runner().run(self.call(tool, args, **options))
         return self._engine.run_blocking(self._call(found, args, **options))

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from failsoft.core import own_faults
 from failsoft.core.cascade import REQUIRED_SKIPPED, used_default
@@ -42,7 +42,20 @@ if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
 
+T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
+
+
+class TurnCallKeywords(TypedDict, total=False):
+    """What can be said about a call of a turn."""
+
+    id: str
+    depends_on: Sequence[Handle[Any] | str]
+    required: bool | None
+    defaults: Mapping[str, Any] | None
+    timeout: Duration | None
+    retry: RetryOptions | Mapping[str, Any] | None
+    idempotency_key: str | None
 
 
 class Turn:
@@ -86,6 +99,22 @@ class Turn:
 
     # -- for users ---------------------------------------------------------------------------------------------------
 
+    @overload
+    def call(
+        self,
+        tool: Callable[..., Awaitable[T]],
+        args: Mapping[str, Any] | None = None,
+        /,
+        **options: Unpack[TurnCallKeywords],
+    ) -> Handle[T]: ...
+    @overload
+    def call(
+        self, tool: Callable[..., T], args: Mapping[str, Any] | None = None, /, **options: Unpack[TurnCallKeywords]
+    ) -> Handle[T]: ...
+    @overload
+    def call(
+        self, tool: str, args: Mapping[str, Any] | None = None, /, **options: Unpack[TurnCallKeywords]
+    ) -> Handle[Any]: ...
     def call(
         self,
         tool: str | Callable[..., Any],

@@ -1,0 +1,47 @@
+"""The keywords of ``Runtime.call`` and ``Runtime.tool``, for type checkers: one list each, however many overloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict
+
+from failsoft.core.durations import Duration
+from failsoft.core.options import BreakerOptions, Fallback, Isolation, Kind, Override, RetryOptions
+
+
+class CallKeywords(TypedDict, total=False):
+    """What can be said about one call."""
+
+    id: str
+    thread: str | None
+    tenant: str | None
+    timeout: Duration
+    retry: RetryOptions | Mapping[str, Any]
+    idempotency_key: str
+
+
+class ToolKeywords(TypedDict, total=False):
+    """What can be said about a tool; the documents' other names for it are accepted as well."""
+
+    label: str
+    tags: Iterable[str]
+    timeout: Duration | None
+    timeout_ms: float
+    retry: RetryOptions | Mapping[str, Any]
+    retry_policy: Mapping[str, Any]
+    breaker: BreakerOptions | Mapping[str, Any]
+    circuit_breaker: Mapping[str, Any]
+    error_handling: Mapping[str, Any]
+    errorHandling: Mapping[str, Any]
+    fallbacks: Iterable[str | Fallback | Mapping[str, Any]]
+    classification: Iterable[Override | Mapping[str, Any] | Callable[[Any], Any]]
+    required: bool | None
+    defaults: Mapping[str, Any]
+    idempotent: bool | None
+    read_only: bool
+    idempotency_key: str | None
+    isolation: Isolation | Kind | Mapping[str, Any]
+    concurrency: int | None
+    queue: int
+    output: Any
+    accept_partial: bool
