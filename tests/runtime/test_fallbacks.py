@@ -125,13 +125,14 @@ async def test_a_fallback_of_a_fallback_is_asked_before_the_rest() -> None:
 
 
 @virtual
-async def test_fallbacks_that_name_each_other_end() -> None:
+async def test_a_tool_that_two_chains_lead_to_is_tried_once() -> None:
     rt = Runtime()
-    one, two = Scripted(INVALID), Scripted(INVALID)
-    rt.add(one, id="one", fallbacks=["two"])
-    rt.add(two, id="two", fallbacks=["one"])
+    last = Scripted(INVALID)
+    rt.add(Scripted(INVALID), id="one", fallbacks=["two", "last"])
+    rt.add(Scripted(INVALID), id="two", fallbacks=["last"])
+    rt.add(last, id="last")
     outcome = await rt.call("one")
-    assert (outcome.status, one.attempts, two.attempts) == ("failed", 1, 1)
+    assert (outcome.status, outcome.attempts, last.attempts) == ("failed", 3, 1)
 
 
 @virtual

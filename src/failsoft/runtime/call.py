@@ -10,7 +10,7 @@ fallback chain. A call that succeeds at once never comes here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core import own_faults
@@ -195,8 +195,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         options = later
         if stop.tool.options.fallbacks:
             options = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by), *later]
-        if options:  # no other tool begins once the turn is over (R7)
-            options = [] if call.left_behind else [f for f in options if rt.can_serve(call.tool, f)]
+        if options:  # no other tool begins once the turn is over (R7), and none twice
+            options = [] if call.left_behind else [*_able(rt, call, options, tried)]
         report = _report(rt, call, stop, fault, plan, options, best)
         decision = None
         if rt.handler is not None:
@@ -229,6 +229,15 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             now = rt.now()
             return _succeeded(rt, call, stop, Ended(now, now, best), total, best, via_partial=True)
         return _failed(rt, call, primary._replace(effect=effect), decision, total)
+
+
+def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> Iterator[Fallback]:
+    """Those that are there, not cut off, and have not had their turn; each once, also where two chains name it."""
+    seen = set(tried)
+    for option in options:
+        if option.tool not in seen and rt.can_serve(call.tool, option):
+            seen.add(option.tool)
+            yield option
 
 
 def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from failsoft.core.cycles import find_cycles, say_cycle
 from failsoft.core.layers import assemble
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
 from failsoft.errors import ManifestError
@@ -54,6 +55,17 @@ def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, A
         return assemble(settings.defaults, {**layer, "id": name}, {} if said is None else said.layer)
     except (TypeError, ValueError) as error:
         raise ManifestError(f"{place}: {error}") from None
+
+
+def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:
+    """Fallbacks that lead back to where they came from would be asked for ever (R19). The last options count."""
+    edges = {id: [via.tool for via in tool.options.fallbacks] for id, tool in settings.tools.items()}
+    edges |= {tool.id: [via.tool for via in tool.fallbacks] for tool in options}
+    for cycle in find_cycles(edges):
+        raise ManifestError(
+            f"{cycle[0]}: fallbacks: these tools stand in for each other in a circle, {say_cycle(cycle)}: "
+            "drop one of the fallbacks"
+        )
 
 
 def merged(retry: RetryOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
