@@ -35,9 +35,10 @@ lint: $(DEV) ## ruff: rules and format
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
 
-types: $(DEV) ## mypy, strict
+types: $(DEV) ## mypy, strict; and pyright on the public API
 	@echo "types"
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/pyright --warnings tests/typing >$(VENV)/pyright.txt 2>&1 || { cat $(VENV)/pyright.txt; exit 1; }
 
 contracts: $(DEV) ## import-linter: imports point down only
 	@echo "import contracts"
