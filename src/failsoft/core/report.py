@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from failsoft.core.explain import Explanation
     from failsoft.core.fault import Fault
     from failsoft.core.outcome import Outcome
+    from failsoft.core.waterfall import Waterfall
 
 Event = Any  # whatever the runtime records: each has ``to_dict()``
 
@@ -103,6 +104,12 @@ class TurnReport:
         if callable(self._trace):
             self._trace = self._trace()
         return self._trace
+
+    def waterfall(self) -> Waterfall:
+        """The turn as a picture: what ran when, what was waited for, where the time went."""
+        from failsoft.core.waterfall import build  # few turns are looked at
+
+        return build(self.trace, turn_id=self.turn_id, outcomes=self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data that ``json.dumps`` takes."""

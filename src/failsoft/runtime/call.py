@@ -429,6 +429,7 @@ def _succeeded(
         {
             "duration_ms": round((ended.ended - ended.started) * 1000, 3),
             "attempts": total,
+            "total_ms": round(duration * 1000, 3),
             "primary": call.tool.id,
             **ended.notes,
         },
@@ -462,6 +463,7 @@ def _failed(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int
                 "category": fault.category,
                 "effect": fault.effect,
                 "attempts": total,
+                "total_ms": round(outcome.duration * 1000, 3),
                 "safe_to_repeat": call.tool.safe,
             },
         )  # fmt: skip

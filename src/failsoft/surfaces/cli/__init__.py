@@ -1,0 +1,102 @@
+"""The command line: ``failsoft`` and ``python -m failsoft``.
+
+Rules
+-----
+- With ``--json`` stdout has one JSON document and nothing else, also when something goes wrong.
+- Exit codes: 0 all is well, 1 the work failed, 2 the command could not be carried out as it was given.
+- One clear message for what can go wrong outside of failsoft, never a traceback.
+- Whatever takes long to import (rich, the manifest, the runtime's demo) is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from failsoft.errors import FailsoftError, ManifestError
+from failsoft.surfaces.cli.check import check
+from failsoft.surfaces.cli.classify import classify
+from failsoft.surfaces.cli.completion import completion
+from failsoft.surfaces.cli.demo import demo
+from failsoft.surfaces.cli.init import init
+from failsoft.surfaces.cli.run import run
+from failsoft.surfaces.cli.show import CommandError, clean, print_json
+
+INTERRUPTED = 130  # as shells have it
+
+
+class Cli(click.Group):
+    """A group whose commands return their exit code, and whose errors are data under ``--json``."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = "failsoft",
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002 - this is what it means
+        **extra: Any,
+    ) -> Any:
+        """Run, and leave with the exit code."""
+        given = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
+        try:
+            code = super().main(given, prog_name, complete_var, standalone_mode=False, **extra) or 0
+            sys.stdout.flush()
+        except click.UsageError as error:
+            code = fail(error.format_message(), 2, as_json=as_json, hint=_usage_hint(error))
+        except click.ClickException as error:
+            code = fail(error.format_message(), 2, as_json=as_json)
+        except CommandError as error:
+            code = fail(error.message, error.code, as_json=as_json, hint=error.hint, problems=error.problems)
+        except ManifestError as error:
+            code = fail("there are mistakes in what was given", 2, as_json=as_json, problems=error.problems)
+        except FailsoftError as error:
+            code = fail(str(error), 2, as_json=as_json)
+        except (KeyboardInterrupt, click.Abort):
+            code = fail("stopped", INTERRUPTED, as_json=as_json)
+        except BrokenPipeError:  # whoever reads has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        sys.exit(code)
+
+
+def fail(message: str, code: int, *, as_json: bool, hint: str = "", problems: Sequence[str] = ()) -> int:
+    """Say what is wrong and what to do about it: to people on stderr, to programs on stdout."""
+    if as_json:
+        said = {"message": message, "exit_code": code}
+        print_json({"error": {**said, **({"hint": hint} if hint else {}), "problems": list(problems)}})
+    else:
+        click.echo(f"failsoft: {clean(message)}", err=True)
+        for problem in problems:
+            click.echo(f"  {clean(problem)}", err=True)
+        if hint:
+            click.echo(clean(hint), err=True)
+    return code
+
+
+def _usage_hint(error: click.UsageError) -> str:
+    return "" if error.ctx is None else f"Try: {error.ctx.command_path} --help"
+
+
+@click.group(
+    cls=Cli,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 all is well, 1 the work failed, 2 the command, its options or its files are wrong. "
+    "NO_COLOR and FORCE_COLOR are honoured.",
+)
+@click.version_option(package_name="failsoft", prog_name="failsoft", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Run the tool calls of LLM agents so that failure is handled well."""
+
+
+for command in (demo, run, check, init, classify, completion):
+    cli.add_command(command)
+
+
+def main() -> NoReturn:
+    """The console script."""
+    sys.exit(cli.main())

@@ -1,0 +1,246 @@
+"""From a turn's events to its waterfall.
+
+Rules
+-----
+- The events are those of one trace in their order, as objects or as the flat records that a trace file has. Events of
+  other turns are passed over.
+- An attempt ends where its event says and began ``duration_ms`` before; a wait follows a failure that is to be retried.
+  Other gaps in a call's time are ``queued``: it waited for a slot, a thread or a process.
+- What comes after a call was left at the deadline changes nothing but ``late``.
+- The critical path goes backwards from the call that ended last: to the need that ended last; from a call that needs
+  none to the call that ended last before it began, because the turn's body waited for that one.
+
+Why event types are spelled out here: a trace file is read long after the runtime that wrote it is gone, so their names
+are a format, and ``core`` cannot ask ``observe`` for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from failsoft.core.outcome import Outcome, Status
+from failsoft.core.own_faults import TOOL_TIMEOUT
+from failsoft.core.waterfall.model import Row, Segment, SegmentKind, Tick, Waterfall
+
+Fields = Mapping[str, Any]
+
+_CLOSE = 0.005  # seconds: as exact as times can be taken
+
+
+def build(
+    events: Iterable[Any], *, turn_id: str | None = None, outcomes: Mapping[str, Outcome[Any]] | None = None
+) -> Waterfall:
+    """The waterfall of one turn: ``turn_id``, else the first in the events.
+
+    ``outcomes``, where they are at hand, give the order of the rows and those that no event tells of.
+    """
+    turn = _Turn(turn_id)
+    for at, fields in map(_read, events):
+        turn.take(at, fields)
+    return turn.finish(outcomes or {})
+
+
+def _read(event: Any) -> tuple[float, Fields]:
+    if isinstance(event, Mapping):
+        return datetime.fromisoformat(event["timestamp"]).timestamp(), event
+    return event.timestamp, event.to_dict()
+
+
+class _Turn:
+    """What the events have said so far."""
+
+    def __init__(self, turn_id: str | None) -> None:
+        self._id = turn_id
+        self._calls: dict[str, _Call] = {}
+        self._began: float | None = None
+        self._last = 0.0
+        self._duration: float | None = None
+        self._deadline: float | None = None
+        self._needs: Mapping[str, Any] = {}
+
+    def take(self, at: float, fields: Fields) -> None:
+        whose = fields.get("turn_id")
+        if whose is None or whose != (self._id or whose):
+            return
+        self._id = whose
+        if self._began is None:
+            self._began = at
+        at = self._last = round(at - self._began, 6)
+        kind, call_id = fields["event_type"], fields.get("call_id")
+        if kind == "TurnTimedOut":
+            self._deadline = at
+        elif kind == "TurnEnded":
+            self._duration = fields["duration_ms"] / 1000
+            self._needs = fields.get("needs") or {}
+        elif call_id is not None:
+            if call_id not in self._calls:
+                self._calls[call_id] = _Call(call_id, fields)
+            self._calls[call_id].take(kind, at, fields)
+
+    def finish(self, outcomes: Mapping[str, Outcome[Any]]) -> Waterfall:
+        duration = self._last if self._duration is None else self._duration
+        rows = {id: call.row for id, call in self._calls.items()}
+        for id, outcome in outcomes.items():
+            if id not in rows:
+                rows[id] = _untold(outcome, duration)
+        for id, needs in self._needs.items():
+            if id in rows:
+                rows[id] = replace(rows[id], needs=tuple(need for need in needs if need in rows))
+        order = list(outcomes) or sorted(rows, key=lambda id: rows[id].start)
+        rows = {id: rows[id] for id in _with_children(order, rows)}
+        for id in _critical(rows):
+            rows[id] = replace(rows[id], critical=True)
+        return Waterfall(self._id or "", duration, tuple(rows.values()), self._deadline)
+
+
+class _Call:
+    """One call's row as far as it is known."""
+
+    def __init__(self, id: str, fields: Fields) -> None:
+        self.row = Row(id, fields.get("tool_id") or "", parent=fields.get("parent_id"))
+        self._left_at: float | None = None
+
+    def take(self, kind: str, at: float, fields: Fields) -> None:
+        if self._left_at is not None:
+            if kind == "LateResult":
+                self.row = replace(self.row, late=at - self._left_at)
+            return
+        reader = _READERS.get(kind)
+        if reader is not None:
+            reader(self, at, fields)
+
+    def _change(self, **changes: Any) -> None:
+        self.row = replace(self.row, **changes)
+
+    def _attempt(self, kind: SegmentKind, at: float, fields: Fields, text: str = "") -> None:
+        start = max(0.0, at - fields.get("duration_ms", 0.0) / 1000)
+        tool = fields.get("tool_id") or self.row.tool
+        segments = list(self.row.segments)
+        if segments and segments[-1].end + _CLOSE > start:  # times are rounded, and waits are as planned
+            segments[-1] = segments[-1]._replace(end=round(max(start, segments[-1].start), 6))
+        elif segments:
+            segments.append(Segment("queued", tool, segments[-1].end, round(start, 6)))
+        segments.append(Segment(kind, tool, round(start, 6), at, text))
+        self._change(segments=tuple(segments))
+
+    def _begin(self, at: float, fields: Fields) -> None:
+        """The whole call took longer than from its first attempt on: then it was queued before."""
+        began = round(max(0.0, at - fields.get("total_ms", 0.0) / 1000), 6)
+        segments = self.row.segments
+        if "total_ms" in fields and segments and segments[0].start > began + _CLOSE:
+            queued = Segment("queued", segments[0].tool, began, segments[0].start)
+            self._change(segments=(queued, *segments))
+
+    def failed_once(self, at: float, fields: Fields) -> None:
+        kind: SegmentKind = "failed"
+        if fields.get("rule") == TOOL_TIMEOUT:
+            kind = "killed" if fields.get("killed") else "timeout"
+        self._attempt(kind, at, fields, fields.get("error", ""))
+        self._change(code=fields.get("code"))
+        if fields.get("decision") == "retry":
+            wait = Segment("waiting", self.row.segments[-1].tool, at, round(at + fields["delay_ms"] / 1000, 6))
+            self._change(segments=(*self.row.segments, wait))
+
+    def refused(self, at: float, fields: Fields) -> None:
+        text = fields.get("error") or fields.get("reason", "")
+        self._tick(Tick("refused", fields.get("tool_id") or self.row.tool, at, text))
+        self._change(code=fields.get("code"))
+        if fields.get("decision") not in ("retry", "alternative_tool", "partial_success"):
+            self._change(status="failed")
+
+    def opened(self, at: float, fields: Fields) -> None:
+        self._tick(Tick("opened", fields["tool_id"], at))
+
+    def _tick(self, tick: Tick) -> None:
+        self._change(ticks=(*self.row.ticks, tick))
+
+    def succeeded(self, at: float, fields: Fields) -> None:
+        if fields.get("duration_ms") or not self.row.partial:  # an earlier attempt may have brought the part
+            self._attempt("ok", at, fields)
+        self._begin(at, fields)
+        self._change(status="succeeded", via=fields["tool_id"], tool=fields.get("primary") or self.row.tool, code=None)
+
+    def failed(self, at: float, fields: Fields) -> None:
+        self._begin(at, fields)
+        acted = fields.get("effect") != "none" and fields.get("safe_to_repeat") is not True
+        self._change(status="failed", may_have_acted=acted, code=fields.get("code"))
+
+    def skipped(self, at: float, fields: Fields) -> None:
+        self._tick(Tick("skipped", self.row.tool, at))
+        self._change(status="skipped", root=fields.get("root"))
+
+    def left(self, at: float, fields: Fields) -> None:
+        self._left_at = at
+        self._interrupt("left", "timed_out", at, fields)
+
+    def cancelled(self, at: float, fields: Fields) -> None:
+        self._interrupt("cancelled", "cancelled", at, fields)
+
+    def _interrupt(self, kind: SegmentKind, status: Status, at: float, fields: Fields) -> None:
+        """The call ends here, in the middle of an attempt or of the wait for one."""
+        segments = self.row.segments
+        if segments and segments[-1].kind == "waiting" and segments[-1].end >= at:
+            self._change(segments=(*segments[:-1], segments[-1]._replace(end=at)))
+        elif segments:
+            self._attempt(kind, at, {"duration_ms": (at - segments[-1].end) * 1000, "tool_id": segments[-1].tool})
+        elif fields.get("duration_ms"):
+            self._attempt(kind, at, fields)
+        self._change(status=status)
+
+    def defaulted(self, _at: float, fields: Fields) -> None:
+        self._change(defaults=tuple(fields.get("arguments", ())))
+
+    def partly(self, _at: float, _fields: Fields) -> None:
+        self._change(partial=True)
+
+
+_READERS: dict[str, Callable[[_Call, float, Fields], None]] = {
+    "ToolError": _Call.failed_once,
+    "CallRefused": _Call.refused,
+    "CircuitOpened": _Call.opened,
+    "CallSucceeded": _Call.succeeded,
+    "CallFailed": _Call.failed,
+    "CallSkipped": _Call.skipped,
+    "CallLeft": _Call.left,
+    "CallCancelled": _Call.cancelled,
+    "DefaultUsed": _Call.defaulted,
+    "PartialUsed": _Call.partly,
+}
+
+
+def _untold(outcome: Outcome[Any], duration: float) -> Row:
+    """The row of a call that was cancelled with its turn: its own event comes after the turn's end."""
+    start = max(0.0, duration - outcome.duration)
+    segments = (Segment("cancelled", outcome.tool, start, duration),) if outcome.duration else ()
+    return Row(outcome.id, outcome.tool, outcome.status, segments)
+
+
+def _with_children(order: Sequence[str], rows: Mapping[str, Row]) -> Iterator[str]:
+    """The ids in order, each followed by the calls that were made inside it."""
+    inside: dict[str, list[str]] = {}
+    for id, row in rows.items():
+        if row.parent is not None and row.parent in rows:
+            inside.setdefault(row.parent, []).append(id)
+    children = {id for ids in inside.values() for id in ids}
+    waiting = [id for id in (*order, *(id for id in rows if id not in order)) if id not in children][::-1]
+    while waiting:
+        id = waiting.pop()
+        yield id
+        waiting += inside.pop(id, [])[::-1]
+
+
+def _critical(rows: Mapping[str, Row]) -> list[str]:
+    """The ids of the calls that the turn's end had to wait for, the last one first."""
+    ran = [row for row in rows.values() if row.parent is None and row.segments]
+    path: list[str] = []
+    row = max(ran, key=lambda row: (row.end, -row.start), default=None)
+    while row is not None and row.id not in path:
+        path.append(row.id)
+        before = [rows[need] for need in row.needs if rows[need].segments]
+        if not row.needs:
+            before = [other for other in ran if other.end <= row.start + _CLOSE and other.id not in path]
+        row = max(before, key=lambda other: other.end, default=None)
+    return path

@@ -1,0 +1,202 @@
+"""A waterfall in rows of characters, for any terminal; who has colours adds them by each cell's kind.
+
+Rules
+-----
+- A line has three parts: the call's name, its bar, what became of it. Every bar has the same width.
+- The forms differ without colour: attempts are solid, failed ones are grey and end in their sign, waits are hatched,
+  what did not finish ends in an arrow, refusals and skips are single signs.
+- However short an attempt, it has a cell; signs are put on last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from failsoft.core.waterfall.model import SegmentKind, TickKind
+
+if TYPE_CHECKING:
+    from failsoft.core.waterfall.model import Row, Waterfall
+
+CellKind = SegmentKind | TickKind | Literal["fallback", "critical", "none"]
+Cell = tuple[str, CellKind]
+
+CRITICAL = "▸"
+FALLBACK = "▆"  # what an alternative tool did, where it worked
+FORMS: dict[SegmentKind, tuple[str, str]] = {  # a segment's body, and its last cell
+    "ok": ("█", "█"),
+    "failed": ("▒", "✗"),
+    "timeout": ("▒", "!"),
+    "killed": ("▒", "†"),
+    "waiting": ("╱", "╱"),
+    "queued": ("┄", "┄"),
+    "running": ("▓", "▓"),
+    "left": ("▓", "▶"),
+    "cancelled": ("▓", "■"),
+}
+SIGNS: dict[TickKind, str] = {"refused": "╳", "opened": "◆", "skipped": "○"}
+_TICK_MARKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+
+LEGEND: tuple[tuple[str, CellKind, str], ...] = (
+    ("█", "ok", "worked"),
+    ("▒✗", "failed", "failed"),
+    ("▒!", "timeout", "timed out"),
+    ("▒†", "killed", "killed"),
+    ("╱╱", "waiting", "waiting"),
+    ("┄┄", "queued", "waiting for a place to run"),
+    (FALLBACK, "fallback", "worked, by another tool"),
+    ("◆", "opened", "circuit opened"),
+    ("╳", "refused", "refused"),
+    ("○", "skipped", "skipped"),
+    ("▓", "running", "running"),
+    ("▓▶", "left", "left unfinished"),
+    ("▓■", "cancelled", "cancelled"),
+    (CRITICAL, "critical", "what the end waited for"),
+)
+
+
+class Line(NamedTuple):
+    """One row as it is drawn."""
+
+    row: Row
+    name: str
+    cells: tuple[Cell, ...]
+    result: str
+
+
+def lay_out(waterfall: Waterfall, bar: int) -> list[Line]:
+    """All rows, with bars of so many characters."""
+    span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
+    return [Line(row, row.id, _cells(row, span, bar), summarise(row)) for row in waterfall.rows]
+
+
+def axis(waterfall: Waterfall, bar: int) -> str:
+    """The time axis above the bars."""
+    span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
+    step = next((step for step in _TICK_MARKS if span / step * 9 <= bar), span)
+    line = ""
+    for number in range(int(span / step + 0.01) + 1):
+        label = _label(number * step, step)
+        at = min(_column(number * step, span, bar), bar - len(label))
+        if at > len(line) or not line:
+            line = line.ljust(at) + label
+    return line.ljust(bar)
+
+
+def summarise(row: Row) -> str:
+    """What became of a call, in a few words."""
+    if row.status == "succeeded":
+        return ", ".join(_good(row))
+    if row.status == "failed":
+        return ", ".join(_bad(row))
+    if row.status == "skipped":
+        return "skipped: no time left" if row.root is None else f"skipped: {row.root} failed"
+    if row.status == "timed_out":
+        return "left at the deadline" if row.late is None else f"left; came {row.late:.1f} s late"
+    return row.status or "open"
+
+
+def kinds_in(waterfall: Waterfall) -> set[CellKind]:
+    """What the legend has to explain."""
+    kinds: set[CellKind] = set()
+    for row in waterfall.rows:
+        kinds.update(segment.kind for segment in row.segments)
+        kinds.update(tick.kind for tick in row.ticks)
+        if any(segment.kind == "ok" and segment.tool != row.tool for segment in row.segments):
+            kinds.add("fallback")
+        if row.critical:
+            kinds.add("critical")
+    return kinds
+
+
+def draw(waterfall: Waterfall, *, width: int) -> str:
+    """The whole picture in plain text."""
+    lines = lay_out(waterfall, 1)
+    name = min(24, max([len(line.name) for line in lines], default=0))
+    result = min(36, max([len(line.result) for line in lines], default=0))
+    bar = max(20, width - name - result - 6)
+    rows = [
+        f"{CRITICAL if line.row.critical else ' '} {fit(line.name, name)}  "
+        f"{''.join(char for char, _ in line.cells)}  {fit(line.result, result)}".rstrip()
+        for line in lay_out(waterfall, bar)
+    ]
+    head = f"{'':{name + 4}}{axis(waterfall, bar)}".rstrip()
+    legend = [f"{signs} {words}" for signs, _, words in explain_signs(waterfall)]
+    return "\n".join([head, *rows, "", *_wrap(legend, width), str(waterfall.verdict)])
+
+
+def explain_signs(waterfall: Waterfall) -> list[tuple[str, CellKind, str]]:
+    """The legend: what there is in this picture, and no more."""
+    present = kinds_in(waterfall)
+    return [entry for entry in LEGEND if entry[1] in present]
+
+
+def _wrap(entries: list[str], width: int) -> list[str]:
+    lines = [""]
+    for entry in entries:
+        if lines[-1] and len(lines[-1]) + 2 + len(entry) > width:
+            lines.append("")
+        lines[-1] += f"{'  ' if lines[-1] else ''}{entry}"
+    return lines
+
+
+def fit(text: str, width: int) -> str:
+    """The text in so many characters."""
+    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
+
+
+def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
+    cells: list[Cell] = [(" ", "none")] * bar
+    free = 0  # an attempt too short for a cell takes the next one, so that none is painted over
+    for segment in row.segments:
+        start = min(max(_column(segment.start, span, bar), free), bar - 1)
+        end = min(max(_column(segment.end, span, bar), start + (segment.kind not in ("waiting", "queued"))), bar)
+        body, last = FORMS[segment.kind]
+        kind: CellKind = segment.kind
+        if segment.kind == "ok" and segment.tool != row.tool:
+            kind, body, last = "fallback", FALLBACK, FALLBACK
+        for column in range(start, end):
+            cells[column] = (last if column == end - 1 else body, kind)
+        free = max(free, end)
+    for tick in row.ticks:
+        column = min(max(_column(tick.at, span, bar), free), bar - 1)
+        cells[column] = (SIGNS[tick.kind], tick.kind)
+        free = max(free, column + 1) if tick.kind == "opened" else free
+    return tuple(cells)
+
+
+def _column(at: float, span: float, bar: int) -> int:
+    return int(at / span * bar + 1e-6)
+
+
+def _label(at: float, step: float) -> str:
+    if step < 1:
+        return f"{at * 1000:g} ms" if step < 0.1 else f"{at:.1f} s"
+    return f"{at:g} s"
+
+
+def _good(row: Row) -> list[str]:
+    words = ["ok, in part" if row.partial else "ok"]
+    if row.via is not None and row.via != row.tool:
+        words[0] += f" by {row.via}"
+    elif row.attempts > 1:
+        words.append(f"{row.attempts} attempts")
+    if row.defaults:
+        words.append(f"default for {', '.join(row.defaults)}")
+    return words
+
+
+def _bad(row: Row) -> list[str]:
+    failed = [segment for segment in row.segments if segment.kind in ("failed", "timeout", "killed")]
+    if not failed:
+        refusal = next((tick for tick in row.ticks if tick.kind == "refused"), None)
+        circuit = refusal is not None and "ircuit" in refusal.text
+        return ["refused: circuit open" if circuit else f"refused: {row.code or 'not run'}"]
+    if all(segment.kind != "failed" for segment in failed):
+        words = ["timed out" if len(failed) == 1 else f"{len(failed)} timeouts"]
+    else:
+        words = [row.code or "failed"] + ([f"{len(failed)} attempts"] if len(failed) > 1 else [])
+    if any(tick.kind == "opened" for tick in row.ticks):
+        words.append("circuit opened")
+    if row.may_have_acted:
+        words.append("may have acted")
+    return words

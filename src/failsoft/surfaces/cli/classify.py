@@ -1,0 +1,73 @@
+"""``failsoft classify``: what an error text means, and which rule says so."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from failsoft.surfaces.cli.show import clean, json_option, make_console, print_json
+
+if TYPE_CHECKING:
+    from failsoft.core.fault import Fault
+
+_LONGEST = 8192  # characters that are read: no fault keeps more
+
+_EFFECTS = {
+    "none": "none: the tool has not acted",
+    "unknown": "unknown: the tool may have acted",
+    "happened": "happened: the tool has acted",
+}
+
+
+@click.command(
+    short_help="Say what an error text means.",
+    epilog='Examples: failsoft classify "429 Too Many Requests" · tail -1 error.log | failsoft classify -',
+)
+@click.argument("text")
+@json_option
+def classify(text: str, as_json: bool) -> int:
+    """Say what an error TEXT means, whether repeating can help, and by which rule.
+
+    TEXT is - for standard input. Exit code: 0.
+    """
+    from failsoft.core.classify import classify as judge
+
+    if text == "-":
+        text = sys.stdin.buffer.read(_LONGEST * 4).decode("utf-8", "replace")
+    if not text.strip():
+        raise click.UsageError("there is no text to classify: give it in quotes, or - and pipe it in")
+    fault = judge(text.strip())
+    if as_json:
+        print_json(fault.to_dict())
+    else:
+        _show(fault)
+    return 0
+
+
+def _show(fault: Fault) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = make_console()
+    style = "yellow" if fault.retryable else "red"
+    console.print(
+        Text.assemble((fault.code.value, f"bold {style}"), f"  {fault.classification}, ", (fault.category, "bold"))
+    )
+    retry = "can help, where repeating the tool is safe" if fault.retryable else "does not help"
+    if fault.retry_after is not None:
+        retry += f"; not before {fault.retry_after:g} s have passed"
+    facts = {
+        "reason": fault.reason,
+        "rule": fault.rule,
+        "retry": retry,
+        "effect": _EFFECTS[fault.effect],
+        "http status": "" if fault.http_status is None else str(fault.http_status),
+        "text": fault.message,
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts.items():
+        if value:
+            table.add_row(Text(f"  {name}", "dim"), Text(clean(value)))
+    console.print(table)

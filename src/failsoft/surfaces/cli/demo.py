@@ -1,0 +1,112 @@
+"""``failsoft demo``: a turn that fails in six ways, live, and then what became of it in pictures and words."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from failsoft.surfaces.cli.show import CommandError, json_option, make_console, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from failsoft.core.report import TurnReport
+
+_SVG_WIDTH = 100
+
+NEXT = (
+    ("failsoft init", "write a manifest for your own tools"),
+    ("failsoft check", "look it over: mistakes and what is hardly meant, with line and column"),
+    ('failsoft classify "429 Too Many Requests"', "what an error means, and whether repeating can help"),
+)
+
+
+@click.command(short_help="Watch a turn of tool calls fail softly.")
+@json_option
+@click.option(
+    "--svg", metavar="FILE", type=click.Path(path_type=Path), hidden=True, help="Write the page as a picture."
+)
+def demo(as_json: bool, svg: Path | None) -> int:
+    """Watch a turn of tool calls fail softly: no key, no server, four seconds.
+
+    A retry that works, a circuit that opens, a tool that stands in for another, a failure that takes only its
+    dependants along, a booking that is not repeated, and a deadline. Exit code: 0.
+    """
+    console = None if as_json else make_console(width=_SVG_WIDTH if svg else None, record=svg is not None)
+    if console is not None:
+        console.print(_opening())
+    report = asyncio.run(_play(console if svg is None else None))
+    if console is None:
+        print_json({**report.to_dict(), "waterfall": report.waterfall().to_dict()})
+        return 0
+    console.print(_closing(report, console.width))
+    if svg is not None:
+        _save(console, svg)
+    return 0
+
+
+async def _play(console: Console | None) -> TurnReport:
+    from failsoft.surfaces.cli import demo_travel
+    from failsoft.surfaces.cli.live import watching
+
+    handles: dict[str, Any] = {}
+    async with demo_travel.make_runtime() as rt:
+        shown = nullcontext() if console is None else watching(rt, console, handles, span=demo_travel.SECONDS)
+        async with shown, rt.turn(timeout=demo_travel.TIMEOUT) as turn:
+            demo_travel.submit(turn, handles)
+            await demo_travel.go_on(turn, handles)
+        return turn.report
+
+
+def _opening() -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from failsoft.surfaces.cli.demo_travel import STORY
+
+    title = Text.assemble(("failsoft", "bold green"), ("  a weekend in Paris, planned with tools that fail", "bold"))
+    table = Table.grid(padding=(0, 2))
+    for name, trouble, remedy in STORY:
+        table.add_row(Text(f"  {name}"), Text(trouble, "red"), Text(f"→ {remedy}", "green"))
+    return Group(title, Text(), table, Text())
+
+
+def _closing(report: TurnReport, width: int) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from failsoft.surfaces.cli.view import paragraphs, section, show_verdict, show_waterfall
+
+    picture = report.waterfall()
+    commands = Table.grid(padding=(0, 2))
+    for command, purpose in NEXT:
+        commands.add_row(Text(command, "bold cyan"), Text(purpose))
+    return Group(
+        show_waterfall(picture, width),
+        Text(),
+        section("Where the time went", show_verdict(picture.verdict, width - 4)),
+        section("What the user would be told", paragraphs([report.message])),
+        section(
+            "What the model would be told about the booking", paragraphs([report.outcomes["table"].explanation.model])
+        ),
+        section("What next", commands),
+    )
+
+
+def _save(console: Console, path: Path) -> None:
+    import re
+
+    from rich._export_format import CONSOLE_SVG_FORMAT
+
+    own = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)  # a picture fetches nothing
+    own = own.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace")
+    try:
+        path.write_text(console.export_svg(title="failsoft demo", code_format=own, unique_id="demo"), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,35 @@
+"""The files that commands read, with one clear message for each way in which that can fail."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from failsoft.surfaces.cli.show import CommandError
+
+MANIFEST = "failsoft.yaml"
+_LARGEST = 1_000_000  # bytes from standard input; the reader has its own limit and says so
+
+
+def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
+    """The manifest's path: the given one, else ``failsoft.yaml`` if it is here."""
+    if given is not None:
+        return given
+    if Path(MANIFEST).exists():
+        return MANIFEST
+    if not needed:
+        return None
+    raise CommandError(
+        f"there is no {MANIFEST} here",
+        hint="Try: failsoft init to write one, or name yours with --manifest FILE.",
+    )
+
+
+def read(path: str) -> bytes:
+    """A file's bytes; ``-`` is standard input."""
+    if path == "-":
+        return sys.stdin.buffer.read(_LARGEST)
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from None

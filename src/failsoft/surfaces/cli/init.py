@@ -1,0 +1,43 @@
+"""``failsoft init``: a commented manifest to begin with, and the schema that lets editors complete it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from failsoft.surfaces.cli.show import CommandError, json_option, print_json
+
+_FILES = ("failsoft.yaml", "failsoft.schema.json")
+
+
+@click.command(short_help="Write a commented manifest and its schema.")
+@click.argument("directory", default=".", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@json_option
+def init(directory: Path, force: bool, as_json: bool) -> int:
+    """Write failsoft.yaml, a commented manifest, and failsoft.schema.json into DIRECTORY.
+
+    Nothing that is there is overwritten without --force. Exit codes: 0 written, 2 not written.
+    """
+    there = [name for name in _FILES if (directory / name).exists()]
+    if there and not force:
+        raise CommandError(
+            f"{' and '.join(str(directory / name) for name in there)} already there: nothing was written",
+            hint="Try: failsoft init --force to overwrite, or failsoft check to look it over.",
+        )
+    shipped = files("failsoft") / "schema"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in _FILES:
+            (directory / name).write_bytes((shipped / name).read_bytes())
+    except OSError as error:
+        raise CommandError(f"{error.filename or directory}: cannot be written: {error.strerror}") from None
+    written = [str(directory / name) for name in _FILES]
+    if as_json:
+        print_json({"written": written})
+    else:
+        click.echo(f"Wrote {' and '.join(written)}.")
+        click.echo("Next: put your own tools into failsoft.yaml, then run failsoft check.")
+    return 0

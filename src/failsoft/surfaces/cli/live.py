@@ -1,0 +1,179 @@
+"""A turn while it runs: the waterfall as it grows on a terminal, one line an event elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from failsoft.core.waterfall import Row, Segment, Waterfall, build
+from failsoft.core.waterfall.verdict import say_seconds
+from failsoft.runtime import clock as clocks
+from failsoft.surfaces.cli.show import clean, is_live
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from failsoft.observe.events import Event
+    from failsoft.runtime.handle import Handle
+    from failsoft.runtime.runtime import Runtime
+
+INTERVAL = 0.1  # seconds between two looks
+_SPANS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+
+Handles = Mapping[str, "Handle[Any]"]
+
+
+class View(Protocol):
+    """What is shown of a turn that runs."""
+
+    def update(self, events: list[Event]) -> None: ...
+    def close(self) -> None: ...
+
+
+@asynccontextmanager
+async def watching(
+    rt: Runtime, console: Console, handles: Handles, *, span: float | None = None
+) -> AsyncIterator[None]:
+    """Show the turn that runs in the body. ``handles`` may still grow; ``span`` is how long the turn is known to take."""
+    events: list[Event] = []
+    stop = rt.subscribe(events.append)
+    view: View = Chart(console, handles, span) if is_live(console) else Lines(console)
+    follower = asyncio.create_task(_follow(rt, view, events))
+    try:
+        yield
+    finally:
+        follower.cancel()
+        with suppress(asyncio.CancelledError):
+            await follower
+        await rt.flush()
+        view.update(events)
+        view.close()
+        stop()
+
+
+async def _follow(rt: Runtime, view: View, events: list[Event]) -> None:
+    while True:
+        await rt.flush("100ms")
+        view.update(events)
+        await asyncio.sleep(INTERVAL)
+
+
+class Lines:
+    """For pipes and logs: every event that says something, once."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told = 0
+        self._began: float | None = None
+
+    def update(self, events: list[Event]) -> None:
+        for event in events[self._told :]:
+            self._told += 1
+            if self._began is None:
+                self._began = event.timestamp
+            said = tell(event)
+            if said:
+                at = f"{event.timestamp - self._began:7.2f} s"
+                name = f"{clean(event.call_id)}: " if event.call_id else ""
+                self._console.print(f"{at}  {name}{clean(said)}", soft_wrap=True)
+
+    def close(self) -> None:
+        self._console.print()
+
+
+class Chart:
+    """For terminals: the waterfall, drawn over and over until the turn ends."""
+
+    def __init__(self, console: Console, handles: Handles, span: float | None) -> None:
+        from rich.live import Live
+
+        self._console = console
+        self._handles = handles
+        self._span = span
+        self._now = clocks.current().monotonic
+        self._began = self._now()
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def update(self, events: list[Event]) -> None:
+        from failsoft.surfaces.cli.view import show_waterfall
+
+        elapsed = self._now() - self._began
+        span = self._span or next((span for span in _SPANS if span >= elapsed), elapsed)
+        picture = grow(build(events), self._handles, began=self._began, elapsed=elapsed)
+        picture = replace(picture, duration=max(span, elapsed), rows=self._fitting(picture.rows))
+        self._live.update(show_waterfall(picture, self._console.width), refresh=True)
+
+    def _fitting(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """As many rows as the terminal has lines: those that are open, then the latest others."""
+        most = max(1, self._console.height - 6)
+        if len(rows) <= most:
+            return rows
+        order = sorted(rows, key=lambda row: (row.status is not None, -row.end))[:most]
+        kept = {row.id for row in order}
+        return tuple(row for row in rows if row.id in kept)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def grow(picture: Waterfall, handles: Handles, *, began: float, elapsed: float) -> Waterfall:
+    """The picture of the events so far, with what is running now and what still waits for others."""
+    rows = {row.id: replace(row, critical=False) for row in picture.rows}
+    order = [*handles, *(id for id in rows if id not in handles)]
+    for id, handle in handles.items():
+        tool = handle.tool if isinstance(handle.tool, str) else handle.tool.id
+        row = rows.setdefault(id, Row(id, tool))
+        if handle.outcome is not None or not handle.started:
+            continue
+        segments = row.segments
+        start = segments[-1].end if segments else handle.started - began
+        if start < elapsed:
+            running = Segment("running", segments[-1].tool if segments else tool, max(0.0, start), elapsed)
+            rows[id] = replace(row, segments=(*segments, running))
+        elif segments:
+            rows[id] = replace(row, segments=(*segments[:-1], segments[-1]._replace(end=elapsed)))
+    return replace(picture, rows=tuple(rows[id] for id in order))
+
+
+def tell(event: Event) -> str | None:
+    """An event in one line; None if it says nothing that another does not."""
+    teller = _TELLERS.get(event.event_type)
+    return None if teller is None else teller(event.to_dict())
+
+
+def _tell_error(fields: Mapping[str, Any]) -> str:
+    said = f"{fields['tool_id']} failed: {fields['error']}"
+    return f"{said}; trying again in {say_seconds(fields['delay_ms'] / 1000)}" if "delay_ms" in fields else said
+
+
+def _tell_failure(fields: Mapping[str, Any]) -> str:
+    acted = fields["effect"] != "none" and fields.get("safe_to_repeat") is not True
+    return f"failed with {fields['code']}" + (
+        "; it may have taken effect, so look before repeating it" if acted else ""
+    )
+
+
+def _tell_success(fields: Mapping[str, Any]) -> str:
+    attempts = "" if fields["attempts"] == 1 else f" after {fields['attempts']} attempts"
+    via = fields["tool_id"] if fields.get("primary", fields["tool_id"]) != fields["tool_id"] else None
+    return f"ok{attempts}" + ("" if via is None else f", by {via}")
+
+
+_TELLERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "ToolError": _tell_error,
+    "CallSucceeded": _tell_success,
+    "CallFailed": _tell_failure,
+    "CallRefused": lambda fields: f"refused: {fields.get('error') or fields.get('reason')}",
+    "CallSkipped": lambda fields: f"skipped: {fields['root']} failed" if fields["root"] else "skipped: no time left",
+    "CallLeft": lambda _: "still running at the turn's deadline: left behind",
+    "CallCancelled": lambda _: "cancelled",
+    "CircuitOpened": lambda fields: fields["message"],
+    "FallbackUsed": lambda fields: f"{fields['alternative']} stands in for {fields['tool_id']}",
+    "DefaultUsed": lambda fields: fields["message"],
+    "PartialUsed": lambda fields: fields["message"],
+    "TurnTimedOut": lambda fields: f"the turn's {say_seconds(fields['timeout_ms'] / 1000)} are up",
+}

@@ -1,0 +1,132 @@
+"""``failsoft run``: a plan and a manifest, run with no Python code."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from failsoft.errors import ManifestError
+from failsoft.surfaces.cli.files import find_manifest, read
+from failsoft.surfaces.cli.show import CommandError, clean, json_option, make_console, manifest_option, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from failsoft.core.manifest import Plan
+    from failsoft.core.outcome import Outcome
+    from failsoft.core.report import TurnReport
+    from failsoft.runtime.runtime import Runtime
+
+
+@click.command(short_help="Run a plan with the tools of a manifest.")
+@click.argument("plan")
+@manifest_option
+@click.option(
+    "--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append every event to FILE, as JSON lines."
+)
+@json_option
+def run(plan: str, manifest: str | None, trace: Path | None, as_json: bool) -> int:
+    """Run the turn that PLAN describes, with the tools of a manifest.
+
+    PLAN is a YAML or JSON file, or - for standard input. Functions are looked for in the current directory as well.
+    Exit codes: 0 every call brought a value, 1 some did not, 2 the plan, the manifest or an option is wrong.
+    """
+    path = find_manifest(manifest)
+    assert path is not None, "it is needed"
+    rt = _open(path, trace)
+    written = _load(plan, rt)
+    console = None if as_json else make_console()
+    report = asyncio.run(_play(rt, written, console))
+    if console is None:
+        print_json({**report.to_dict(), "waterfall": report.waterfall().to_dict()})
+    else:
+        console.print(_closing(report, console.width))
+    return int(bool(report.failures or report.skipped))
+
+
+def _open(manifest: str, trace: Path | None) -> Runtime:
+    from failsoft.runtime.runtime import Runtime
+
+    read(manifest)  # says so if it cannot be
+    if trace is not None:
+        try:
+            trace.open("a").close()
+        except OSError as error:
+            raise CommandError(f"{trace}: cannot be written: {error.strerror}") from None
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as `python -m` does: tools.py beside the plan is found
+    try:
+        return Runtime(manifest, trace=trace)
+    except ManifestError as error:
+        raise CommandError(
+            f"{manifest} has mistakes", problems=error.problems, hint=f"Try: failsoft check --manifest {manifest}"
+        ) from None
+    except Exception as error:  # a module of the user's that cannot be imported for a reason of its own
+        raise CommandError(
+            f"a tool of {manifest} cannot be imported: {type(error).__name__}: {error}",
+            hint="Import its module in Python to see where that comes from.",
+        ) from None
+
+
+def _load(name: str, rt: Runtime) -> Plan:
+    from failsoft.core.manifest import load_plan
+
+    shown = "standard input" if name == "-" else name
+    try:
+        return load_plan(read(name), name=shown, known=rt.tools)
+    except ManifestError as error:
+        tools = ", ".join(rt.tools) or "none"
+        raise CommandError(f"{shown} has mistakes", problems=error.problems, hint=f"The tools are: {tools}.") from None
+
+
+async def _play(rt: Runtime, plan: Plan, console: Console | None) -> TurnReport:
+    from failsoft.core.durations import Seconds
+    from failsoft.surfaces.cli.live import watching
+
+    handles: dict[str, Any] = {}
+    shown = nullcontext() if console is None else watching(rt, console, handles)
+    timeout = None if plan.timeout is None else Seconds(plan.timeout)
+    async with rt, shown, rt.turn(timeout=timeout, thread=plan.thread) as turn:
+        handles.update(turn.submit_plan(plan))
+    return turn.report
+
+
+def _closing(report: TurnReport, width: int) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from failsoft.core.plain import shown
+    from failsoft.surfaces.cli.view import paragraphs, section, show_verdict, show_waterfall
+
+    picture = report.waterfall()
+    failures = [outcome for outcome in report.failures.values() if outcome.fault is not None]
+    parts: list[RenderableType] = [
+        show_waterfall(picture, width),
+        Text(),
+        section("Where the time went", show_verdict(picture.verdict, width - 4)),
+    ]
+    if report.results:
+        values = [f"{id}: {shown(value)}" for id, value in report.results.items()]
+        parts.append(section("Results", paragraphs(values)))
+    if failures:
+        parts.append(section("What went wrong", *map(_show_failure, failures)))
+    parts.append(section("What the user would be told", paragraphs([report.message])))
+    return Group(*parts)
+
+
+def _show_failure(outcome: Outcome[Any]) -> RenderableType:
+    from rich.text import Text
+
+    fault = outcome.fault
+    assert fault is not None, "chosen for having one"
+    return Text.assemble(
+        f"{clean(outcome.id)}: ",
+        (fault.code.value, "red"),
+        f", {fault.category}: {clean(fault.message)} ",
+        (f"(rule {clean(fault.rule)})", "bright_black"),
+    )

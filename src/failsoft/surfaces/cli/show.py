@@ -1,0 +1,85 @@
+"""How commands show things: one console for people, one JSON document for programs.
+
+Rules
+-----
+- Text from outside (errors, names in plans, arguments) is shown, never interpreted: the console knows no markup, and
+  ``clean`` makes control characters visible.
+- Colours, widths and terminals are rich's to find out; ``NO_COLOR`` and ``FORCE_COLOR`` work as it reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PLAIN_WIDTH = 100  # where nobody says how wide it is
+
+
+class CommandError(Exception):
+    """A command cannot do its work: what is wrong, what to do about it."""
+
+    def __init__(self, message: str, *, hint: str = "", problems: Sequence[str] = (), code: int = 2) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.problems = tuple(problems)
+        self.code = code
+
+
+def json_option(command: F) -> F:
+    """``--json``, which every command has."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(command)
+
+
+def manifest_option(command: F) -> F:
+    """``--manifest``, where a command reads one."""
+    return click.option(
+        "-m",
+        "--manifest",
+        metavar="FILE",
+        help="The manifest.  [default: failsoft.yaml]",
+        shell_complete=lambda *_: [click.shell_completion.CompletionItem(None, type="file")],
+    )(command)
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def clean(text: str) -> str:
+    """The text on one line, with whatever would act on a terminal made visible."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else ascii(char)[1:-1].lower() for char in text
+    )
+
+
+def make_console(*, width: int | None = None, record: bool = False) -> Console:
+    """The console for people."""
+    from rich.console import Console
+
+    if width is None and not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        width = PLAIN_WIDTH
+    if record:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a file
+            return Console(
+                width=width, record=True, file=nowhere, force_terminal=True, color_system="truecolor", markup=False,
+                highlight=False, emoji=False,
+            )  # fmt: skip
+    return Console(width=width, markup=False, highlight=False, emoji=False)
+
+
+def is_live(console: Console) -> bool:
+    """Whether lines can be drawn over: a real terminal that can move its cursor."""
+    return sys.stdout.isatty() and console.is_terminal and not console.is_dumb_terminal
