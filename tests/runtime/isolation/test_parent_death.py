@@ -1,11 +1,15 @@
-"""However the application dies, nothing of it is left two seconds later."""
+"""However the application dies, nothing of it is left two seconds later.
+
+``FAILSOFT_PARENT_KILLS=20`` kills as many; by default a few.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,88 +19,82 @@ from tests.runtime.isolation.conftest import descendants, eventually, is_running
 TIMES = int(os.environ.get("FAILSOFT_PARENT_KILLS", "3"))
 
 APPLICATION = """
-import asyncio, os, sys, threading
+import asyncio, os, signal, sys, threading
+signal.alarm(60)  # the end, whatever becomes of the test
 sys.path[:] = {path!r}
 from failsoft.core.entrypoint import Command
 from failsoft.runtime.isolation import Workers, target_of
 from tests.runtime.isolation import fake_tools
 
+fake_tools.log.addHandler(fake_tools.logging.NullHandler())
 workers = Workers()
+
+def leave():
+    sys.stdin.read()
+    os._exit(0)
 
 async def main():
     stuck = [workers.run(target_of(tool), ({mark!r},), {{}}, timeout=None) for tool in fake_tools.STUCK]
     command = workers.run_command(Command(argv=["sh", "-c", "trap '' TERM; sleep 60 & sleep 60"]), {{}}, timeout=None)
-    await asyncio.gather(*stuck, command)
+    running = [asyncio.ensure_future(one) for one in (*stuck, command)]
+    await asyncio.to_thread(sys.stdin.read)
+    sys.exit(0)
 
-{last}
+if {abruptly}:
+    threading.Thread(target=leave).start()
+asyncio.run(main())
 """
 
-LAST = {
-    "kill -9": "asyncio.run(main())",
-    "os._exit": "threading.Timer(2.0, os._exit, (0,)).start(); asyncio.run(main())",
-    "end of the script": "async def brief():\n    task = asyncio.ensure_future(main()); await asyncio.sleep(2)\n"
-    "    os.write(1, b'')\n    sys.exit(0)\nasyncio.run(brief())",
-}
+
+@contextmanager
+def application(mark: Path, *, abruptly: bool = False) -> Iterator[tuple[subprocess.Popen[bytes], set[int]]]:
+    """An application in which every tool hangs and a command runs; with all the processes below it."""
+    code = APPLICATION.format(path=sys.path, mark=str(mark), abruptly=abruptly)
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as running:
+        try:
+            assert eventually(lambda: is_under_way(running.pid, mark), 30), "not all tools have begun"
+            yield running, descendants(running.pid)
+        finally:
+            running.kill()
 
 
-def start(tmp_path: Path, last: str) -> tuple[subprocess.Popen[bytes], Path]:
-    mark = tmp_path / "mark"
-    code = APPLICATION.format(path=sys.path, mark=str(mark), last=last)
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL), mark
-
-
-def under_way(application: subprocess.Popen[bytes], mark: Path) -> set[int]:
-    """Wait until every tool hangs and the command runs; all processes below the application."""
-
-    def all_there() -> bool:
-        marks = mark.read_text() if mark.exists() else ""
-        return marks.count("begun") == len(fake_tools.STUCK) and len(commands()) >= 3
-
-    def commands() -> list[str]:
-        return [
-            line for line in map(command_line, descendants(application.pid)) if "sleep 60" in line.replace("\0", " ")
-        ]
-
-    assert eventually(all_there, 20), mark.read_text() if mark.exists() else "nothing has begun"
-    return descendants(application.pid)
+def is_under_way(pid: int, mark: Path) -> bool:
+    marks = mark.read_text() if mark.exists() else ""
+    sleeping = [line for line in map(command_line, descendants(pid)) if "sleep 60" in line]
+    return marks.count("begun") == len(fake_tools.STUCK) and len(sleeping) == 3
 
 
 def command_line(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
 
 
-def test_kill_minus_nine_leaves_nothing(tmp_path: Path) -> None:
-    for number in range(TIMES):
-        place = tmp_path / str(number)
-        place.mkdir()
-        application, mark = start(place, LAST["kill -9"])
-        below = under_way(application, mark)
+def left_of(below: set[int]) -> dict[int, str]:
+    return {pid: command_line(pid) for pid in below if is_running(pid)}
+
+
+@pytest.mark.parametrize("number", range(TIMES))
+def test_kill_minus_nine_leaves_nothing(tmp_path: Path, number: int) -> None:
+    with application(tmp_path / "mark") as (running, below):
         assert len(below) > len(fake_tools.STUCK) + 3
-        application.send_signal(signal.SIGKILL)
-        application.wait()
-        assert eventually(lambda: not any(map(is_running, below)), 2), {  # noqa: B023 - asked at once
-            pid: command_line(pid) for pid in below if is_running(pid)
-        }
+        running.kill()
+        running.wait()
+        assert eventually(lambda: not left_of(below), 2), left_of(below)
 
 
-@pytest.mark.parametrize("last", ["os._exit", "end of the script"])
-def test_an_ordinary_end_leaves_nothing(tmp_path: Path, last: str) -> None:
-    application, mark = start(tmp_path, LAST[last])
-    below = under_way(application, mark)
-    assert application.wait(20) == 0
-    assert eventually(lambda: not any(map(is_running, below)), 2)
+@pytest.mark.parametrize("abruptly", [True, False], ids=["os._exit", "end of the script"])
+def test_an_ordinary_end_leaves_nothing(tmp_path: Path, abruptly: bool) -> None:
+    with application(tmp_path / "mark", abruptly=abruptly) as (running, below):
+        assert running.stdin is not None
+        running.stdin.close()
+        assert running.wait(20) == 0
+        assert eventually(lambda: not left_of(below), 2), left_of(below)
 
 
 def test_ctrl_c_is_for_the_application_alone(tmp_path: Path) -> None:
     """A terminal sends SIGINT to its whole foreground group: neither supervisor nor workers are in it."""
-    application, mark = start(tmp_path, LAST["kill -9"])
-    try:
-        below = under_way(application, mark)
-        group = os.getpgid(application.pid)
+    with application(tmp_path / "mark") as (running, below):
+        group = os.getpgid(running.pid)
         assert [pid for pid in below if os.getpgid(pid) == group] == []
-    finally:
-        application.kill()
-        application.wait()

@@ -67,25 +67,25 @@ def test_the_end_without_a_word(pair: Pair) -> None:
     with pytest.raises(Ended) as ended:
         take(process)
     assert ended.value.status is None
-    assert not process.is_alive()
 
 
 def test_what_was_not_read_is_known(pair: Pair) -> None:
     process, theirs = pair
-    assert not process.has_not_read()
+    assert not process.has_read()
     process.send(b"a call")
-    assert process.has_not_read()
+    assert not process.has_read()
     theirs.shutdown(socket.SHUT_WR)
-    assert process.has_not_read()
     theirs.recv(3)
+    assert not process.has_read()
     theirs.recv(3)
-    assert not process.has_not_read()
+    assert process.has_read()
 
 
-def test_sending_to_the_dead_is_no_error(pair: Pair) -> None:
+def test_sending_to_the_dead_is_no_error_and_known(pair: Pair) -> None:
     process, theirs = pair
     theirs.close()
     assert process.send(b"a call") == 6
+    assert not process.has_read()
 
 
 def test_sending_more_than_fits_says_how_much_did(pair: Pair) -> None:

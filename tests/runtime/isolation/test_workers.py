@@ -496,6 +496,14 @@ def test_nothing_is_started_before_it_is_needed() -> None:
     assert made.workers.counts.started == 0
 
 
+def test_workers_can_be_prepared(fresh: Make) -> None:
+    made = fresh(spare=2)
+    made.workers.prepare(target_of(fake_tools.echo), parse("no_such_module:f"))
+    assert made.workers.counts[:2] == (2, 0)
+    assert made.run(fake_tools.echo, 1).value == 1
+    assert made.workers.run_blocking(parse("no_such_module:f"), (), {}, timeout=5).kind == "missing"
+
+
 def test_a_killed_supervisor_is_replaced(fresh: Make) -> None:
     made = fresh()
     pid = made.run(fake_tools.pid).value

@@ -134,7 +134,7 @@ def _mourn(workers: Workers, process: Process, target: Target, ended: Ended) -> 
         return Reply("cancelled", None, None, pid, True, started, took)
     if ended.status is None:
         workers.lose_supervisor(process.supervisor)
-    if (ended.status is None) if started is None else process.has_not_read():
+    if not process.has_read() or (started is None and ended.status is None):
         workers.drop(process, "lost")
         return None
     workers.drop(process, "crashed")
@@ -167,7 +167,7 @@ async def next_frame(waiting: Waiting, process: Process, until: float | None) ->
     """Wait for the next frame; None if it is not there at the deadline. Raises ``Ended``."""
     frame = process.buffered()  # one read may have brought two
     while frame is None:
-        ready = await waiting.ready((process.fd,), (), until)
+        ready = await waiting.readable(process.fd, until)
         frame = process.receive()
         if frame is None and (not ready or (until is not None and time.monotonic() >= until)):
             return None

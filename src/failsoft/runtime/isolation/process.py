@@ -43,6 +43,7 @@ class Process:
     __slots__ = (
         "_buffer",
         "_wanted",
+        "asked",
         "calls",
         "ended",
         "fd",
@@ -63,6 +64,7 @@ class Process:
         self.ready = False
         self.ended = False
         self.calls = 0
+        self.asked = False  # it has been sent something for the call that it was taken for
         self.modules: set[str] = set()
         self.idle_since = 0.0
         self.started: float | None = None  # when it got the call that it is busy with
@@ -72,11 +74,14 @@ class Process:
     def send(self, data: bytes | memoryview) -> int:
         """Send what fits; how much that was."""
         try:
-            return self.sock.send(data)
+            sent = self.sock.send(data)
         except BlockingIOError:
             return 0
-        except OSError:  # dead: reading will tell how
+        except OSError:  # it is dead, and never got all of it; reading will tell how it died
+            self.asked = False
             return len(data)
+        self.asked = True
+        return sent
 
     def receive(self) -> tuple[int, bytes] | None:
         """Read once; the next frame's kind and content, or None if it is not whole yet. Raises ``Ended``."""
@@ -108,26 +113,13 @@ class Process:
             _handle_log(content)
         return None
 
-    def has_not_read(self) -> bool:
-        """Whether what was sent last is still unread: then a dead worker has surely not run it."""
+    def has_read(self) -> bool:
+        """Whether it may have read all that it was sent for its call. If not, a dead worker has surely not run it."""
+        if not self.asked:
+            return False
         left = bytearray(4)
-        try:
-            fcntl.ioctl(self.fd, termios.TIOCOUTQ, left)
-        except OSError:
-            return False
-        return int.from_bytes(left, sys.byteorder) > 0
-
-    def is_alive(self) -> bool:
-        """Whether an idle process still stands; takes in what it has logged meanwhile."""
-        if self.ended:
-            return False
-        try:
-            frame = self.receive()
-        except Ended:
-            return False
-        if frame is not None:  # a spare worker's greeting
-            self.greet(frame[1])
-        return True
+        fcntl.ioctl(self.fd, termios.TIOCOUTQ, left)
+        return int.from_bytes(left, sys.byteorder) == 0
 
     def greet(self, content: bytes) -> Any:
         """Take in that it is ready, or has tried to load a module; what was in the way, if anything."""

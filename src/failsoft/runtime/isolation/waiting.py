@@ -2,9 +2,12 @@
 
 Rules
 -----
-- ``ready`` and ``result`` are awaited. On an event loop they suspend; in the blocking kind they block and never suspend,
-  so that ``finish`` can run a whole algorithm to its end without a loop.
+- A ``Waiting`` is awaited. On an event loop it suspends; the blocking kind blocks and never suspends, so that
+  ``finish`` can run a whole algorithm to its end without a loop.
 - Deadlines are real time, also where the event loop's time is virtual: processes live in real time.
+
+Why ``Ears``: asyncio takes ten microseconds to begin and end listening to a descriptor, a fair part of a whole call.
+One epoll of our own per loop, which the loop listens to all the time, takes one.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import asyncio
 import select
 import threading
 import time
+import weakref
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -22,6 +26,9 @@ T = TypeVar("T")
 
 class Waiting(Protocol):
     """What the algorithms need of their caller's world."""
+
+    async def readable(self, fd: int, until: float | None) -> bool:
+        """Wait until there is something to read; False if ``until`` comes first."""
 
     async def ready(self, reads: Sequence[int], writes: Sequence[int], until: float | None) -> bool:
         """Wait until one of the descriptors is ready; False if ``until`` comes first."""
@@ -38,6 +45,20 @@ class OnLoop:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
+    async def readable(self, fd: int, until: float | None) -> bool:
+        if not hasattr(select, "epoll"):
+            return await self.ready((fd,), (), until)
+        ears = _ears.get(self._loop) or _grow(self._loop)
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        timer = None if until is None else self._alarm(until, waiter)
+        ears.listen(fd, waiter)
+        try:
+            return await waiter
+        finally:
+            ears.waiters.pop(fd, None)
+            if timer is not None:
+                timer.cancel()
+
     async def ready(self, reads: Sequence[int], writes: Sequence[int], until: float | None) -> bool:
         loop = self._loop
         waiter: asyncio.Future[bool] = loop.create_future()
@@ -45,7 +66,7 @@ class OnLoop:
             loop.add_reader(fd, _settle, waiter, True)
         for fd in writes:
             loop.add_writer(fd, _settle, waiter, True)
-        timer = None if until is None else self._alarm(max(0.0, until - time.monotonic()), waiter)
+        timer = None if until is None else self._alarm(until, waiter)
         try:
             return await waiter
         finally:
@@ -56,8 +77,11 @@ class OnLoop:
             for fd in writes:
                 loop.remove_writer(fd)
 
-    def _alarm(self, delay: float, waiter: asyncio.Future[bool]) -> asyncio.TimerHandle | threading.Timer:
-        loop = self._loop
+    async def result(self, future: Future[T]) -> T:
+        return await asyncio.wrap_future(future, loop=self._loop)
+
+    def _alarm(self, until: float, waiter: asyncio.Future[bool]) -> asyncio.TimerHandle | threading.Timer:
+        loop, delay = self._loop, max(0.0, until - time.monotonic())
         if not hasattr(loop, "failsoft_outside"):
             return loop.call_later(delay, _settle, waiter, False)
         timer = threading.Timer(delay, loop.call_soon_threadsafe, (_settle, waiter, False))  # its own time is virtual
@@ -65,19 +89,54 @@ class OnLoop:
         timer.start()
         return timer
 
-    async def result(self, future: Future[T]) -> T:
-        return await asyncio.wrap_future(future, loop=self._loop)
-
 
 def _settle(waiter: asyncio.Future[bool], ready: bool) -> None:
     if not waiter.done():
         waiter.set_result(ready)
 
 
+class Ears:
+    """What one event loop listens to on behalf of its calls. Each descriptor is heard once, then has to ask again."""
+
+    __slots__ = ("_epoll", "waiters")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._epoll = select.epoll()
+        self.waiters: dict[int, asyncio.Future[bool]] = {}
+        loop.add_reader(self._epoll.fileno(), self._hear)
+
+    def listen(self, fd: int, waiter: asyncio.Future[bool]) -> None:
+        self.waiters[fd] = waiter
+        try:
+            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLONESHOT)
+        except FileNotFoundError:  # for the first time; the kernel forgets a descriptor that is closed
+            self._epoll.register(fd, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def _hear(self) -> None:
+        for fd, _ in self._epoll.poll(0):
+            waiter = self.waiters.get(fd)
+            if waiter is not None:
+                _settle(waiter, True)
+
+
+_ears: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Ears] = weakref.WeakKeyDictionary()
+
+
+def _grow(loop: asyncio.AbstractEventLoop) -> Ears:
+    for known in list(_ears):
+        if known.is_closed():
+            del _ears[known]
+    _ears[loop] = ears = Ears(loop)
+    return ears
+
+
 class Blocking:
     """Waits by blocking the thread."""
 
     __slots__ = ()
+
+    async def readable(self, fd: int, until: float | None) -> bool:
+        return await self.ready((fd,), (), until)
 
     async def ready(self, reads: Sequence[int], writes: Sequence[int], until: float | None) -> bool:
         poll = select.poll()

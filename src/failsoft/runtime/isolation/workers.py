@@ -123,6 +123,13 @@ class Workers:
         """The same for callers without an event loop."""
         return finish(commands.run(self, Blocking(), command, args, timeout))
 
+    def prepare(self, *targets: Target) -> None:
+        """Start the spare workers ahead of the first call, with the modules of these tools."""
+        with self._lock:
+            self._check_usable()
+            self._modules.update(dict.fromkeys(target.module for target in targets))
+            self._settle()
+
     @property
     def counts(self) -> Counts:
         with self._lock:
@@ -153,23 +160,15 @@ class Workers:
 
     async def take(self, waiting: Waiting) -> Process | None:
         """A worker for one call, as soon as one can be had; None if they are closed meanwhile."""
-        while True:
-            waiter: Future[Process | None] | None = None
-            process: Process | None = None
-            with self._lock:
-                self._check_usable()
-                if self._idle:
-                    process = self._idle.pop()
-                elif len(self._workers) < self._limit:
-                    process = self._start_worker()
-                else:
-                    waiter = Future()
-                    self._waiting.append(waiter)
-            if waiter is not None:
-                process = await self._wait_in_line(waiting, waiter)
-            if process is None or process.is_alive():
-                return process
-            self.drop(process, "lost")
+        with self._lock:
+            self._check_usable()
+            if self._idle:
+                return self._idle.pop()
+            if len(self._workers) < self._limit:
+                return self._start_worker()
+            waiter: Future[Process | None] = Future()
+            self._waiting.append(waiter)
+        return await self._wait_in_line(waiting, waiter)
 
     async def _wait_in_line(self, waiting: Waiting, waiter: Future[Process | None]) -> Process | None:
         try:
@@ -188,7 +187,7 @@ class Workers:
             if self.closed:
                 self._remove(process)
                 return
-            process.idle_since, process.started = now, None
+            process.idle_since, process.started, process.asked = now, None, False
             self._idle.append(process)
             self._settle()
             oldest = self._idle[0] if len(self._idle) > self._spare else None
@@ -200,7 +199,7 @@ class Workers:
         with self._lock:
             self._kills += why == "killed"
             self._crashes += why == "crashed"
-            if why == "crashed" and not process.ready:
+            if why in ("crashed", "lost") and not process.ready:
                 self._modules.clear()  # loading one of them may be what it died of
             is_worker = process in self._workers
             self._lost += is_worker
