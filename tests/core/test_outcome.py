@@ -78,6 +78,12 @@ def test_unwrapping_often_does_not_grow_the_cause() -> None:
     assert len(list(traceback.walk_tb(CAUSE.__traceback__))) == 0
 
 
+def test_a_number_becomes_an_id_when_somebody_asks() -> None:
+    outcome: Outcome[Any] = Outcome(7, "flight_search", "succeeded")
+    assert outcome.id == "flight_search-7"
+    assert pickle.loads(pickle.dumps(outcome)).id == "flight_search-7"
+
+
 def test_the_label_is_the_id_with_spaces_until_one_is_given() -> None:
     assert DONE.label == "flight search"
     assert failed(INVALID, label="Flight finder").label == "Flight finder"
@@ -93,6 +99,21 @@ def test_plain_data_survives_json() -> None:
     assert data["decision"]["strategy"] == "escalate"
     assert data["explanation"]["user"] == outcome.explanation.user
     assert DONE.to_dict()["value"] == ["AF1"]
+    assert {name: value for name, value in DONE.to_dict().items() if name != "explanation"} == {
+        "id": "flights",
+        "tool": "flight_search",
+        "label": "flight search",
+        "status": "succeeded",
+        "value": ["AF1"],
+        "missing": None,
+        "fault": None,
+        "attempts": 1,
+        "via": "flight_search",
+        "decision": None,
+        "duration": 0.5,
+        "root": None,
+        "escalated": False,
+    }
     assert set(data) == set(DONE.to_dict())
 
 

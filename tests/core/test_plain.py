@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from enum import Enum, IntEnum, StrEnum
 from typing import Any, NamedTuple
 
@@ -92,15 +93,24 @@ def test_deep_and_cyclic_values_end() -> None:
     cycle: list[Any] = []
     cycle.append(cycle)
     json.dumps(plain(cycle))
+    mapping: dict[str, Any] = {}
+    mapping["self"] = mapping
+    json.dumps(plain(mapping))
+
+
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"in": value}])
+def test_what_lies_within_the_depth_is_kept(wrap: Callable[[Any], Any]) -> None:
     deep: Any = "bottom"
     for _ in range(DEPTH):
-        deep = [deep]
-    assert "bottom" in json.dumps(plain(deep))
-    assert plain([deep]) != [deep]
+        deep = wrap(deep)
+    assert plain(deep) == deep
+    assert plain(wrap(deep)) != wrap(deep)
+    assert json.dumps(plain(wrap(wrap(deep))))
 
 
 @pytest.mark.parametrize("value", [Hostile(), HostileMapping(a=1), [Hostile()], {"a": Hostile()}, {Hostile(): 1}])
 def test_hostile_values_are_shown_all_the_same(value: object) -> None:
+    assert plain(value) is not None
     assert json.dumps(plain(value))
 
 
