@@ -13,7 +13,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contracts test-fast test-million mutation bench format lock clean
+.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,8 +21,7 @@ help: ## list the targets
 # --- the two commands --------------------------------------------------------------------------------------------
 
 demo: $(RUNTIME) ## a turn of tool calls that fails softly, in your terminal
-	@if $(BIN)/python -m failsoft demo --help >/dev/null 2>&1; then $(BIN)/failsoft demo; \
-	 else echo "The demo comes with the command line, which is not there yet."; fi
+	@$(BIN)/failsoft demo
 
 test: lint types contracts ## lint, types, import contracts, all tests
 	@echo "tests"
@@ -62,6 +61,9 @@ bench: $(RUNTIME) ## what failsoft costs
 	@$(BIN)/python bench/import_cost.py
 
 # --- housekeeping ------------------------------------------------------------------------------------------------
+
+demo-picture: $(RUNTIME) ## draw docs/assets/demo.svg anew
+	@$(BIN)/failsoft demo --svg docs/assets/demo.svg
 
 format: $(DEV) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix --quiet $(SOURCES) || true

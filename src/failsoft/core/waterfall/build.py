@@ -27,7 +27,7 @@ from failsoft.core.waterfall.model import Row, Segment, SegmentKind, Tick, Water
 
 Fields = Mapping[str, Any]
 
-_CLOSE = 0.005  # seconds: as exact as times can be taken
+_CLOSE = 0.02  # seconds: a gap this small is a busy event loop, no more
 
 
 def build(

@@ -92,7 +92,16 @@ def summarise(row: Row) -> str:
         return "skipped: no time left" if row.root is None else f"skipped: {row.root} failed"
     if row.status == "timed_out":
         return "left at the deadline" if row.late is None else f"left; came {row.late:.1f} s late"
-    return row.status or "open"
+    return row.status or _open(row)
+
+
+def _open(row: Row) -> str:
+    """Where a call stands that has not ended."""
+    if not row.segments:
+        return "not yet"
+    if row.segments[-1].kind == "waiting":
+        return "waiting to try again"
+    return "running" if row.attempts == 1 else f"running, attempt {row.attempts}"
 
 
 def kinds_in(waterfall: Waterfall) -> set[CellKind]:

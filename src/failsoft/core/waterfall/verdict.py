@@ -31,7 +31,7 @@ _KINDS: dict[SegmentKind, Kind] = {
 }
 _ORDER: tuple[Kind, ...] = ("failed", "waiting", "queued", "unfinished", "useful", "outside")
 _MOST_NAMED = 3  # tools that one sentence names
-_LITTLE = 0.01  # of the whole: time outside tools below this is not worth a word
+_LITTLE = 0.01  # of the whole: a share of nobody's below this is not worth a word
 _SHORT = 0.095  # seconds: below this milliseconds are said
 
 
@@ -140,7 +140,7 @@ def _list(shares: Iterable[Share], total: float) -> str:
     said = [
         *(_say_failed(group) for group in _groups(by_kind["failed"])),
         *_say_sum(by_kind["waiting"], "waiting to try again"),
-        *_say_sum(by_kind["queued"], "waiting for a place to run"),
+        *_say_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
         *_say_sum(by_kind["unfinished"], "unfinished"),
         *_say_sum(by_kind["useful"], "useful"),
         *_say_sum(by_kind["outside"], "outside tools", least=total * _LITTLE),

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
+import failsoft
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.surfaces.cli.check import check
 from failsoft.surfaces.cli.classify import classify
@@ -88,7 +89,7 @@ def _usage_hint(error: click.UsageError) -> str:
     epilog="Exit codes: 0 all is well, 1 the work failed, 2 the command, its options or its files are wrong. "
     "NO_COLOR and FORCE_COLOR are honoured.",
 )
-@click.version_option(package_name="failsoft", prog_name="failsoft", message="%(prog)s %(version)s")
+@click.version_option(failsoft.__version__, prog_name="failsoft", message="%(prog)s %(version)s")
 def cli() -> None:
     """Run the tool calls of LLM agents so that failure is handled well."""
 

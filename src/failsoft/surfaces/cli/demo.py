@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _SVG_WIDTH = 100
 
 NEXT = (
-    ("failsoft init", "write a manifest for your own tools"),
-    ("failsoft check", "look it over: mistakes and what is hardly meant, with line and column"),
-    ('failsoft classify "429 Too Many Requests"', "what an error means, and whether repeating can help"),
+    ("failsoft init", "a manifest for your own tools"),
+    ("failsoft check", "what is wrong with it, line by line"),
+    ('failsoft classify "429 Too Many Requests"', "what an error means"),
 )
 
 

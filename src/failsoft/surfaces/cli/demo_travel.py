@@ -18,12 +18,12 @@ SECONDS = 4.0
 TIMEOUT = "4s"
 
 STORY = (
-    ("flights", "a 503, then an answer", "is retried"),
-    ("hotels", "keeps timing out", "is cut off; the next call is refused at once"),
-    ("rates", "its service is down", "another tool serves instead"),
-    ("trains", "its key has expired", "fails for good, and only what needs it is skipped"),
-    ("table", "a booking whose answer is lost", "is not repeated: it may have gone through"),
-    ("activities", "very slow", "is left behind at the deadline"),
+    ("flights", "a 503, then an answer", "tried again"),
+    ("hotels", "keep timing out", "cut off; the next call is refused"),
+    ("rates", "the service is down", "another tool serves instead"),
+    ("trains", "the key has expired", "only what needs them is skipped"),
+    ("table", "the booking's answer is lost", "not repeated: it may be booked"),
+    ("activities", "very slow", "left behind at the deadline"),
 )
 
 

@@ -9,6 +9,7 @@ Rules
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -72,11 +73,10 @@ def make_console(*, width: int | None = None, record: bool = False) -> Console:
     if width is None and not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         width = PLAIN_WIDTH
     if record:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a file
-            return Console(
-                width=width, record=True, file=nowhere, force_terminal=True, color_system="truecolor", markup=False,
-                highlight=False, emoji=False,
-            )  # fmt: skip
+        return Console(
+            width=width, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor", markup=False,
+            highlight=False, emoji=False,
+        )  # fmt: skip
     return Console(width=width, markup=False, highlight=False, emoji=False)
 
 

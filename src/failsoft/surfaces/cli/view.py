@@ -52,20 +52,20 @@ _RESULTS = {
     "cancelled": "magenta",
     "skipped": "bright_black",
 }
-_NAME, _RESULT, _BAR = 20, 30, 16  # the most, the most, the least
+_NAME, _RESULT, _BAR = 20, 27, 16  # the most; as much as there is room for; the least
 
 
 def show_waterfall(waterfall: Waterfall, width: int) -> RenderableType:
     """The picture with its axis and legend."""
     plain = lay_out(waterfall, 1)
     name = min(_NAME, max([cell_len(clean(line.name)) + _indent(line) for line in plain], default=0))
-    result = min(
-        _RESULT, max([cell_len(clean(line.result)) for line in plain], default=0), max(0, width - name - 6 - _BAR)
-    )
+    result = max(
+        0, min(_RESULT, width - name - 6 - _BAR)
+    )  # the same for all, so that a picture that grows stands still
     bar = max(_BAR, width - name - result - 6)
     lines = [Text(f"{'':{name + 4}}{axis(waterfall, bar)}", "bright_black")]
     lines += [_line(line, name, result) for line in lay_out(waterfall, bar)]
-    return Group(*lines, Text(), Padding(show_legend(waterfall), (0, 0, 0, 2), expand=False))
+    return Group(*lines, Text(), Padding(show_legend(waterfall, width - 2), (0, 0, 0, 2), expand=False))
 
 
 def _line(line: Line, name: int, result: int) -> Text:
@@ -87,13 +87,16 @@ def _cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)) + "…"
 
 
-def show_legend(waterfall: Waterfall) -> Text:
-    """What the signs mean, in one text that wraps between them."""
-    text = Text()
+def show_legend(waterfall: Waterfall, width: int) -> RenderableType:
+    """What the signs mean; lines break between them."""
+    lines = [Text()]
     for signs, kind, words in explain_signs(waterfall):
-        text.append(f"{'   ' if text else ''}{signs}", STYLES[kind])
-        text.append(f"\N{NO-BREAK SPACE}{words.replace(' ', chr(0xA0))}", "bright_black")
-    return text
+        if lines[-1] and lines[-1].cell_len + 3 + cell_len(f"{signs} {words}") > width:
+            lines.append(Text())
+        lines[-1].append("   " if lines[-1] else "")
+        lines[-1].append(signs, STYLES[kind])
+        lines[-1].append(f" {words}", "bright_black")
+    return Group(*lines)
 
 
 def show_verdict(verdict: Verdict, width: int) -> RenderableType:
