@@ -14,12 +14,12 @@ from failsoft.observe import events
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.clock import outside_finished, outside_started
 from failsoft.runtime.deadline import Expired, carry_on, finish, step
-from failsoft.runtime.isolation.reply import Reply
 from failsoft.runtime.offload import Job
 from failsoft.runtime.stream import begin, begin_blocking
 
 if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.isolation.reply import Reply
     from failsoft.runtime.tool import Tool
 
 

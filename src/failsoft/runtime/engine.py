@@ -11,9 +11,8 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
-from random import Random
 from time import monotonic as real_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from failsoft.core import own_faults
@@ -34,11 +33,15 @@ from failsoft.runtime.clock import Clock
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
-from failsoft.runtime.isolation.workers import Workers
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from failsoft.runtime.isolation.workers import Workers
 
 HANDLER_PATIENCE = 2.0  # seconds for somebody else's Error Handler
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
@@ -66,13 +69,23 @@ class Engine:
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
         self.offload = Offload()
-        self.workers = Workers()  # starts no process before one is needed
+        self._workers: Workers | None = None
         self.lock = threading.Lock()
         self.closed = False
         self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
         self._stand_ins: dict[tuple[str, str], Health] = {}
         self._notice = None if on_escalation is None else notice_of(on_escalation)
+
+    @property
+    def workers(self) -> Workers:
+        """Processes of our own, loaded with the first tool that needs one: most programs have none."""
+        from failsoft.runtime.isolation.workers import Workers
+
+        with self.lock:
+            if self._workers is None:
+                self._workers = Workers()
+            return self._workers
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -236,7 +249,8 @@ class Engine:
 
     def close_blocking(self, grace: float) -> None:
         self._shut()
-        self.workers.close()
+        if self._workers is not None:
+            self._workers.close()
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
         if self._notice is not None:

@@ -7,10 +7,9 @@ import os
 import random as random_source
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from pathlib import Path
 from time import monotonic as real_time
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from weakref import WeakSet
 
 from failsoft.core import own_faults
@@ -26,16 +25,19 @@ from failsoft.runtime import clock as clocks
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
-from failsoft.runtime.entrypoints import load_entrypoint
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
-from failsoft.runtime.isolation.workers import Counts
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import Settings, merged, read_manifest, refuse_cycles, tool_options
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from failsoft.runtime.isolation.workers import Counts
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,6 +66,8 @@ class Runtime:
         self._settings = Settings() if manifest is None else read_manifest(manifest)
         for tool in self._settings.tools.values():
             if tool.entrypoint is not None:
+                from failsoft.runtime.entrypoints import load_entrypoint
+
                 self._register(load_entrypoint(tool.entrypoint, tool.options))
         if trace is not None:
             from failsoft.observe.jsonl import write_to

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.cycles import find_cycles, say_cycle
@@ -13,6 +12,8 @@ from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
 from failsoft.errors import ManifestError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from failsoft.core.manifest import ManifestTool
     from failsoft.core.policy import Policy
 
@@ -38,6 +39,8 @@ def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
 
 
 def read_file(path: str | Path) -> bytes:
+    from pathlib import Path
+
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core import own_faults
 from failsoft.core.breaker import Ticket
-from failsoft.core.entrypoint import Command
 from failsoft.core.fault import Fault
 from failsoft.core.options import ToolOptions
 from failsoft.errors import ManifestError
 from failsoft.runtime.health import Health
-from failsoft.runtime.isolation.target import Target, target_of
 from failsoft.runtime.slots import Slots
 
 if TYPE_CHECKING:
+    from failsoft.core.entrypoint import Command
     from failsoft.core.outcome import Outcome
     from failsoft.runtime.deadline import Queue
+    from failsoft.runtime.isolation.target import Target
 
 Kind = Literal["async", "sync", "async stream", "stream"]
 
@@ -75,7 +75,11 @@ class Tool:
         self.unavailable = missing  # why it cannot be used here, if it cannot
         self.shut: tuple[Outcome[Any], float] | None = None  # circuit open: the refusal that callers share, until when
         self.command = command
-        self.target: Target | None = target_of(fn) if command is None and options.isolation.kind == "process" else None
+        self.target: Target | None = None
+        if command is None and options.isolation.kind == "process":
+            from failsoft.runtime.isolation.target import target_of
+
+            self.target = target_of(fn)
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
         special = (self.slots, self.target, command, options.output, options.idempotency_key)
         self.plain = all(thing is None for thing in special)

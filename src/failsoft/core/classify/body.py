@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -76,6 +75,8 @@ def _read_text(text: str) -> Body:
         return _EMPTY
     body = Body([], [], [], [])
     if text[0] in "{[":
+        import json
+
         try:
             _walk(json.loads(text), body)
         except (ValueError, RecursionError):

@@ -43,8 +43,8 @@ _FRAME = re.compile(
 )
 _DIGITS = re.compile(r"(?<!\d)[3-5]\d\d(?!\d)")
 _AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
-_STATUS = re.compile(
-    rf"\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
+_STATUS = (
+    rf"(?i)\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
     rf"|\bstatus(?:[ _-]?code)?(?: of| was| is)?{_AFTER}([3-5]\d\d)\b"
     rf"|\b(?:error|code|errors?[ _]code|returned|received|got|responded with|response(?: code)?|failed with){_AFTER}"
     r"([45]\d\d)\b(?![.:]?\d)"
@@ -52,8 +52,7 @@ _STATUS = re.compile(
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
     r"|\btoo many ([45]\d\d) error responses"
     r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$)"
-    r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")",
-    re.IGNORECASE,
+    r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
 _BY_KEY: dict[str, list[int]] = {}
@@ -92,7 +91,7 @@ class Reading:
         """An HTTP status of failure that the text states."""
         if not _DIGITS.search(self.text):
             return None
-        match = _STATUS.search(self.text)
+        match = _compiled(_STATUS).search(self.text)
         return int(match[match.lastindex or 0]) if match else None
 
     @cached_property
