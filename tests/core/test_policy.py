@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failsoft.core.fault import Category, Code
-from failsoft.core.policy import Policy, Then, When
+from failsoft.core.fault import Category, Code, Fault
+from failsoft.core.policy import Policy, Then, When, match
 
 ESCALATE = Then(strategy="escalate")
 
@@ -129,3 +129,70 @@ def test_a_glob_that_covers_another_takes_every_name_of_it(wide, narrow):
 
 def test_categories_are_those_of_the_fault():
     assert When(category=get_args(Category)).covers(When())
+
+
+# --- which one holds --------------------------------------------------------------------------------------------------
+
+FAULT = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "unknown", "down", "it is down", "test")
+FACTS = {
+    "tool": "pay_card",
+    "tags": ("money", "eu"),
+    "fault": FAULT,
+    "attempt": 2,
+    "breaker": "closed",
+    "turn_left": 9.0,
+}
+
+
+def holds(when: dict[str, object], **facts: object) -> bool:
+    policy = Policy(name="it", when=When(**when), then=ESCALATE)
+    return match([policy], **{**FACTS, **facts}) is policy
+
+
+@pytest.mark.parametrize(
+    ("when", "other"),
+    [
+        ({"tool": "pay_*"}, {"tool": "search"}),
+        ({"tool": ["x", "pay_car?"]}, {"tool": "pay_cards"}),
+        ({"tags": ["eu", "us"]}, {"tags": ("money",)}),
+        ({"category": "tool_transient"}, {"fault": FAULT._replace(category="tool_validation")}),
+        ({"code": ["UNAVAILABLE", "INTERNAL"]}, {"fault": FAULT._replace(code=Code.ABORTED)}),
+        ({"classification": "transient"}, {"fault": FAULT._replace(classification="permanent")}),
+        ({"attempt": 2}, {"attempt": 1}),
+        ({"breaker": "closed"}, {"breaker": "open"}),
+        ({"turn_left": "10s"}, {"turn_left": 10.0}),
+        ({"turn_left": "10s"}, {"turn_left": None}),
+        ({"effect": "unknown"}, {"fault": FAULT._replace(effect="none")}),
+    ],
+)
+def test_every_condition_counts(when, other):
+    assert holds(when)
+    assert not holds(when, **other)
+
+
+def test_all_conditions_must_hold():
+    when = {"tool": "pay_*", "code": "UNAVAILABLE", "attempt": 2, "effect": "unknown"}
+    assert holds(when)
+    assert not holds({**when, "effect": "none"})
+    assert not holds({**when, "tool": "search"})
+
+
+def test_a_policy_without_conditions_holds_always_also_for_a_refusal():
+    assert holds({})
+    assert holds({}, attempt=0)
+    assert not holds({"attempt": 2}, attempt=0)
+
+
+def test_tools_are_told_apart_by_case():
+    assert not holds({"tool": "PAY_*"})
+
+
+def test_the_first_match_wins():
+    book = [
+        Policy(name="a", when=When(tool="x"), then=ESCALATE),
+        Policy(name="b", when=When(tool="pay_*"), then=ESCALATE),
+        Policy(name="c", then=ESCALATE),
+    ]
+    assert match(book, **FACTS).name == "b"
+    assert match(book, **{**FACTS, "tool": "other"}).name == "c"
+    assert match(book[:1], **FACTS) is None

@@ -6,6 +6,8 @@ Rules
 - For a tool that was not even run because its circuit is open, the error that opened the circuit decides.
 - A write whose effect is unknown is not done again by other means: a tool declared as not idempotent has no
   alternative then (R11). Nothing that has been tried in this call is tried again.
+- A tool that somebody else wants instead (a policy, another Error Handler) comes first, listed or not; effects and what
+  has been tried count for it too.
 """
 
 from __future__ import annotations
@@ -17,12 +19,21 @@ from failsoft.core.options import Fallback, ToolOptions
 
 
 def alternatives(
-    options: ToolOptions, fault: Fault, *, tried: Container[str], opened_by: Fault | None = None
+    options: ToolOptions,
+    fault: Fault,
+    *,
+    tried: Container[str],
+    opened_by: Fault | None = None,
+    wanted: str | None = None,
 ) -> Iterator[Fallback]:
     """The fallbacks of a tool that take its fault, best first."""
     if fault.effect != "none" and options.safe_to_repeat is False:
         return
+    if wanted is not None and wanted not in tried:
+        yield next((fallback for fallback in options.fallbacks if fallback.tool == wanted), Fallback(tool=wanted))
     code = fault.code if opened_by is None else opened_by.code
     for fallback in options.fallbacks:
-        if fallback.tool not in tried and (not fallback.handle_errors or code in fallback.handle_errors):
+        if fallback.tool == wanted or fallback.tool in tried:
+            continue
+        if not fallback.handle_errors or code in fallback.handle_errors:
             yield fallback

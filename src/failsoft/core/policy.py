@@ -9,8 +9,11 @@ Rules
 - A policy that names a delay means a retry, one that names a tool means that alternative. One that has only a message
   leaves the decision to the Error Handler and changes what the user is told.
 - A policy can forbid, but it makes no unsafe retry happen silently: ``even_if_effect_unknown`` must be said.
+- A policy that cannot be followed (its tool is cut off, there is no partial result, the attempts are used up) leaves
+  the decision to the Error Handler, whose reason says so.
 
-Here is what a policy says, and how policies relate (``covers``, ``is_possible``), which ``failsoft check`` reports.
+Here is what a policy says, when it holds (``match``), and how policies relate (``covers``, ``is_possible``), which
+``failsoft check`` reports. What comes of it is worked out in ``core.recovery`` and, for retries, ``core.retry``.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from failsoft.core.durations import Duration
+    from failsoft.core.fault import Fault
 
 T = TypeVar("T")
 
@@ -156,6 +160,34 @@ class Policy:
         flag("even_if_effect_unknown", self.even_if_effect_unknown)
         if self.even_if_effect_unknown and self.then.strategy != "retry":
             raise ValueError("even_if_effect_unknown: only a retry repeats; drop it, or write then: retry")
+
+
+def match(
+    policies: Iterable[Policy],
+    *,
+    tool: str,
+    tags: Iterable[str],
+    fault: Fault,
+    attempt: int,
+    breaker: State,
+    turn_left: float | None,
+) -> Policy | None:
+    """The first policy whose conditions all hold; ``attempt`` is 0 for a call that was refused before its first."""
+    for policy in policies:
+        when = policy.when
+        if (
+            (not when.code or fault.code in when.code)
+            and (not when.category or fault.category in when.category)
+            and (when.classification is None or fault.classification == when.classification)
+            and (not when.effect or fault.effect in when.effect)
+            and when.attempt <= max(attempt, 1)
+            and (not when.breaker or breaker in when.breaker)
+            and (when.turn_left is None or (turn_left is not None and turn_left < when.turn_left))
+            and (not when.tags or any(tag in when.tags for tag in tags))
+            and (not when.tool or any(fnmatchcase(tool, glob) for glob in when.tool))
+        ):
+            return policy
+    return None
 
 
 def _categories(when: When) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 Rules, in this order (S-spec 6, R23)
 -----
-1. The policy book's first matching rule.
+1. The policy book's first matching rule, if it can be followed (``core.policy``).
 2. Transient, circuit closed, attempts, time and budget left, effect safe: retry.
 3. An alternative tool, if one takes this error.
 4. An acceptable partial result.
@@ -10,16 +10,22 @@ Rules, in this order (S-spec 6, R23)
 6. Otherwise escalate; the turn goes on.
 
 Whether a retry is possible at all has been worked out before (``core.retry``), and which alternatives take the error
-too (``core.fallback``): the report carries both, so that every handler, also one on another machine, decides on facts
-that are the same for all. A decision to retry where ``retry_delay`` is None is turned down by the runtime.
+too (``core.fallback``), in the order that the recovery memory advises: the report carries it, so that every handler,
+also one on another machine, decides on facts that are the same for all. A decision to retry where ``retry_delay`` is
+None is turned down by the runtime.
+
+``describe`` writes report and decision into an event, ``rebuild`` reads the report back: what was decided can be
+decided again, by this handler or by another one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from failsoft.core.breaker import State
-from failsoft.core.fault import Fault
+from failsoft.core.fault import Code, Fault
+from failsoft.core.memory import TOOL, Evidence
 from failsoft.core.outcome import Decision
 
 if TYPE_CHECKING:
@@ -35,7 +41,7 @@ class ErrorReport(NamedTuple):
     fault: Fault
     tool_id: str
     call_id: str
-    attempt: int  # attempts of this tool in this call, the failed one included
+    attempt: int  # attempts of this tool in this call, the failed one included; 0: it was refused
     retry_count: int  # retries already made
     breaker_state: State
     retry_delay: float | None  # seconds to wait before a retry, None where there can be none
@@ -48,12 +54,13 @@ class ErrorReport(NamedTuple):
     thread: str | None = None
     tenant: str | None = None
     policy: Policy | None = None  # the policy book's first match
-    evidence: str = ""  # what the recovery memory knows of this family of errors
+    evidence: Evidence | None = None  # what the recovery memory knows of this family of errors
 
     def to_dict(self) -> dict[str, Any]:
         data = self._asdict()
         data["fault"] = self.fault.to_dict()
         data["policy"] = None if self.policy is None else self.policy.name
+        data["evidence"] = None if self.evidence is None else self.evidence.to_dict()
         return data
 
 
@@ -65,11 +72,38 @@ class Handler(Protocol):
 
 def decide(report: ErrorReport) -> Decision:
     """The built-in Error Handler."""
+    policy = report.policy
+    if policy is None or policy.then.strategy is None:
+        return _decide(report)
+    followed = _follow(policy, report)
+    if followed is not None:
+        return followed
+    usual = _decide(report)
+    return usual._replace(reason=f"{usual.reason}; policy {policy.name!r} asks for {policy.then.strategy} in vain")
+
+
+def _follow(policy: Policy, report: ErrorReport) -> Decision | None:
+    """What a policy wants, unless that cannot be."""
+    then = policy.then
+    reason = f"Policy {policy.name!r}: {_why(report)}"
+    if then.strategy == "retry":
+        return None if report.retry_delay is None else Decision("retry", reason, report.retry_delay)
+    if then.strategy == "alternative_tool":
+        wanted = report.alternatives[:1] if then.tool is None else (then.tool,)
+        return Decision("alternative_tool", reason, None, *wanted) if {*wanted} & {*report.alternatives} else None
+    if then.strategy == "partial_success" and not report.has_partial:
+        return None
+    assert then.strategy is not None
+    return Decision(then.strategy, reason, report.fault.retry_after if then.strategy == "fail_gracefully" else None)
+
+
+def _decide(report: ErrorReport) -> Decision:
     fault = report.fault
     if report.retry_delay is not None:
         return Decision("retry", RETRY, report.retry_delay)
     if report.alternatives:
-        return Decision("alternative_tool", f"{_why(report)}; alternative available", None, report.alternatives[0])
+        tool = report.alternatives[0]
+        return Decision("alternative_tool", f"{_why(report)}; alternative available{_quote(report, tool)}", None, tool)
     if report.has_partial:
         return Decision("partial_success", f"{_why(report)}; a partial result is acceptable")
     if fault.retryable and (report.breaker_state == "open" or report.attempt == 0):
@@ -78,11 +112,112 @@ def decide(report: ErrorReport) -> Decision:
         return Decision("fail_gracefully", "The turn's time is up")
     if report.required is False:
         return Decision("fail_gracefully", f"{_why(report)}; the call is optional")
-    return Decision("escalate", _why(report))
+    return Decision("escalate", f"{_why(report)}{_seen(report)}")
 
 
 def _why(report: ErrorReport) -> str:
-    fault = report.fault
-    if fault.classification == "permanent":
+    if report.retry_delay is not None:
+        return "retries available"
+    if report.fault.classification == "permanent":
         return PERMANENT
     return f"Transient error ({report.no_retry})"
+
+
+def _quote(report: ErrorReport, tool: str) -> str:
+    """What the memory knows of this alternative."""
+    tally = None if report.evidence is None else report.evidence.of(TOOL + tool)
+    return "" if tally is None or not tally.tried else f"; the fallback {tally}"
+
+
+def _seen(report: ErrorReport) -> str:
+    return "" if report.evidence is None else f"; {report.evidence}"
+
+
+# --- into an event and back -------------------------------------------------------------------------------------------
+
+
+def describe(report: ErrorReport, decision: Decision) -> dict[str, Any]:
+    """The fields of a ``ToolError`` or ``CallRefused`` event: S-spec 8.2's first; what is as usual is left out."""
+    fault = report.fault
+    fields: dict[str, Any] = {
+        "error": fault.message,
+        "classification": fault.classification,
+        "circuit_breaker_state": report.breaker_state,
+        "retry_count": report.retry_count,
+        "decision": decision.strategy,
+        "reason": decision.reason,
+        "code": fault.code.value,
+        "category": fault.category,
+        "effect": fault.effect,
+        "rule": fault.rule,
+        "attempt": report.attempt,
+        "fault_reason": fault.reason,
+    }
+    if report.retry_delay is None:
+        fields["no_retry"] = report.no_retry
+    else:
+        fields["retry_delay"] = report.retry_delay
+    if fault.retry_after is not None:
+        fields["retry_after"] = fault.retry_after
+    if fault.http_status is not None:
+        fields["http_status"] = fault.http_status
+    if decision.tool is not None:
+        fields["alternative"] = decision.tool
+    if report[_FIRST_OPTIONAL:] != _USUAL:
+        _describe_rest(report, fields)
+    return fields
+
+
+def _describe_rest(report: ErrorReport, fields: dict[str, Any]) -> None:
+    if report.alternatives:
+        fields["alternatives"] = list(report.alternatives)
+    if report.has_partial:
+        fields["has_partial"] = True
+    for name in ("required", "turn_left", "thread", "tenant"):
+        value = getattr(report, name)
+        if value is not None:
+            fields[name] = value
+    if report.policy is not None:
+        fields["policy"] = report.policy.name
+    if report.evidence is not None:
+        fields["evidence"] = report.evidence.to_dict()
+
+
+_FIRST_OPTIONAL = ErrorReport._fields.index("alternatives")
+_USUAL: tuple[Any, ...] = ((), *ErrorReport._field_defaults.values())
+
+
+def rebuild(fields: Mapping[str, Any], policies: Iterable[Policy] = ()) -> ErrorReport:
+    """The report behind an event's flat record (``Event.to_dict()``); ``policies`` is the book that held then."""
+    fault = Fault(
+        Code(fields["code"]),
+        fields["classification"],
+        fields["category"],
+        fields["effect"],
+        fields["error"],
+        fields.get("fault_reason", ""),
+        fields["rule"],
+        fields.get("retry_after"),
+        fields.get("http_status"),
+    )
+    evidence = fields.get("evidence")
+    named = fields.get("policy")
+    return ErrorReport(
+        fault,
+        fields.get("tool_id") or "",
+        fields.get("call_id") or "",
+        fields["attempt"],
+        fields["retry_count"],
+        fields["circuit_breaker_state"],
+        fields.get("retry_delay"),
+        fields.get("no_retry", ""),
+        tuple(fields.get("alternatives", ())),
+        fields.get("has_partial", False),
+        fields.get("required"),
+        fields.get("turn_id"),
+        fields.get("turn_left"),
+        fields.get("thread"),
+        fields.get("tenant"),
+        next((policy for policy in policies if policy.name == named), None),
+        None if evidence is None else Evidence.from_dict(evidence),
+    )

@@ -14,6 +14,10 @@ Rules, in this order
    retries so far and one more like the last attempt must fit into it; the first retry is exempt from (b). A retry in
    flight is not cut off.
 
+A policy of the user's can wish for a retry (``Wish``). That beats the classification and the ``rules``, and a delay that
+it names beats rule 6; nothing else. Where the effect is unknown and nobody has declared the tool safe, such a retry is
+made only if the policy says that it may be.
+
 Why (b) takes the last attempt as its measure: S-tests 2.4 stops before the attempt that would not fit, and how long
 an attempt takes is best foretold by the one before. Why the first is exempt: a 30 s timeout is to be retried although
 2 s are all the time there is (S-tests 4.1, 7.3).
@@ -56,6 +60,13 @@ class NoRetry(NamedTuple):
     why: str
 
 
+class Wish(NamedTuple):
+    """A policy asks for a retry."""
+
+    delay: float | None = None  # seconds, instead of the backoff's
+    even_if_unknown: bool = False  # though the effect is unknown
+
+
 def add_failure(attempts: Attempts, options: RetryOptions, fault: Fault, *, duration: float, now: float) -> Attempts:
     """Count the attempt that ended in ``fault`` just now; ``Attempts()`` is what a call starts with."""
     matched = _matched(attempts, options, fault) if options.rules else ()
@@ -71,14 +82,23 @@ def _matched(attempts: Attempts, options: RetryOptions, fault: Fault) -> tuple[i
 
 
 def plan_retry(
-    options: RetryOptions, fault: Fault, attempts: Attempts, *, safe: bool | None, jitter: float, now: float
+    options: RetryOptions,
+    fault: Fault,
+    attempts: Attempts,
+    *,
+    safe: bool | None,
+    jitter: float,
+    now: float,
+    wish: Wish | None = None,
 ) -> Retry | NoRetry:
     """Decide about the failure that was added last; ``safe`` is whether the tool can be repeated, None: unsaid."""
-    why = _bars(options, fault, safe=safe) or _used_up(options, fault, attempts)
+    why = _bars(options, fault, safe, wish) or _used_up(options, fault, attempts)
     if why:
         return NoRetry(why)
     if fault.retry_after is not None and fault.retry_after > LONGEST_HINT:
         return NoRetry(f"the service asks for a wait of more than {text(LONGEST_HINT)}")
+    if wish is not None and wish.delay is not None:
+        return Retry(max(wish.delay, fault.retry_after or 0.0))  # a hint is never shortened (R6)
     wait = delay(options, attempts.made, jitter=jitter, hint=fault.retry_after)
     limit = options.max_total_time + MOMENT
     start = max(0.0, now - attempts.first_failed_at) + wait
@@ -88,18 +108,22 @@ def plan_retry(
     return Retry(wait)
 
 
-def _bars(options: RetryOptions, fault: Fault, *, safe: bool | None) -> str | None:
+def _bars(options: RetryOptions, fault: Fault, safe: bool | None, wish: Wish | None) -> str | None:
     """Why this failure must not be repeated, however few the attempts."""
     if fault.code is Code.CANCELLED:
         return "the caller has left"
     if fault.category == "internal_contract_bug":
         return "a bug is not cured by repeating"
-    if options.rules and _rule(options, fault) is None:
-        return f"no retry rule lists {fault.code}"
-    if not (options.rules or fault.retryable):
-        return "permanent error"
-    if fault.effect == "unknown" and safe is False:
-        return "the effect is unknown and the tool is not idempotent"
+    if wish is None:
+        if options.rules and _rule(options, fault) is None:
+            return f"no retry rule lists {fault.code}"
+        if not (options.rules or fault.retryable):
+            return "permanent error"
+    if fault.effect == "unknown" and not (wish is not None and wish.even_if_unknown):
+        if safe is False:
+            return "the effect is unknown and the tool is not idempotent"
+        if safe is None and wish is not None and not fault.retryable:
+            return "the effect is unknown and the tool is not declared idempotent"
     if fault.effect == "happened" and not safe:
         return "the effect has happened and the tool is not declared idempotent"
     return None

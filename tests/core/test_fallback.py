@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from failsoft.core.fallback import alternatives
+from failsoft.core.fault import Code, Fault
+from failsoft.core.options import Fallback, ToolOptions
+
+FAULT = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "unknown", "down", "it is down", "test")
+LISTED = (
+    Fallback(tool="specific", handle_errors=("UNAVAILABLE",)),
+    Fallback(tool="other", handle_errors=("INTERNAL",)),
+    Fallback(tool="any"),
+)
+OPTIONS = ToolOptions(id="search", fallbacks=LISTED)
+
+
+def names(options: ToolOptions = OPTIONS, fault: Fault = FAULT, **facts: object) -> list[str]:
+    return [one.tool for one in alternatives(options, fault, **{"tried": {"search"}, **facts})]
+
+
+def test_those_that_take_the_error_in_their_order():
+    assert names() == ["specific", "any"]
+    assert names(fault=FAULT._replace(code=Code.INTERNAL)) == ["other", "any"]
+
+
+def test_the_error_that_opened_the_circuit_decides():
+    assert names(opened_by=FAULT._replace(code=Code.INTERNAL)) == ["other", "any"]
+
+
+def test_nothing_is_tried_twice():
+    assert names(tried={"search", "any"}) == ["specific"]
+
+
+@pytest.mark.parametrize(
+    ("said", "effect", "found"),
+    [
+        ({"idempotent": False}, "unknown", False),
+        ({"idempotent": False}, "happened", False),
+        ({"idempotent": False}, "none", True),
+        ({"idempotent": True}, "unknown", True),
+        ({}, "unknown", True),
+        ({"idempotent": False, "idempotency_key": "key"}, "unknown", True),
+    ],
+)
+def test_a_write_that_may_have_happened_is_not_done_by_other_means(said, effect, found):
+    options = ToolOptions(id="pay", fallbacks=LISTED, **said)
+    fault = FAULT._replace(effect=effect)
+    assert bool(names(options, fault)) is found
+    assert bool(names(options, fault, wanted="elsewhere")) is found
+
+
+def test_the_one_that_is_wanted_comes_first_listed_or_not():
+    assert names(wanted="any") == ["any", "specific"]
+    assert names(wanted="other") == ["other", "specific", "any"]  # though it does not take this error
+    assert names(wanted="elsewhere") == ["elsewhere", "specific", "any"]
+    assert names(wanted="search") == ["specific", "any"]
+
+
+def test_the_wanted_one_keeps_what_was_said_about_it():
+    assert next(alternatives(OPTIONS, FAULT, tried=(), wanted="specific")) is LISTED[0]
