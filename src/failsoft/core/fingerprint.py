@@ -15,27 +15,31 @@ are what differs between two reports of one cause.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from failsoft.core.fault import Fault
 
 LENGTH = 400
 
-_MASKED = re.compile(
-    r"""
+_MASKED = r"""
       (?P<value> "[^"\n]*" | “[^”\n]*” | «[^»\n]*» | `[^`\n]*` | (?<!\w)'[^'\n]*'(?!\w) )
     | (?P<url>   \b[a-z][a-z0-9+.-]{0,15}://[^\s"'<>]+ )
     | (?P<mail>  [\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})* )
     | (?P<path>  (?<![\w.])(?:[A-Za-z]:|~|\.{1,2})?(?:[\\/][\w.@~+=-]+)+[\\/]? )
     | (?P<host>  (?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|(?:[a-z0-9_-]{1,63}\.){1,8}[a-z]{2,24})(?::\d+)?(?![\w(]|\.\w) )
     | (?P<n>     (?<!\w)[-+]?\w*\d(?:[\w-]|[.,:]\d)* | \b[0-9a-fA-F]{8,}\b )
-    """,
-    re.VERBOSE,
-)
-_LIST = re.compile(r"(<\w+>)(?:[\s,;]+\1)+")
+"""
+_LIST = r"(<\w+>)(?:[\s,;]+\1)+"
 
 
 def fingerprint(fault: Fault) -> str:
     """The family of an error, as readable text."""
-    masked = _MASKED.sub(lambda found: f"<{found.lastgroup}>", fault.message[:LENGTH])
-    text = _LIST.sub(r"\1", " ".join(masked.split()))
-    return f"{fault.code}: {text}"
+    varying, repeated = _patterns()
+    masked = varying.sub(lambda found: f"<{found.lastgroup}>", fault.message[:LENGTH])
+    text = repeated.sub(r"\1", " ".join(masked.split()))
+    return f"{fault.code}: {text[:LENGTH]}"
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(_MASKED, re.VERBOSE), re.compile(_LIST)  # not before there is an error: compiling takes its time
