@@ -22,6 +22,7 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe import events
 from failsoft.observe.events import Event
 from failsoft.runtime import clock as clocks
+from failsoft.runtime import foreign
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
@@ -104,6 +105,17 @@ class Runtime:
         self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
         return tool.guarded
 
+    def declare(self, tool: str, /, **options: Any) -> None:
+        """Make a tool known that an agent framework runs: ``run`` calls it. It counts as not idempotent until declared (R11).
+
+        A tool of that id which is registered already keeps its options.
+        """
+        known = self._engine.tools.get(tool)
+        if known is None:
+            self.add(foreign.Foreign(tool, options), **foreign.options_of(tool, options))
+        elif isinstance(known.fn, foreign.Foreign):
+            foreign.refuse_other_words(known.fn, options)
+
     # -- calls -------------------------------------------------------------------------------------------------------
 
     @overload
@@ -178,6 +190,34 @@ class Runtime:
         if found.kind in ("async", "async stream"):
             return _runner().run(self.call(tool, args, **options))
         return self._engine.run_blocking(self._call(found, args, **options))
+
+    async def run(
+        self,
+        tool: str,
+        args: Arguments,
+        runners: foreign.Runners,
+        /,
+        *,
+        control: foreign.Control = (),
+        **options: Unpack[CallKeywords],
+    ) -> Outcome[Any]:
+        """Call a tool that an agent framework runs: for adapters.
+
+        ``runners`` has what runs, by tool id: for this tool, and for those of the framework's that may stand in for it.
+        Exceptions of the ``control`` kinds are the framework's own business: they come out as they are.
+        """
+        if tool not in self._engine.tools:
+            self.declare(tool)
+        found = self._engine.tools[tool]
+        call = self._call(found if isinstance(found.fn, foreign.Foreign) else foreign.Shadow(found), args, **options)
+        token = foreign.RUNNING.set(foreign.Running(runners, control))
+        try:
+            return await self._engine.run(call)
+        except foreign.Passing as passing:
+            error = passing.error
+        finally:
+            foreign.RUNNING.reset(token)
+        raise error
 
     def _call(
         self,

@@ -32,6 +32,7 @@ from failsoft.observe import events
 from failsoft.observe.events import Event
 from failsoft.observe.trace import Batch
 from failsoft.runtime.call import Call
+from failsoft.runtime.foreign import Passing
 from failsoft.runtime.handle import PLAIN, Extra, Handle, handles_in
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
@@ -245,21 +246,41 @@ class Turn:
         return found if isinstance(found, str) else found.id
 
     async def adopt(self, call: Call) -> Outcome[Any]:
-        """A guarded function was called in the turn's body."""
-        return await self._adopt(call, start=True)
+        """A guarded function was called in the turn's body: it sees its caller's context, and ends if its caller does."""
+        handle = self._adopt(call)
+        if handle.outcome is None:
+            task = handle.task = self.loop.create_task(self._run_adopted(handle))
+            try:
+                await handle
+            except asyncio.CancelledError:
+                task.cancel()
+                await asyncio.wait([task])
+                raise
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+        return await handle
+
+    async def _run_adopted(self, handle: Handle[Any]) -> None:
+        handle.started = self.engine.now()
+        try:
+            outcome = await self.engine.drive(handle.whole())
+        except BaseException as error:
+            self._stopped(handle, error)
+            raise
+        self._finished(handle, outcome)
 
     def adopt_blocking(self, call: Call) -> Outcome[Any]:
         """The same for a function that blocks: it runs here and now, or for a caller in another thread on the loop."""
         if get_ident() != self._thread and self._report is None:
             return asyncio.run_coroutine_threadsafe(self.adopt(call), self.loop).result()
-        handle = self._adopt(call, start=False)
+        handle = self._adopt(call)
         if handle.outcome is not None:  # skipped: the turn's time is up
             return handle.outcome
         outcome = self.engine.drive_blocking(call)
         self._finished(handle, outcome)
         return outcome
 
-    def _adopt(self, call: Call, *, start: bool) -> Handle[Any]:
+    def _adopt(self, call: Call) -> Handle[Any]:
         if self._report is not None or get_ident() != self._thread:
             self._refuse()
         if not call.named:
@@ -270,7 +291,7 @@ class Turn:
         handle.call = call
         commands = self._machine.add(call.id)
         self._enter(handle)
-        if start or not isinstance(commands[0], Start):
+        if not isinstance(commands[0], Start):
             self._perform(commands)
         return handle
 
@@ -417,7 +438,7 @@ class Turn:
 
     def _stopped(self, handle: Handle[Any], error: BaseException) -> None:
         if handle.outcome is None:
-            status: Status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
+            status: Status = "cancelled" if isinstance(error, asyncio.CancelledError | Passing) else "failed"
             self._finished(handle, self._outcome(handle, status, own_faults.cancelled(started=True)))
 
     def _settle(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:

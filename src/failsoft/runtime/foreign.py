@@ -1,0 +1,101 @@
+"""Tools that somebody else runs: an agent framework calls its own functions, failsoft decides about them.
+
+Rules
+-----
+- Such a tool has an id, options and health like any other, but no function of its own. Every call brings what runs (its
+  *runners*): for the tool that is asked for, and for those that may stand in for it.
+- It counts as not idempotent until somebody declares it (R11): a manifest entry or a registered tool of the same id,
+  or the framework's own metadata.
+- Where a tool of the same id is registered, its options and its health hold, and the framework's function runs.
+- Exceptions with which a framework steers itself pass (R21): no retry, no verdict on the tool, and the very same object
+  comes out.
+
+Why no function: a framework's tool needs the context of the agent's run, and that is another one for every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from failsoft.core.fault import Fault
+from failsoft.core.options import Isolation
+from failsoft.core.own_faults import quote
+from failsoft.errors import FailsoftError, ManifestError
+from failsoft.runtime.tool import Tool
+
+Runner = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
+Runners = Mapping[str, Runner]
+Control = tuple[type[BaseException], ...]
+
+_EFFECTS = frozenset({"read_only", "readOnly", "idempotent", "idempotency_key", "idempotencyKey"})
+
+
+class Running(NamedTuple):
+    """What a call has brought along."""
+
+    runners: Runners
+    control: Control  # exceptions that pass
+
+
+RUNNING: ContextVar[Running | None] = ContextVar("failsoft_running", default=None)
+
+
+class Passing(BaseException):
+    """A framework's control flow on its way through. No ``Exception``: nobody here is to judge it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Foreign:
+    """Stands where other tools have their function."""
+
+    def __init__(self, id: str, declared: Mapping[str, Any] | None = None) -> None:
+        self.__name__ = id
+        self.declared = declared  # by the framework's metadata; None: a registered tool of this id has its own options
+
+    async def __call__(self, **arguments: Any) -> Any:
+        running = RUNNING.get()
+        runner = None if running is None else running.runners.get(self.__name__)
+        if running is None or runner is None:
+            raise FailsoftError(f"{quote(self.__name__)} belongs to an agent framework: it runs only inside the agent")
+        try:
+            return await runner(arguments)
+        except running.control as error:
+            raise Passing(error) from None
+
+
+class Shadow(Tool):
+    """A registered tool whose place a framework's function takes: one set of options, one health."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, original: Tool) -> None:
+        self.original = original
+        super().__init__(Foreign(original.id), replace(original.options, isolation=Isolation()))
+        self.health, self.slots, self.unavailable = original.health, original.slots, original.unavailable
+
+    def renew_ticket(self) -> None:
+        self.original.renew_ticket()  # its health has changed
+
+    def mark_unavailable(self, fault: Fault) -> None:
+        self.original.mark_unavailable(fault)
+
+
+def options_of(id: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What is registered for a framework's tool: not idempotent where nothing was said about that."""
+    assumed = {} if _EFFECTS & declared.keys() else {"idempotent": False}
+    return {**assumed, **declared, "id": id}
+
+
+def refuse_other_words(known: Foreign, declared: Mapping[str, Any]) -> None:
+    """Two tools of one name are one tool here: they must not be declared as different ones."""
+    if known.declared != declared:
+        raise ManifestError(
+            f"{quote(known.__name__)}: declared as {known.declared} before, and now as {declared}: rename one of the "
+            "two tools, or give its agent a Runtime of its own"
+        )
