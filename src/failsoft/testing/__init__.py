@@ -1,9 +1,21 @@
-"""What failsoft is tested with, for those who test with failsoft: virtual time and scripted failures."""
+"""What failsoft is tested with, for those who test with failsoft: virtual time, scripted failures, suites for adapters."""
 
 from __future__ import annotations
 
+from failsoft.testing.check_adapter import AdapterDriver, Ask, Seen, adapter_checks, check_adapter
 from failsoft.testing.driver import Deadlock
 from failsoft.testing.faults import FaultPlan, HttpError
 from failsoft.testing.virtual import VirtualClock, virtual_time
 
-__all__ = ["Deadlock", "FaultPlan", "HttpError", "VirtualClock", "virtual_time"]
+__all__ = [
+    "AdapterDriver",
+    "Ask",
+    "Deadlock",
+    "FaultPlan",
+    "HttpError",
+    "Seen",
+    "VirtualClock",
+    "adapter_checks",
+    "check_adapter",
+    "virtual_time",
+]
