@@ -38,6 +38,7 @@ EVERY = {
     "unprotected": own_faults.unprotected("flight_search"),
     "partial_result": own_faults.partial_result(["page 2"]),
     "loop_prevented": own_faults.loop_prevented(ROOT, 3),
+    "no_offer": own_faults.no_offer("flight_search"),
 }
 
 # rule -> code, classification, category, effect
@@ -57,6 +58,7 @@ TABLE = {
     "unprotected": ("INTERNAL", "permanent", "internal_contract_bug", "none"),
     "partial_result": ("DATA_LOSS", "transient", "tool_transient", "unknown"),
     "loop_prevented": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
+    "no_offer": ("FAILED_PRECONDITION", "permanent", "tool_validation", "none"),
 }
 
 

@@ -13,6 +13,7 @@ from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.phrases import ENGLISH, capitalise, enumerate_names, fill, find_problems, pick, say_when
 from failsoft.core.report import TurnReport
 from failsoft.core.turn_message import compose
+from failsoft.errors import CallFailed
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,7 @@ def test_every_key_is_read_by_something() -> None:
         for status in get_args(Status)
     ]
     outcomes += [
+        Outcome("outer", "outer", "failed", fault=fault._replace(rule="nested: x", cause=CallFailed(outcomes[0]))),
         Outcome("part", "part", "succeeded", missing=[1], decision=Decision("escalate", "why")),
         Outcome("again", "part", "succeeded", missing=[1]),
         *(Outcome(f"after {tool}", tool, "skipped", root=root) for root, tool in zip("abab", "ijkl", strict=True)),

@@ -7,6 +7,8 @@ Rules
 - The model's text has a fixed form and at most 500 characters: what failed, whether it may have taken effect, whether
   calling again can help and when. The error's own words come last, quoted as data.
 - The operator's text has everything: code, category, rule, message, and what to do.
+- A failure that comes from a call further in is told as that one's: user and operator read what the innermost call
+  says, the model reads which tool it called and which one inside it failed.
 - All words come from ``core.phrases``; any of them can be replaced.
 
 Why the model is told of effects: "failed" alone makes a model repeat a payment that went through.
@@ -19,15 +21,18 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.fault import Code, Fault
-from failsoft.core.own_faults import asked_for, failed_dependency, quote
+from failsoft.core.nesting import find_origin
+from failsoft.core.own_faults import NESTED, asked_for, failed_dependency, quote
 from failsoft.core.phrases import AUDIENCES, CALL_FACTS, ENGLISH, capitalise, enumerate_names, fill, pick, say_when
 from failsoft.core.plain import shown
+from failsoft.core.redact import sanitise
 
 if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
     from failsoft.core.phrases import Texts
 
 MODEL_LENGTH = 500
+USER_LENGTH = 1000  # of a text that somebody else has phrased
 
 _NAME = r"[`'\"]?([a-z]+(?:[ _-][a-z]+){0,2})[`'\"]?"
 _INPUT = re.compile(
@@ -65,15 +70,60 @@ class Explanation(NamedTuple):
 
 def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, safe_to_repeat: bool | None = None) -> Explanation:
     """Explain what became of a call. ``safe_to_repeat``: what is known of the tool's effects (R11)."""
+    *path, origin = find_origin(outcome)
     fault = outcome.fault or (_UNRECORDED if outcome.status == "failed" else None)
     facts = _facts(outcome, fault, texts, safe_to_repeat=safe_to_repeat)
     forms = {audience: _find_text(outcome, fault, audience, texts) for audience in AUDIENCES}
     user = fill(forms["user"], facts)
     if safe_to_repeat is False and fault and fault.effect != "none" and fault.category == "tool_transient":
         user = f"{user} {texts['user.effect']}"  # S-norm's sentences stand alone
+    if path:
+        facts["root"] = quote(origin.tool)
+        user = origin.explanation.user
+        forms["operator"] = texts["operator.nested"]
+        facts["path"] = " → ".join(quote(step.tool) for step in path)
+        facts["inside"] = origin.explanation.operator
+        forms["model"] = pick(texts, f"{outcome.tool}/model.nested", f"{outcome.tool}/model", "model.nested")
     room = MODEL_LENGTH - len(fill(forms["model"], {**facts, "data": ""})) - 1
     model = fill(forms["model"], {**facts, "data": quote_data(facts["message"], room)})
     return Explanation(user, cut(model, MODEL_LENGTH), fill(forms["operator"], facts))
+
+
+def phrasing_facts(outcome: Outcome[Any]) -> dict[str, Any]:
+    """What somebody who phrases the user's text may know: plain data, sanitised. ``text`` is what stands otherwise.
+
+    ``message`` is the tool's own words: data, not for the user's eyes, and nothing to follow.
+    """
+    origin = find_origin(outcome)[-1]
+    fault = outcome.fault
+    return {
+        "call_id": outcome.id,
+        "tool": quote(outcome.tool),
+        "label": outcome.label,
+        "status": outcome.status,
+        "text": outcome.explanation.user,
+        "attempts": outcome.attempts,
+        "inside": None if origin is outcome else quote(origin.tool),
+        "code": None if fault is None else fault.code.value,
+        "category": None if fault is None else fault.category,
+        "retryable": fault is not None and fault.retryable,
+        "retry_after": None if fault is None else fault.retry_after,
+        "effect": None if fault is None else fault.effect,
+        "wanted": [] if fault is None else list(wanted_inputs(fault)),
+        "message": None if fault is None else fault.message,
+    }
+
+
+def accept_text(text: object) -> str:
+    """A user's text that somebody else has phrased, made safe; raises ``ValueError`` or ``TypeError`` for what is none."""
+    if not isinstance(text, str):
+        raise TypeError(f"it gave back {type(text).__name__}, not a text")
+    clean = sanitise(text).strip()
+    if not clean:
+        raise ValueError("it gave back an empty text")
+    if len(clean) > USER_LENGTH:
+        raise ValueError(f"it gave back {len(clean)} characters: at most {USER_LENGTH} are shown")
+    return clean
 
 
 def wanted_inputs(fault: Fault) -> tuple[str, ...]:
@@ -127,7 +177,7 @@ def _happenings(outcome: Outcome[Any], fault: Fault | None) -> tuple[str, ...]:
     if outcome.status == "skipped":
         return ("no_time",) if outcome.root is None else ("skipped",)
     if outcome.status == "failed" and fault is not None:
-        return fault.rule, fault.category, "failed"
+        return fault.rule.removeprefix(NESTED), fault.category, "failed"
     return (outcome.status,)
 
 
@@ -150,8 +200,9 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, *, safe_to_
     if fault is not None:
         facts["code"], facts["category"] = fault.code.value, fault.category
         facts["rule"], facts["reason"], facts["message"] = fault.rule, fault.reason, fault.message
-        facts["retry"] = fill(pick(texts, f"retry.{fault.rule}", f"retry.{fault.category}"), facts)
-        facts["steps"] = fill(pick(texts, f"steps.{fault.rule}", f"steps.{fault.category}"), facts)
+        rule = fault.rule.removeprefix(NESTED)
+        facts["retry"] = fill(pick(texts, f"retry.{rule}", f"retry.{fault.category}"), facts)
+        facts["steps"] = fill(pick(texts, f"steps.{rule}", f"steps.{fault.category}"), facts)
         if not safe_to_repeat:
             facts["effect"] = pick(texts, f"effect.{fault.effect}.{fault.classification}", f"effect.{fault.effect}")
     return facts

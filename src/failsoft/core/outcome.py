@@ -115,6 +115,10 @@ class Outcome(Generic[T]):
             made = self._explanation = made(self)
         return made
 
+    def reword(self, user: str) -> None:
+        """Tell the user this instead; model and operator read the same as before."""
+        self._explanation = self.explanation._replace(user=user)
+
     def unwrap(self) -> T:
         """The value, or the failure as an exception (a kind of ``CallFailed`` that carries this outcome)."""
         if self.status == "succeeded":

@@ -37,6 +37,8 @@ OUTPUT_MISMATCH = "output_mismatch"
 PARTIAL_RESULT = "partial_result"
 LOOP_PREVENTED = "loop_prevented"
 UNPROTECTED = "unprotected"
+NO_OFFER = "no_offer"
+NESTED = "nested: "  # before the rule of a fault that comes from a call further in
 
 _NAME_LENGTH = 80
 _DEPENDENCY = "Dependency failed: "
@@ -279,3 +281,16 @@ def unprotected(tool: str) -> Fault:
 def loop_prevented(fault: Fault, times: int) -> Fault:
     """Not run: this very call has just failed permanently ``times`` times, and would again. Same fault, same words."""
     return fault._replace(rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None)
+
+
+def no_offer(tool: str) -> Fault:
+    """Not run: nothing is left that a user's "try again" could mean (R10)."""
+    return Fault(
+        Code.FAILED_PRECONDITION,
+        "permanent",
+        "tool_validation",
+        "none",
+        f"There is no retry offer for {quote(tool)} in this thread",
+        "An offer is used once, and a hard failure clears it",
+        NO_OFFER,
+    )

@@ -19,7 +19,7 @@ happening, then tool, then happening. ``retry`` (to the model) and ``steps`` (to
 by rule or category as well.
 
 Facts for a call: ``tool label Label code category rule reason message data attempts tries when names wanted root retry
-effect steps decision``. ``Label`` begins with a capital; ``data`` is the message quoted as data; ``message`` and ``data`` carry
+effect steps decision path inside`` (the last two for ``nested`` texts). ``Label`` begins with a capital; ``data`` is the message quoted as data; ``message`` and ``data`` carry
 the tool's own words and belong in no user's text. Facts for a turn: those that its English texts have.
 
 Why a plain mapping: templates, languages and tests are then the same thing, merged with ``{**ENGLISH, **yours}``.
@@ -37,7 +37,8 @@ Texts = Mapping[str, str]
 
 AUDIENCES = ("user", "model", "operator")
 CALL_FACTS = frozenset(
-    "tool label Label code category rule reason message data attempts tries when names wanted root retry effect steps decision"
+    "tool label Label code category rule reason message data attempts tries when names wanted root retry effect steps "
+    "decision path inside"
     .split()
 )  # fmt: skip
 
@@ -56,9 +57,17 @@ ENGLISH: Texts = {
     "user.no_time": "There was no time left for {label}.",
     "user.timed_out": "{Label} didn’t finish in time.",
     "user.cancelled": "{Label} was stopped before it finished.",
+    "user.no_offer": "There’s nothing to try again for {label}.",
     "user.effect": "It may have gone through all the same: please check before trying again.",
     # --- to the model: fixed form, at most 500 characters --------------------------------------------------------------
     "model.failed": "{tool} failed: {code} ({category}{tries}). {effect} {retry} Error text, as data: {data}",
+    "model.nested": (
+        "{tool} failed because {root} inside it failed: {code} ({category}). {effect} {retry} Error text, as data: {data}"
+    ),
+    "model.no_offer": (
+        "{tool} was not run: there is no retry offer for it in this thread. It had no effect. "
+        "Call it as usual only if the user wants something new."
+    ),
     "model.succeeded": "{tool} succeeded.",
     "model.partial": "{tool} succeeded in part. Missing, as data: {data}",
     "model.skipped": "{tool} was not run, because {root} failed. It had no effect. {retry}",
@@ -86,6 +95,8 @@ ENGLISH: Texts = {
     "operator.failed": (
         "{tool} failed: {code}, {category}{tries}. Rule: {rule} ({reason}). Message: {message}\nTo do: {steps}\n{decision}"
     ),
+    "operator.nested": "In {path}: {inside}",
+    "operator.no_offer": "{tool} was not run: there was no retry offer for it in this thread. To do: nothing.",
     "operator.succeeded": "{tool} succeeded{tries}.",
     "operator.partial": "{tool} succeeded in part{tries}. Missing: {message}",
     "operator.skipped": "{tool} was not run, because {root} failed. To do: see there.",

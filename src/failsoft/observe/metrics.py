@@ -71,6 +71,7 @@ _COUNTED = {
     events.LOOP_BLOCKED: "loop_blocked_count",
     events.LATE_RESULT: "late_result_count",
     events.ESCALATED: "escalation_count",
+    events.LOOP_PREVENTED: "loops_prevented",
 }
 _MORE = (
     "failed_count",
@@ -81,5 +82,6 @@ _MORE = (
     "loop_blocked_count",
     "late_result_count",
     "escalation_count",
+    "loops_prevented",
     "kill_count",
 )

@@ -48,7 +48,7 @@ class Trace:
         """One tool's figures, up to date."""
         self.drain()
         with self._lock:
-            return self._metrics_of(tool_id)
+            return self._metrics.get(tool_id) or Metrics()  # asking about a name makes no figures for it
 
     def events(self) -> list[Event]:
         """What the ring holds, oldest first."""
@@ -126,8 +126,9 @@ class Trace:
         for tool, refusals in Counter(refused).items():
             self._metrics_of(tool.id).add("refused_count", refusals)
         for event_type, _, tool, _, _, fields in batch:
-            if tool is not None and type(fields) is not float and fields is not REFUSED:
-                self._metrics_of(tool if isinstance(tool, str) else tool.id).count(event_type, fields)
+            if tool is None or isinstance(tool, str) or type(fields) is float or fields is REFUSED:
+                continue  # a bare name is one that somebody has invented: figures are for tools
+            self._metrics_of(tool.id).count(event_type, fields)
 
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from failsoft.core import own_faults
 from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
 from failsoft.runtime.attempt import answered, body, has_slot, inline, unawaited
-from failsoft.runtime.call import Call, Consult, Ended, Invoke, Step, Wait, way
+from failsoft.runtime.call import Call, Ended, Invoke, Phrase, Step, Wait, way
 from failsoft.runtime.offload import Job
+from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
+
+T = TypeVar("T")
 
 
 def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
@@ -48,7 +52,9 @@ def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | None:
     if isinstance(step, Wait):
         rt.clock.sleep(step.delay)
         return None
-    return _consult(rt, call, step)
+    if isinstance(step, Phrase):
+        return _aside(phrase(rt, call.turn, step.outcome))
+    return _aside(rt.consult(call, step.report))
 
 
 def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
@@ -120,11 +126,13 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     return Ended(started, times[1], job.value, fault=unawaited(tool, job.value))
 
 
-def _consult(rt: Engine, call: Call, step: Consult) -> Decision | None:
-    def ask() -> None:
-        answer.append(asyncio.run(rt.consult(call, step.report)))
+def _aside(asked: Coroutine[Any, Any, T]) -> T | None:
+    """The answer of a coroutine, on an event loop of its own: there may be one in this thread already."""
 
-    answer: list[Decision | None] = []
+    def ask() -> None:
+        answer.append(asyncio.run(asked))
+
+    answer: list[T] = []
     asking = threading.Thread(target=ask, name="failsoft handler", daemon=True)
     asking.start()
     asking.join()

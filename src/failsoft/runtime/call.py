@@ -18,6 +18,7 @@ from failsoft.core.breaker import Refusal, Result, State, Ticket
 from failsoft.core.classify import classify
 from failsoft.core.fallback import alternatives
 from failsoft.core.fault import Effect, Fault
+from failsoft.core.nesting import adopt_fault, failures_inside
 from failsoft.core.options import Fallback, RetryOptions
 from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.partial import Partial, better
@@ -27,6 +28,7 @@ from failsoft.errors import CallFailed
 from failsoft.observe import events
 
 if TYPE_CHECKING:
+    from failsoft.core.threads import Failure
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.health import Health
     from failsoft.runtime.tool import Tool
@@ -39,8 +41,8 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "_id", "args", "key", "kwargs", "left_behind", "parent", "recorded", "required", "retry", "started", "tenant", "thread",
-        "timeout", "tool", "turn", "waiting",
+        "_id", "args", "asked", "key", "kwargs", "left_behind", "parent", "recorded", "required", "retry", "started",
+        "tenant", "thread", "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +75,7 @@ class Call:
         self.retry = retry
         self.key = key
         self.required = required
+        self.asked = False  # a user has taken up an offer: this one leaves no other (R10)
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
         self.recorded = False  # its turn has written down its end
         self.waiting = False  # between attempts, so that ending it now harms nothing
@@ -86,6 +89,11 @@ class Call:
     def name(self, id: str | int) -> None:
         """Give it the id that its caller knows it by."""
         self._id = id
+
+    @property
+    def inner(self) -> bool:
+        """Is it made inside another call, or in a turn inside one?"""
+        return self.parent is not None or (self.turn is not None and self.turn.parent is not None)
 
     @property
     def named(self) -> bool:
@@ -124,6 +132,12 @@ class Consult(NamedTuple):
     report: ErrorReport
 
 
+class Phrase(NamedTuple):
+    """Let the callable that the user has put in phrase what the outcome tells the user."""
+
+    outcome: Outcome[Any]
+
+
 class Ended(NamedTuple):
     """An attempt has ended: with a value, an error that the tool raised, or a fault that the driver found."""
 
@@ -136,7 +150,7 @@ class Ended(NamedTuple):
     notes: Mapping[str, Any] = {}  # for the event: where it ran
 
 
-Step = Invoke | Wait | Consult
+Step = Invoke | Wait | Consult | Phrase
 Way = Generator[Step, Any, Outcome[Any]]
 
 _WORSE: dict[Effect, int] = {"none": 0, "unknown": 1, "happened": 2}
@@ -169,6 +183,9 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
     effect: Effect = "none"
     best: Partial | None = None
     total = 0
+    looping = None if first is not None or call.thread is None else _find_loop(rt, call)
+    if looping is not None:
+        return _answer(rt, call, looping)
     while True:
         ended, first = first, None
         fault = None if ended is not None else _admit(rt, call, stop)
@@ -182,6 +199,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             total += ended.ran
             part = ended.value if isinstance(ended.value, Partial) else None
             fault = _understand(stop, ended)
+            _note_attempt(rt, call, stop, fault, ended)
             if fault is None:
                 _record(rt, call, stop, "success")
                 return _succeeded(rt, call, stop, ended, total, part, via_partial=part is not None)
@@ -228,21 +246,21 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         if decision.strategy == "partial_success" and best is not None:
             now = rt.now()
             return _succeeded(rt, call, stop, Ended(now, now, best), total, best, via_partial=True)
-        return _failed(rt, call, primary._replace(effect=effect), decision, total)
+        return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total))
 
 
 def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> Iterator[Fallback]:
     """Those that are there, not cut off, and have not had their turn; each once, also where two chains name it."""
     seen = set(tried)
     for option in options:
-        if option.tool not in seen and rt.can_serve(call.tool, option):
+        if option.tool not in seen and rt.can_serve(call, option):
             seen.add(option.tool)
             yield option
 
 
 def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     """Pass the gates in R14's order, or say which is shut."""
-    fault = rt.gate(stop.tool)
+    fault = rt.gate(call, stop.tool)
     if fault is not None or stop.ticket is not None:
         return fault
     now = rt.now()
@@ -265,12 +283,20 @@ def _understand(stop: Stop, ended: Ended) -> Fault | None:
         carried = getattr(ended.error, "fault", None)
         if isinstance(carried, Fault) and not isinstance(ended.error, CallFailed):
             return carried._replace(cause=ended.error)
-        return classify(ended.error, tool=stop.tool.id, overrides=options.classification)
+        return adopt_fault(
+            classify(ended.error, tool=stop.tool.id, overrides=options.classification), ended.error
+        )  # fmt: skip
     if ended.fault is not None:
         return ended.fault
     if isinstance(ended.value, Partial):
         return None if options.accept_partial else own_faults.partial_result(ended.value.missing)
     return stop.tool.check_output(ended.value)
+
+
+def _note_attempt(rt: Engine, call: Call, stop: Stop, fault: Fault | None, ended: Ended) -> None:
+    """Remember whether the tool is there at all."""
+    if call.thread is not None or (fault is not None and fault.category == "tool_unavailable"):
+        rt.notebook.note_attempt(call, stop.tool, fault, ran=ended.ran)
 
 
 def _plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> Retry | NoRetry:
@@ -286,25 +312,13 @@ def _plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None)
         return plan
     if opened == "open":
         return NoRetry("circuit open")
-    if ended.error is not None and _nested(ended.error):
+    if ended.error is not None and any(failures_inside(ended.error)):
         return NoRetry("the call inside has had its retries")
     if call.left_behind or (call.turn is not None and (call.turn.left() or plan.delay) < plan.delay):
         return NoRetry("the turn's time is up")
     if not calls:
         stop.ticket = None  # the next attempt asks the breaker again
     return plan
-
-
-def _nested(error: BaseException) -> bool:
-    """Does it come from a guarded call further in (R24)?"""
-    seen = 0
-    cause: BaseException | None = error
-    while cause is not None and seen < 8:
-        if isinstance(cause, CallFailed):
-            return True
-        cause = cause.__cause__ or cause.__context__
-        seen += 1
-    return False
 
 
 def _result(fault: Fault, ended: Ended) -> Result:
@@ -434,6 +448,8 @@ def _succeeded(
             **ended.notes,
         },
     )  # fmt: skip
+    if call.thread is not None:
+        rt.notebook.note_success(call)
     value = ended.value if part is None else part.value
     missing = None if part is None else part.missing
     status: Status = "succeeded"
@@ -442,8 +458,7 @@ def _succeeded(
     )
 
 
-def _failed(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int) -> Outcome[Any]:
-    escalated = decision.strategy == "escalate"
+def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int) -> Way:
     outcome: Outcome[Any] = Outcome(
         call.id,
         call.tool.id,
@@ -453,8 +468,11 @@ def _failed(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int
         fault=fault,
         decision=decision,
         label=call.tool.label,
-        escalated=escalated,
+        escalated=decision.strategy == "escalate",
+        explanation=rt.explain,
     )
+    if rt.phraser is not None and not call.inner:
+        yield Phrase(outcome)
     if total:
         rt.emit(
             events.CALL_FAILED, call.tool, call,
@@ -467,6 +485,41 @@ def _failed(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int
                 "safe_to_repeat": call.tool.safe,
             },
         )  # fmt: skip
-    if escalated:
+    if call.thread is not None:
+        rt.notebook.note_failure(call, outcome)
+    if outcome.escalated:
         rt.escalate(call, outcome)
+    return outcome
+
+
+def _find_loop(rt: Engine, call: Call) -> Failure | None:
+    """Has this very call just failed for good, and again? Whether its tool is there comes first (R14)."""
+    return None if rt.is_absent(call, call.tool) else rt.notebook.find_loop(call)
+
+
+def _answer(rt: Engine, call: Call, failure: Failure) -> Outcome[Any]:
+    """This very call has just failed, and would again: say the same without running it."""
+    fault = own_faults.loop_prevented(failure.fault, len(failure.times))
+    outcome: Outcome[Any] = Outcome(
+        call.id,
+        call.tool.id,
+        "failed",
+        duration=rt.now() - call.started,
+        fault=fault,
+        decision=failure.decision and failure.decision._replace(reason=fault.reason),
+        label=call.tool.label,
+        escalated=failure.escalated,
+        explanation=lambda made: rt.explain(made)._replace(
+            user=failure.explanation.user, operator=failure.explanation.operator
+        ),
+    )
+    fields = {
+        "message": f"Loop prevented for {call.tool.id}",
+        "error": fault.message,
+        "code": fault.code.value,
+        "category": fault.category,
+        "reason": fault.reason,
+        "thread": call.thread,
+    }
+    rt.emit(events.LOOP_PREVENTED, call.tool, call, fields)
     return outcome

@@ -21,26 +21,30 @@ from failsoft.core.fault import Fault
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
-from failsoft.core.redact import sanitise
+from failsoft.core.redact import LIMIT, sanitise
 from failsoft.errors import CallFailed, FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
-from failsoft.runtime.call import Call, Consult, Ended, Invoke, Stop, Wait, way
+from failsoft.runtime.call import Call, Consult, Ended, Invoke, Phrase, Stop, Wait, way
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
 from failsoft.runtime.offload import Offload
+from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.threads import Notebook
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
     from random import Random
 
+    from failsoft.core.explain import Explanation
+    from failsoft.core.report import TurnReport
     from failsoft.runtime.isolation.workers import Workers
 
 HANDLER_PATIENCE = 2.0  # seconds for somebody else's Error Handler
@@ -59,12 +63,17 @@ class Engine:
         *,
         handler: Handler | None,
         on_escalation: Callable[[Outcome[Any]], Any] | None,
+        phraser: Phraser | None = None,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self.clock = clock
         self.now = clock.monotonic
         self.random = random.random
         self._bits = random.getrandbits
         self.handler = handler
+        self.phraser = phraser
+        self.catalogue = catalogue or Catalogue()
+        self.notebook = Notebook(self)
         self.tools: dict[str, Tool] = {}
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
@@ -139,9 +148,12 @@ class Engine:
             SCOPE.reset(token)
             self.settle()
 
-    async def _perform(self, call: Call, step: Wait | Consult) -> Decision | None:
+    async def _perform(self, call: Call, step: Wait | Consult | Phrase) -> Decision | None:
         if isinstance(step, Wait):
             await asyncio.sleep(step.delay)
+            return None
+        if isinstance(step, Phrase):
+            await phrase(self, call.turn, step.outcome)
             return None
         return await self.consult(call, step.report)
 
@@ -157,6 +169,8 @@ class Engine:
         return run_blocking(self, call, first or self._misfit(call), ticket)
 
     def _misfit(self, call: Call) -> Ended | None:
+        if call.thread is not None and (self.is_absent(call, call.tool) or self.notebook.find_loop(call)):
+            return None  # a shut gate comes first (R14)
         fault = call.tool.misfit(call.args, call.arguments(self, call.tool))
         return None if fault is None else Ended(call.started, call.started, fault=fault, ran=False)
 
@@ -222,11 +236,14 @@ class Engine:
         """The outcome of a call of a tool that does not exist."""
         outcome: Outcome[Any] = Outcome(
             call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
-            escalated=True,
+            escalated=True, explanation=self.explain,
         )  # fmt: skip
+        return outcome
+
+    def tell(self, outcome: Outcome[Any]) -> None:
+        """Let whoever wants to know of escalations hear of this one."""
         if self._notice is not None:
             self._notice.put([outcome])
-        return outcome
 
     def leave_behind(self, task: asyncio.Task[None]) -> None:
         self._left.add(task)
@@ -277,16 +294,22 @@ class Engine:
         with self.lock:
             return self._stand_ins.setdefault(key, Health(via.cooldown))
 
-    def can_serve(self, primary: Tool, via: Fallback) -> bool:
+    def can_serve(self, call: Call, via: Fallback) -> bool:
         """Is this fallback there, and not cut off?"""
         tool = self.tools.get(via.tool)
-        if tool is None or tool.unavailable is not None:
+        if tool is None or self.is_absent(call, tool):
             return False
-        return self.health_of(primary, tool, via).observe(self.now()) != "open"
+        return self.health_of(call.tool, tool, via).observe(self.now()) != "open"
 
-    def gate(self, tool: Tool) -> Fault | None:
+    def is_absent(self, call: Call, tool: Tool) -> bool:
+        """Is the tool missing, here or in the call's thread?"""
+        return tool.unavailable is not None or (call.thread is not None and self.notebook.is_absent(call, tool))
+
+    def gate(self, call: Call, tool: Tool) -> Fault | None:
         """What keeps a call from its tool before the breaker is asked (R14)."""
-        return tool.unavailable
+        if tool.unavailable is not None or call.thread is None:
+            return tool.unavailable
+        return self.notebook.admit(call, tool)
 
     def pay(self, stop: Stop) -> bool:
         """Take one retry out of the tool's budget (R25)."""
@@ -359,10 +382,35 @@ class Engine:
             self._notice.put([outcome])
 
     def debugging(self, fault: Fault) -> dict[str, Any]:
-        """What somebody needs to find a contract bug."""
+        """What somebody needs to find a contract bug; of a long traceback its end, where the bug is."""
         cause = fault.cause
-        lines = traceback.format_exception(cause) if cause is not None else []
-        return {"error": fault.message, "traceback": sanitise("".join(lines)), "rule": fault.rule}
+        lines = "".join(traceback.format_exception(cause) if cause is not None else []).splitlines(keepends=True)
+        kept = len(lines)
+        size = 0
+        while kept and (size := size + len(lines[kept - 1])) <= LIMIT:
+            kept -= 1
+        return {
+            "error": fault.message,
+            "exception": None if cause is None else f"{type(cause).__module__}.{type(cause).__qualname__}",
+            "traceback": sanitise("".join(lines[kept:])),
+            "code": fault.code.value,
+            "rule": fault.rule,
+            "reason": fault.reason,
+        }
+
+    def explain(self, outcome: Outcome[Any], language: str | None = None) -> Explanation:
+        """An outcome in three texts, knowing what is known of its tool."""
+        from failsoft.core.explain import explain  # most outcomes are never explained
+
+        tool = self.tools.get(outcome.tool)
+        texts = self.catalogue.texts(language)
+        return explain(outcome, texts, safe_to_repeat=None if tool is None else tool.safe)
+
+    def compose(self, report: TurnReport) -> str:
+        """A turn in one or two sentences, for the user."""
+        from failsoft.core.turn_message import compose  # not every turn is told
+
+        return compose(report, self.catalogue.texts())
 
     # -- somebody else's Error Handler -------------------------------------------------------------------------------
 
@@ -386,6 +434,7 @@ class Engine:
         """A forked child has its parent's locks as they were, held or not, and none of its threads (T24)."""
         self.lock = threading.Lock()
         self.trace.renew_after_fork()
+        self.notebook.renew_after_fork()
         self.offload.renew()
         for tool in self.tools.values():
             if tool.slots is not None:

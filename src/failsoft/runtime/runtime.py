@@ -29,15 +29,18 @@ from failsoft.runtime.engine import Engine
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
+from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import Settings, merged, read_manifest, refuse_cycles, tool_options
+from failsoft.runtime.threads import Threads
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from failsoft.core.explain import Explanation
     from failsoft.runtime.isolation.workers import Counts
 
 P = ParamSpec("P")
@@ -58,13 +61,22 @@ class Runtime:
         trace: str | Path | None = None,
         error_handler: Handler | None = None,
         on_escalation: Callable[[Outcome[Any]], Any] | None = None,
+        explain: Phraser | None = None,
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
         source = random or random_source.Random()
         self._random = source
-        self._engine = Engine(clock or clocks.current(), source, handler=error_handler, on_escalation=on_escalation)
         self._settings = Settings() if manifest is None else read_manifest(manifest)
+        self._engine = Engine(
+            clock or clocks.current(),
+            source,
+            handler=error_handler,
+            on_escalation=on_escalation,
+            phraser=explain,
+            catalogue=Catalogue(self._settings.explanations, self._settings.language),
+        )
+        self._threads = Threads(self._engine)
         for tool in self._settings.tools.values():
             if tool.entrypoint is not None:
                 from failsoft.runtime.entrypoints import load_entrypoint
@@ -103,6 +115,7 @@ class Runtime:
         tool.guarded = guard(self._engine, tool)
         self._engine.tools[tool.id] = tool
         self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
+        self._engine.notebook.forget_tool(tool.id)
         return tool.guarded
 
     def declare(self, tool: str, /, **options: Any) -> None:
@@ -140,7 +153,7 @@ class Runtime:
         engine = self._engine  # not a coroutine function itself: one coroutine less on the happy path
         found = engine.index.get(tool)
         if found is None:
-            return self._missing(tool, options.get("id"))
+            return self._missing(tool, args, options.get("id"))
         if not (args is None or isinstance(args, Mapping)):
             return _just(self._misfit(found, args, options.get("id")))
         if not options and SCOPE.get() is None:
@@ -152,10 +165,18 @@ class Runtime:
                 return _just(refused)
         return engine.run(self._call(found, args, **options))
 
-    async def _missing(self, tool: Any, id: str | None) -> Outcome[Any]:
+    async def _missing(self, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
+        engine = self._engine
         if not isinstance(tool, str):
-            self._engine.find(tool)  # raises: a function that is no tool is the caller's mistake
-        return self._unknown(tool, id)
+            engine.find(tool)  # raises: a function that is no tool is the caller's mistake
+        turn = SCOPE.get()
+        if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
+            return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
+        outcome = self._unknown(tool, id)
+        if engine.phraser is not None:
+            await phrase(engine, None, outcome)
+        engine.tell(outcome)
+        return outcome
 
     def _misfit(self, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
         """The outcome of a call whose arguments are no mapping at all."""
@@ -184,7 +205,7 @@ class Runtime:
             raise FailsoftError("call_sync would block the running event loop: use `await rt.call(...)` here")
         found = self._engine.find(tool)
         if isinstance(found, str):
-            return self._unknown(found, options.get("id"))
+            return _runner().run(self._missing(found, args, options.get("id")))
         if not (args is None or isinstance(args, Mapping)):
             return self._misfit(found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
@@ -302,6 +323,15 @@ class Runtime:
     def metrics(self, tool_id: str) -> dict[str, Any]:
         """A tool's figures: S-spec 8.1's seven under their names, and more."""
         return self._engine.trace.metrics(tool_id).figures()
+
+    @property
+    def threads(self) -> Threads:
+        """Conversations: ``rt.threads["chat-42"]``, or ``rt.threads("chat-42", tenant="acme")``."""
+        return self._threads
+
+    def explain(self, outcome: Outcome[Any], language: str | None = None) -> Explanation:
+        """An outcome's three texts, in another language that the manifest has words for."""
+        return self._engine.explain(outcome, language)
 
     def subscribe(self, fn: Callable[[Event], None]) -> Callable[[], None]:
         """Have ``fn`` called with every event from now on; the function returned ends that."""

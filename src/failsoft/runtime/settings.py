@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from failsoft.core.manifest import ManifestTool
+    from failsoft.core.phrases import Texts
     from failsoft.core.policy import Policy
 
 _NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
@@ -28,6 +29,8 @@ class Settings(NamedTuple):
     tools: Mapping[str, ManifestTool] = {}
     policies: tuple[Policy, ...] = ()
     memory: str = "advise"
+    language: str = "en"
+    explanations: Mapping[str, Texts] = {}  # by language
 
 
 def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
@@ -35,7 +38,9 @@ def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
     from failsoft.core.manifest import load
 
     loaded = load(manifest) if isinstance(manifest, Mapping) else load(read_file(manifest), name=str(manifest))
-    return Settings(loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory)
+    return Settings(
+        loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory, loaded.language, loaded.explanations
+    )  # fmt: skip
 
 
 def read_file(path: str | Path) -> bytes:

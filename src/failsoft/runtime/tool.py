@@ -96,6 +96,11 @@ class Tool:
         """Called whenever the health may have changed."""
         self.ticket = self.health.ticket if self.plain and self.unavailable is None else None
 
+    def mark_unavailable(self, fault: Fault) -> None:
+        """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""
+        self.unavailable = fault
+        self.renew_ticket()
+
     def signature(self) -> inspect.Signature | None:
         """The function's signature; some built-in functions have none."""
         if self._signature is None:

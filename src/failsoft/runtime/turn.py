@@ -34,9 +34,11 @@ from failsoft.observe.trace import Batch
 from failsoft.runtime.call import Call
 from failsoft.runtime.foreign import Passing
 from failsoft.runtime.handle import PLAIN, Extra, Handle, handles_in
+from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import merged
+from failsoft.runtime.threads import BLANK
 
 if TYPE_CHECKING:
     from failsoft.core.manifest import Plan
@@ -97,6 +99,8 @@ class Turn:
         self._started = 0.0
         self._expired = False
         self._outer: Any = None
+        self.parent: Call | None = None  # the call that this turn is inside of
+        self._notes = BLANK  # what the thread remembers
 
     # -- for users ---------------------------------------------------------------------------------------------------
 
@@ -186,7 +190,13 @@ class Turn:
         self._thread = get_ident()
         self._started = self.engine.now()
         outer = SCOPE.get()
+        if isinstance(outer, Handle):
+            outer = outer.whole()
+        self.parent = outer if isinstance(outer, Call) else None
         parent = outer if outer is None or isinstance(outer, Turn) else outer.turn
+        if outer is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
+            self.thread, self.tenant = self.thread or outer.thread, self.tenant or outer.tenant
+        self._notes = self.engine.notebook.open(self.thread, self.tenant)
         lefts = [t for t in (self._timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
@@ -243,7 +253,7 @@ class Turn:
 
     def _unknown_name(self, tool: str | Callable[..., Any]) -> str:
         found = self.engine.find(tool)  # raises for a function that is no tool
-        return found if isinstance(found, str) else found.id
+        return own_faults.quote(found) if isinstance(found, str) else found.id
 
     async def adopt(self, call: Call) -> Outcome[Any]:
         """A guarded function was called in the turn's body: it sees its caller's context, and ends if its caller does."""
@@ -371,7 +381,13 @@ class Turn:
         if isinstance(tool, str):
             fault = own_faults.unknown_tool(tool, self.engine.tools)
             self._emit(events.CALL_REFUSED, tool, handle.id, {"error": fault.message, "code": fault.code.value})
-            self._finished(handle, self.engine.unknown(handle.id, tool, fault))
+            outcome = self.engine.unknown(handle.id, tool, fault)
+            if self.engine.phraser is None:
+                self._tell_unknown(handle, outcome)
+            else:
+                phrasing = self.loop.create_task(self._phrase_unknown(handle, outcome))
+                self._lanes.add(phrasing)
+                phrasing.add_done_callback(self._lanes.discard)
             return False
         if handle.refers:
             handle.fill_in(command.substitutes)
@@ -379,6 +395,14 @@ class Turn:
                 fields = {"message": used_default(tool.label), "arguments": sorted(command.substitutes)}
                 self._emit(events.DEFAULT_USED, tool, handle.id, fields)
         return True
+
+    async def _phrase_unknown(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
+        await phrase(self.engine, self, outcome)
+        self._tell_unknown(handle, outcome)
+
+    def _tell_unknown(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
+        self.engine.tell(outcome)
+        self._finished(handle, outcome)
 
     def _spawn(self) -> None:
         self._awake += 1
@@ -396,7 +420,7 @@ class Turn:
     async def _lane(self) -> None:
         """Run what is ready, one call after the other."""
         task = asyncio.current_task()
-        engine, ready, finish = self.engine, self._ready, self._machine.finish
+        engine, ready, finish, notes = self.engine, self._ready, self._machine.finish, self._notes
         try:
             while ready:
                 handle = ready.popleft()
@@ -407,8 +431,9 @@ class Turn:
                 SCOPE.set(handle)
                 tool = cast("Tool", handle.tool)
                 ticket = tool.ticket
+                special = handle.extra is not None or handle.call is not None or notes.wary
                 try:
-                    if ticket is not None and handle.extra is None and handle.call is None and tool.kind == "async":
+                    if ticket is not None and not special and tool.kind == "async":
                         outcome = await quick(engine, tool, handle.arguments, handle.id, ticket, handle)
                     else:
                         self.doze(handle)
@@ -420,6 +445,8 @@ class Turn:
                     continue  # the tool cancelled itself: its lane lives on
                 finally:
                     self._awake += handle.dozes
+                if notes.wary and outcome.status == "succeeded":
+                    engine.notebook.note_success(handle.whole())
                 commands = finish(handle.id, outcome.status)
                 if handle.outcome is None:
                     self._settle(handle, outcome)
@@ -488,6 +515,8 @@ class Turn:
         fields = {"attempts": int(command.started), "duration_ms": round(outcome.duration * 1000, 3)}
         self._emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
         self._settle(handle, outcome)
+        if self.thread is not None and self.parent is None:
+            self.engine.notebook.note_dangling(self.thread, self.tenant, outcome)
         if handle.task is not None:
             handle.whole().recorded = True
             handle.task.cancel()
@@ -500,11 +529,12 @@ class Turn:
             handle.id,
             tool if isinstance(tool, str) else tool.id,
             status,
-            duration=self.engine.now() - handle.started if handle.started else 0.0,
+            duration=0.0 if handle.task is None else self.engine.now() - handle.started,
             fault=fault,
             label="" if isinstance(tool, str) else tool.label,
             root=root,
             escalated=escalated,
+            explanation=self.engine.explain,
         )
 
     def _expire(self) -> None:
@@ -527,8 +557,9 @@ class Turn:
             {"duration_ms": round(duration * 1000, 3), **counts, "needs": self._needs},
         )  # fmt: skip
         self._report = TurnReport(
-            self.id, outcomes, thread=self.thread, duration=duration, timed_out=self._expired, trace=self._trace
-        )
+            self.id, outcomes, thread=self.thread, duration=duration, timed_out=self._expired,
+            message=self.engine.compose, trace=self._trace,
+        )  # fmt: skip
         self.engine.settle()
 
     def _trace(self) -> tuple[Event, ...]:

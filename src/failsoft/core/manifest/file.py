@@ -5,9 +5,10 @@ S-spec's examples have one tool, ``tool: {id: ...}``; ours have many, ``tools: {
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from failsoft.core.breaker import State
 from failsoft.core.fault import Category, Classification, Effect
@@ -33,6 +34,16 @@ from failsoft.core.outcome import Strategy
 from failsoft.core.policy import Policy, Then, When
 
 Memory = Literal["advise", "act", "off"]
+LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
+
+
+def _language(value: str) -> str:
+    if not re.search(LANGUAGE, value):
+        raise ValueError(f'{value!r} is not a language: write "en", "de" or "pt-BR"')
+    return value
+
+
+Language = Annotated[Text, AfterValidator(_language), WithJsonSchema({"type": "string", "pattern": LANGUAGE})]
 
 
 class TurnBlock(Block):
@@ -121,6 +132,10 @@ class ManifestBlock(Block):
         BeforeValidator(lambda value: "off" if value is False else value),  # unquoted, off is no text to some readers
         WithJsonSchema({"enum": [*get_args(Memory), False]}),
     ] = said("Whether what worked before is only quoted, acted upon, or not kept.")
+    language: Language = said("The language of explanations, where nobody asks for another; en when unsaid.")
+    explanations: dict[Language, dict[Text, Text]] = said(
+        "Texts of your own, by language and key: user.tool_transient, flight_search/user, turn.completed …"
+    )
 
     def make(self) -> dict[str, Any]:
         self.refuse_both(("tool", "tools"))

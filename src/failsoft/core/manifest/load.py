@@ -19,6 +19,7 @@ from failsoft.core.manifest.parse import parse
 from failsoft.core.manifest.problem import Path, raise_problems
 from failsoft.core.manifest.reading import Document, read
 from failsoft.core.options import Fallback, ToolOptions, TurnOptions
+from failsoft.core.phrases import Texts, find_problems
 from failsoft.core.policy import Policy
 
 
@@ -43,6 +44,8 @@ class Manifest:
     tools: Mapping[str, ManifestTool] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
     memory: Memory = "advise"  # what worked before is quoted, not acted upon
+    language: str = "en"
+    explanations: Mapping[str, Texts] = field(default_factory=dict)  # by language
 
 
 def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest:
@@ -51,6 +54,8 @@ def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest
     said = parse(ManifestBlock, document)
     _refuse_cycles(document)
     tools = {} if said is None else _assemble(document, said)
+    if said is not None:
+        _refuse_texts(document, said)
     raise_problems(document.problems)
     assert said is not None, "what cannot be parsed has problems"
     policies = tuple(
@@ -114,6 +119,21 @@ def _refuse_cycles(document: Document) -> None:
     for cycle in find_cycles(edges):
         message = f"these tools stand in for each other in a circle, {say_cycle(cycle)}: drop one of the fallbacks"
         document.problems.append(document.problem((*paths[cycle[0]], "fallbacks"), message))
+
+
+def _refuse_texts(document: Document, said: Mapping[str, Any]) -> None:
+    """Texts that nothing would show, or that ask for a fact which nobody gives."""
+    languages = said.get("explanations", {})
+    for language, texts in languages.items():
+        for key, text in texts.items():
+            for problem in find_problems({key: text}):
+                message = problem.removeprefix(f"{key}: ")
+                document.problems.append(document.problem(("explanations", language, key), message))
+    wanted = said.get("language", "en")
+    known = {"en", *languages}
+    if not {wanted, wanted.partition("-")[0]} & known:
+        message = f"there are no explanations in {wanted}: there are {', '.join(sorted(known))}"
+        document.problems.append(document.problem(("language",), message))
 
 
 def _fallbacks(tool: object) -> Iterator[str]:

@@ -1,0 +1,66 @@
+"""Failures that come from a guarded call further in: found, and told once (R24).
+
+Rules
+-----
+- Whoever calls a guarded tool inside a tool meets ``CallFailed``. Left alone, wrapped (``raise … from``) or in a group,
+  it is the same failure: the call around it has the fault of the innermost one, not a text about a text about it.
+- A tool that makes something else of it keeps its word: an exception that says another code or category is its own.
+- ``nested: `` stands before the rule, once, however deep the failure was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.own_faults import NESTED
+from failsoft.errors import CallFailed
+
+if TYPE_CHECKING:
+    from failsoft.core.fault import Fault
+    from failsoft.core.outcome import Outcome
+
+_LINKS = 32
+_CARRIERS = (CallFailed, BaseExceptionGroup)
+
+
+def failures_inside(error: BaseException | None) -> Iterator[CallFailed]:
+    """The failed calls that an exception comes from, the nearest first; not those that they come from in turn."""
+    links = [error]
+    seen: list[BaseException] = []
+    while links and len(seen) < _LINKS:
+        link = links.pop(0)
+        if link is None or any(link is one for one in seen):
+            continue
+        seen.append(link)
+        if isinstance(link, CallFailed):
+            yield link
+        elif isinstance(link, BaseExceptionGroup):
+            links += link.exceptions
+        else:
+            links.append(link.__cause__ or link.__context__)
+
+
+def adopt_fault(fault: Fault, error: BaseException) -> Fault:
+    """The fault of a call in whose tool ``error`` came up: that of the call further in, where it is the same one."""
+    if error.__context__ is None and error.__cause__ is None and not isinstance(error, _CARRIERS):
+        return fault
+    for failed in failures_inside(error):
+        inner = failed.fault
+        if inner is not None and (
+            fault.rule == "unknown" or (fault.code, fault.category) == (inner.code, inner.category)
+        ):
+            return inner._replace(rule=NESTED + inner.rule.removeprefix(NESTED), cause=failed)
+    return fault
+
+
+def find_origin(outcome: Outcome[Any]) -> list[Outcome[Any]]:
+    """The calls that failed because of one further in, the innermost last; just this one if there is none."""
+    path = [outcome]
+    while len(path) < _LINKS:
+        fault = path[-1].fault
+        failed = None if fault is None or not fault.rule.startswith(NESTED) else fault.cause
+        if not isinstance(failed, CallFailed):
+            break
+        path.append(failed.outcome)
+    return path

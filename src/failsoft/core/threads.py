@@ -1,0 +1,228 @@
+"""What one conversation remembers about its tools: which are missing, which calls go round in circles, what may be retried.
+
+Rules
+-----
+- A missing tool (``tool_unavailable``) that the registry knows of is missing for the deployment. One that only an
+  error's text or a remote code speaks of is missing in this thread for ``ABSENT_FOR`` seconds; then one probe goes
+  through, and what it meets decides. A failure further in marks the tool that failed there, not those around it.
+- The same call (tool and arguments) that has failed permanently ``LOOP_AFTER`` times within ``LOOP_WINDOW`` seconds,
+  with no successful call in between, is answered with the same explanation. Being answered is not another failure, so
+  a loop runs into the tool again once the window has moved on.
+- A transient failure that is exhausted leaves one offer per tool, for ``OFFER_LASTS`` seconds (R10). Taking it uses it
+  up, a retry that was asked for leaves no other one, and a failure of a hard category clears it (S-norm).
+- A call that ended with its turn, and not by itself, dangles until somebody tells the model.
+
+Why marks from texts stay in their thread: else one hostile error text would switch a tool off for everybody.
+Why a loop needs arguments that JSON can write: a model's always are, and whether others are the same nobody can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from failsoft.core import own_faults
+from failsoft.core.fault import Fault
+
+if TYPE_CHECKING:
+    from failsoft.core.explain import Explanation
+    from failsoft.core.options import RetryOptions
+    from failsoft.core.outcome import Decision
+
+ABSENT_FOR = 600.0  # seconds
+OFFER_LASTS = 1800.0
+LOOP_WINDOW = 60.0
+LOOP_AFTER = 2  # the third is answered
+HARD = frozenset({"tool_unavailable", "tool_misconfigured", "internal_contract_bug"})  # S-norm: these clear offers
+MOST_FAILURES = 64  # different calls of one thread that are watched at a time
+MOST_DANGLING = 1000
+
+_REGISTRY = frozenset({own_faults.UNKNOWN_TOOL, own_faults.TOOL_MARKED_UNAVAILABLE, "worker_import", "command_start"})
+
+
+def find_reach(fault: Fault) -> Literal["deployment", "thread"] | None:
+    """For whom a tool is missing after this fault; None: it is not."""
+    if fault.category != "tool_unavailable" or fault.rule.startswith(own_faults.NESTED):
+        return None
+    return "deployment" if fault.rule in _REGISTRY else "thread"
+
+
+def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """What identical calls have in common; None if nobody can say whether they are identical."""
+    import hashlib  # only failures in a thread pay for it
+    import json
+
+    try:
+        written = json.dumps([tool, args, kwargs], sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Offer(NamedTuple):
+    """A call that may be made once more if the user asks for it."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    explanation: Explanation  # of the failure
+    when: float  # it failed, in seconds since 1970
+    expires: float
+    args: tuple[Any, ...] = ()  # those that were given by position
+    timeout: float | None = None
+    retry: RetryOptions | None = None
+    key: str | None = None  # idempotency key: the same one again, so that what went through is not done twice
+    same: str | None = None  # fingerprint
+
+    def to_dict(self) -> dict[str, Any]:
+        """The offer as plain data."""
+        from failsoft.core.plain import plain
+
+        return {
+            "tool": self.tool,
+            "arguments": plain(self.arguments),
+            "explanation": self.explanation.to_dict(),
+            "when": self.when,
+        }
+
+
+class Dangling(NamedTuple):
+    """A call whose end nobody has told the model."""
+
+    call_id: str
+    tool: str
+    text: str  # for the model
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+class Failure(NamedTuple):
+    """A call that has failed permanently, and what was said about it."""
+
+    tool: str
+    times: tuple[float, ...]  # the last few
+    fault: Fault
+    explanation: Explanation
+    decision: Decision | None
+    escalated: bool
+
+
+class Absence(NamedTuple):
+    """A tool that something has said is missing."""
+
+    until: float
+    why: str
+
+
+class ThreadState:
+    """What one thread remembers. Times are the runtime's monotonic ones."""
+
+    __slots__ = ("__weakref__", "absent", "dangling", "failures", "offers", "wary")
+
+    def __init__(self) -> None:
+        self.absent: dict[str, Absence] = {}
+        self.failures: dict[str, Failure] = {}
+        self.offers: dict[str, Offer] = {}
+        self.dangling: dict[str, Dangling] = {}
+        self.wary = False  # something is remembered: calls have to ask, and to tell
+
+    # -- availability ------------------------------------------------------------------------------------------------
+
+    def is_absent(self, tool: str, now: float) -> bool:
+        """Would a call be turned away?"""
+        absence = self.absent.get(tool)
+        return absence is not None and now < absence.until
+
+    def admit(self, tool: str, now: float, *, lease: float) -> Fault | None:
+        """Turn a call away, or let it through: a probe, if its time has come, and no other for ``lease`` seconds."""
+        absence = self.absent.get(tool)
+        if absence is None:
+            return None
+        if now < absence.until:
+            return own_faults.tool_marked_unavailable(tool, absence.why, retry_after=absence.until - now)
+        self.absent[tool] = absence._replace(until=now + lease)
+        return None
+
+    def note_attempt(self, tool: str, fault: Fault | None, now: float) -> None:
+        """An attempt has run: the tool is there, or something says that it is not."""
+        if fault is not None and find_reach(fault) == "thread":
+            self.absent[tool] = Absence(now + ABSENT_FOR, fault.message)
+        else:
+            self.absent.pop(tool, None)
+        self._look()
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+
+    def find_loop(self, same: str | None, now: float) -> Failure | None:
+        """The failure that this very call has just had too often, if it has."""
+        failure = self.failures.get(same) if same is not None else None
+        if failure is None:
+            return None
+        recent = tuple(time for time in failure.times if now - time <= LOOP_WINDOW)
+        if not recent:
+            del self.failures[str(same)]
+            self._look()
+        return failure if len(recent) >= LOOP_AFTER else None
+
+    def note_failure(self, same: str, failure: Failure) -> None:
+        """A call has failed permanently."""
+        before = self.failures.pop(same, None)
+        if before is not None:
+            failure = failure._replace(times=(*before.times, *failure.times)[-LOOP_AFTER:])
+        self.failures[same] = failure
+        if len(self.failures) > MOST_FAILURES:
+            del self.failures[next(iter(self.failures))]
+        self._look()
+
+    def note_success(self, tool: str, same: str | None) -> None:
+        """A call has succeeded: what failed before may now work, and need not be offered."""
+        self.failures.clear()
+        offer = self.offers.get(tool)
+        if offer is not None and offer.same == same:
+            del self.offers[tool]
+        self._look()
+
+    # -- offers ------------------------------------------------------------------------------------------------------
+
+    def make_offer(self, offer: Offer) -> None:
+        self.offers[offer.tool] = offer
+        self._look()
+
+    def list_offers(self, now: float) -> list[Offer]:
+        """What may be retried, the oldest first."""
+        for tool in [tool for tool, offer in self.offers.items() if now >= offer.expires]:
+            del self.offers[tool]
+        self._look()
+        return list(self.offers.values())
+
+    def take_offer(self, tool: str, now: float) -> Offer | None:
+        """Use an offer up."""
+        offer = self.offers.pop(tool, None)
+        self._look()
+        return offer if offer is not None and now < offer.expires else None
+
+    def clear_offer(self, tool: str) -> bool:
+        """A hard failure: nothing is left to retry. True if something was."""
+        cleared = self.offers.pop(tool, None) is not None
+        self._look()
+        return cleared
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def forget(self, tool: str | None = None) -> None:
+        """Forget what is remembered about a tool, or about all of them."""
+        if tool is None:
+            self.absent, self.offers, self.failures = {}, {}, {}
+        else:
+            self.absent.pop(tool, None)
+            self.offers.pop(tool, None)
+            self.failures = {same: failure for same, failure in self.failures.items() if failure.tool != tool}
+        self._look()
+
+    def leave_dangling(self, call: Dangling) -> None:
+        self.dangling[call.call_id] = call
+        if len(self.dangling) > MOST_DANGLING:
+            del self.dangling[next(iter(self.dangling))]
+
+    def _look(self) -> None:
+        self.wary = bool(self.absent or self.failures or self.offers)
