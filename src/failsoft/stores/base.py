@@ -1,0 +1,73 @@
+"""What must outlive a call, and how it is kept: small records under a key, and the event stream.
+
+Rules for every store
+---------------------
+- A record has a *kind* (``KINDS``), a *key* made by ``key_of`` and a value that ``json.dumps`` takes. What comes back is
+  equal to it, and never the same object. Putting replaces.
+- A record with a ``ttl`` is gone that many seconds later, by the wall clock: what is kept is read after a restart, and
+  on other machines.
+- ``find`` lists by scope: the first parts of the key, whole parts only. So everything of a tenant or of a thread is one
+  listing, and nobody else's is in it.
+- Events come in batches, as flat records with ``seq``. They are read in the order in which they were appended.
+- ``put``, ``delete`` and ``append`` return at once and never raise for the store's own troubles: a call path may use
+  them. One that writes elsewhere queues them; ``flush`` waits until all of it is durable and says whether it is.
+- ``get``, ``find`` and ``read`` see what this process has put before. They may take time: not on a call's way.
+- All methods may be called from any thread. After ``close`` nothing is taken any more; closing twice is harmless.
+
+Why so little: trace, recovery memory, pending state and availability need no more, and whatever has keys and an order
+can be a store. What a fleet has to agree on in one step (a breaker's probe, say) is not done with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, Protocol
+from urllib.parse import quote
+
+Kind = Literal["memory", "pending", "availability", "breaker"]
+KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker")
+
+_NOBODY = "%"  # no escaped part is just this
+
+
+def key_of(*parts: str | None) -> str:
+    """A key out of its parts, the widest first: tenant, thread, tool … None is a part of its own."""
+    return "/".join(_NOBODY if part is None else quote(part, safe=" ") for part in parts)
+
+
+class Records(Protocol):
+    """Small values under keys."""
+
+    def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
+        """Keep a value, for ever or for ``ttl`` seconds."""
+
+    def get(self, kind: Kind, key: str) -> Any:
+        """The value, None if there is none or its time is over."""
+
+    def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
+        """All (key, value) whose key is in the scope (``key_of`` of its first parts), in the order of their keys."""
+
+    def delete(self, kind: Kind, key: str) -> None:
+        """Drop a value; none is as good."""
+
+
+class Events(Protocol):
+    """The event stream."""
+
+    def append(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Take a batch of flat records (``Event.to_dict()``)."""
+
+    def read(
+        self, *, after: int = 0, limit: int = 1000, turn_id: str | None = None
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """Up to ``limit`` (position, event), oldest first, from behind a position; of one turn, if one is named."""
+
+
+class Store(Records, Events, Protocol):
+    """Everything that a runtime keeps."""
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until all that was taken is durable; False if it is not by then."""
+
+    def close(self) -> None:
+        """Flush and let go."""

@@ -1,0 +1,79 @@
+"""The store of a process that keeps nothing beyond itself: the default, and what the others are measured by."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from failsoft.stores.base import Kind
+
+EVENTS = 100_000  # the oldest go first
+
+
+class MemoryStore:
+    """Records and events in process memory, as JSON: nobody can change what is kept by changing what was given."""
+
+    def __init__(self, *, wall: Callable[[], float] = time.time, events: int = EVENTS) -> None:
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._records: dict[tuple[Kind, str], tuple[str, float | None]] = {}
+        self._events: deque[tuple[int, str]] = deque(maxlen=events)
+        self._count = 0
+        self._closed = False
+
+    def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
+        text = json.dumps(value)
+        with self._lock:
+            if not self._closed:
+                self._records[kind, key] = (text, None if ttl is None else self._wall() + ttl)
+
+    def get(self, kind: Kind, key: str) -> Any:
+        with self._lock:
+            self._drop_old()
+            kept = self._records.get((kind, key))
+        return None if kept is None else json.loads(kept[0])
+
+    def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
+        with self._lock:
+            self._drop_old()
+            found = [
+                (key, text)
+                for (of_kind, key), (text, _) in self._records.items()
+                if of_kind == kind and (not scope or key == scope or key.startswith(f"{scope}/"))
+            ]
+        return [(key, json.loads(text)) for key, text in sorted(found)]
+
+    def delete(self, kind: Kind, key: str) -> None:
+        with self._lock:
+            self._records.pop((kind, key), None)
+
+    def append(self, events: Sequence[Mapping[str, Any]]) -> None:
+        texts = [json.dumps(event) for event in events]
+        with self._lock:
+            if not self._closed:
+                self._events.extend(enumerate(texts, self._count + 1))
+                self._count += len(texts)
+
+    def read(
+        self, *, after: int = 0, limit: int = 1000, turn_id: str | None = None
+    ) -> list[tuple[int, dict[str, Any]]]:
+        with self._lock:
+            kept = [(position, text) for position, text in self._events if position > after]
+        made = ((position, json.loads(text)) for position, text in kept)
+        return [*islice(((at, event) for at, event in made if turn_id in (None, event.get("turn_id"))), limit)]
+
+    def flush(self, timeout: float) -> bool:  # noqa: ARG002 - nothing is on its way
+        return True
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _drop_old(self) -> None:
+        now = self._wall()
+        for place in [place for place, (_, until) in self._records.items() if until is not None and until <= now]:
+            del self._records[place]
