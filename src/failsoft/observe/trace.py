@@ -118,8 +118,8 @@ class Trace:
 
     def _tally(self, batch: list[Raw]) -> None:
         plain = [raw[2] for raw in batch if type(raw[5]) is float]
-        for tool, successes in Counter(plain).items():
-            self._metrics_of(tool.id).successes += successes
+        for tool_id, successes in Counter(plain).items():
+            self._metrics_of(tool_id).successes += successes
         if len(plain) == len(batch):
             return
         refused = [raw[2] for raw in batch if raw[5] is REFUSED]

@@ -36,7 +36,7 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
-    fn, timeout, now = tool.fn, tool.timeout, rt.now
+    fn, timeout, now, tool_id = tool.fn, tool.timeout, rt.now, tool.id
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
     scope, endless = SCOPE.get, math.isinf(tool.timeout)
 
@@ -68,7 +68,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
             ended = now()
             value = box[0]
             if ended - started <= timeout and tool.ticket is ticket and value.__class__ is not Partial:
-                record((CALL_SUCCEEDED, ended, tool, None, None, started))
+                record((CALL_SUCCEEDED, ended, tool_id, None, None, started))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
@@ -81,7 +81,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
-    fn, now = tool.fn, rt.now
+    fn, now, tool_id = tool.fn, rt.now, tool.id
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
     scope, endless = SCOPE.get, math.isinf(tool.timeout)
 
@@ -101,7 +101,7 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
         else:
             ended = now()
             if tool.ticket is ticket and value.__class__ not in _ODD:
-                record((CALL_SUCCEEDED, ended, tool, None, None, started))
+                record((CALL_SUCCEEDED, ended, tool_id, None, None, started))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
