@@ -31,7 +31,7 @@ _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
 # what a class name can only hint at: the text knows better
 _HINTS: Final = frozenset(
     "disconnected timeout connect_timeout refused unreachable unavailable invalid server_error garbled constraint "
-    "cancelled bad_gateway overloaded precondition".split()
+    "cancelled bad_gateway overloaded precondition conflict_state".split()
 )
 
 

@@ -56,18 +56,18 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "no such program",
-        "exec foun inst modu pack reco such",
+        "exec find foun inst modu reco such",
         r"command not found|^(?:/bin/)?(?:ba|z|da|k)?sh: .{1,80}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
         r"|no module named|cannot find (?:module|package)|module not found"
-        r"|(?:is not|isn't|not|must be|needs to be) installed\b|exec format error",
+        r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
         "no_such_tool",
         firm=True,
     ),
     Phrase(
         "no such method",
-        "foun impl such unim unkn unre",
-        r"(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
+        "acti comm endp meth oper proc rpc rpcn rpcq",
+        r"\b(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
         r"|(?:unknown|no such|unrecogni[sz]ed|unimplemented) (?:method|rpc|command|operation|action|endpoint)\b",
         "no_such_method",
         firm=True,
@@ -75,13 +75,14 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments: statements that contain other words as their object come first ---
     Phrase(
         "schema",
-        "argu fiel miss para perm prop sche shou type vali",
+        "argu fiel inpu matc miss para prop type vali",
         r"validation errors? (?:for|detected|in)\b|\bis a required (?:property|parameter|field|argument)|is not of type|field required"
         r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
         r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
         r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument"
         r"|expected type|parameter validation",
         "invalid",
+        firm=True,
     ),
     Phrase(
         "key material",
@@ -97,6 +98,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:time ?out|retry|retries|rate limit|port|url|uri|date|format|type|size|unit|interval|cursor|header|scheme|encoding)\b"
         r"(?! (?:error|exceeded|reached|expired))",
         "invalid",
+        firm=True,
     ),
     Phrase(
         "base url (S-norm)",
@@ -112,11 +114,12 @@ PHRASES: tuple[Phrase, ...] = (
         r"\b(?:must|should) (?:not )?(?:be (?!retried|restarted|closed|logged|signed|authenticated)|contain|match|start|end|include|have|specify)"
         r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)",
         "invalid",
+        firm=True,
     ),
     # --- money, quota, size ---
     Phrase(
         "payment declined",
-        "card cvc decl hono insu",
+        "card cvc decl fund hono",
         r"card (?:was |has |has been |is )?(?:declined|expired|not supported)|(?:expired|invalid|incorrect) (?:card|cvc)"
         r"|insufficient funds|do not hono[u]?r|(?:payment|transaction|charge) (?:was |has been )?declined",
         "declined",
@@ -124,13 +127,13 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "too large",
-        "cont exce redu than toke too",
+        "big exce larg leng long redu size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens|reduce (?:the length|your prompt)"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
-        r"|tokens? (?:\S+ ){0,6}(?:exceeds?|greater than|must be <=)|request too large|entity too large|size too large|exceeds max",
+        r"|tokens? (?:\S+ ){0,6}(?:exceeds?|greater than|must be <=)|\btoo large\b|exceeds max",
         "too_large",
         firm=True,
     ),
@@ -144,15 +147,15 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota per minute",
-        "call exce limi qps quer quot rate read requ rpm rps toke tpm writ",
-        r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:per|/|each|a) ?(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
+        "hour min mins minu perh perm pers qps rpm rps sec seco secs tpm xper yper zper",
+        r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:per|/) ?(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
         r"|\b(?:rpm|tpm|qps|rps)\b.{0,40}(?:limit|exceed|reach)",
         "rate_limited",
         firm=True,
     ),
     Phrase(
         "quota",
-        "acco allo bala bill cap cred limi paym quot subs",
+        "acco allo bala bill cred paym quot spen subs usag",
         r"insufficient (?:\w+ )?(?:quota|credits?|balance)|exceeded (?:\w+ ){0,5}quota"
         r"|\b(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
         r" ?(?:\S+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
@@ -165,9 +168,9 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "rate limit exceeded",
-        "dete exce floo more prio rate reac retr slow thro too",
-        r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limited\b|rate exceeded"
-        r"|too many (?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down|reduce your request rate"
+        "abus band conc exha fast floo freq limi many ofte per prio quic rate retr slow thro",
+        r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
+        r"|too many (?!retry|recursive)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down|reduce your request rate"
         r"|request(?:s)? (?:rate|limit) (?:\w+ )?(?:exceeded|reached|too)|request rate|secondary rate|abuse detection"
         r"|(?:exceed(?:ed|s|ing)?|hit|reached|over) (?:\w+ ){0,6}rate[ -]?limits?|(?:throughput|bandwidth|concurrency|transactions? per) (?:\w+ )?exceeded"
         r"|flood (?:wait|control)|retry after \d|(?:too|more) (?:fast|quickly|often)\b|priority request not complete",
@@ -177,7 +180,7 @@ PHRASES: tuple[Phrase, ...] = (
     # --- storage, files, pools ---
     Phrase(
         "storage full",
-        "disk full over pers spac stag stor used",
+        "disk floo full mail memo pers spac stor",
         r"no space left|disk (?:is |quota )?(?:full|exceeded)|out of (?:disk|space|storage)|disk quota|insufficient (?:\w+ )?storage"
         r"|storage (?:\w+ )?(?:is )?(?:full|exceeded|exhausted)|not enough (?:\w+ )?(?:disk|space|storage)|or disk is full"
         r"|mailbox (?:is )?(?:full|over)|used memory > .?maxmemory|flood[ -]stage|(?:table|volume) (?:\S+ )?is full"
@@ -187,7 +190,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "pool exhausted",
-        "clie conn pool sess",
+        "avai get limi many max maxi pool slot",
         r"pool (?:\w+ ){0,3}(?:exhausted|timed? ?out|is full|full|limit|overflow)|too many (?:open |active |concurrent |simultaneous )?(?:connections|clients|sessions)"
         r"|max(?:imum)? (?:number of )?(?:clients|connections|sessions)|connection slots|(?:no|out of) (?:\w+ )?connections? (?:is |are )?available"
         r"|connection limit|couldn't get a connection",
@@ -196,7 +199,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "local limit",
-        "heap memo oom oomk thre too",
+        "heap many memo oom oomk thre",
         r"too many open files|out of memory|cannot allocate memory|can't start new thread|memory exhausted|heap (?:space|out)|oom[ -]?killed",
         "local_limit",
         firm=True,
@@ -204,7 +207,7 @@ PHRASES: tuple[Phrase, ...] = (
     # --- trust ---
     Phrase(
         "certificate",
-        "cert loca pkix sign trus",
+        "anch cert issu pkix self",
         r"certificate (?:verify|verification|has|is|was|signed|expired|required|unknown|common|subject|chain|invalid|error|validation|could not|cannot)"
         r"|self[- ]signed|local issuer|(?:invalid|untrusted|expired|bad|verify the first) certificate|\bcert (?:has|is|common|authority|date|invalid|expired|verify|untrusted)"
         r"|certification path|certificate\W{0,3}$|certificate verify|trust anchor|ssl certificate|pkix path",
@@ -213,7 +216,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "parsing",
-        "csv dese expe html inpu json pars synt toml unex unte utf valu well xml yaml",
+        "csv dese expe html inco json mapp pars synt toke toml unte utf well xml yaml",
         r"not well[- ]formed|unexpected token(?! ?')|(?:could not|cannot|can't|unable to|failed to|error) (?:be )?pars(?:e|ed|ing)\b|pars(?:e|ing) (?:error|failed|failure)"
         r"|expecting (?:value|property|',')|jsondecode|json decode|(?:invalid|malformed|not valid|bad) (?:json|xml|yaml|toml|csv|html|utf-?8)"
         r"|syntax (?:error|is|near|to use)|unterminated|mapping values are not allowed|incomplete input|could not deserialize",
@@ -221,7 +224,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "no such model",
-        "depl foun mode prov",
+        "depl endp mode prov",
         r"\b(?:model|deployment)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
         r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided",
         "unknown_model",
@@ -230,7 +233,7 @@ PHRASES: tuple[Phrase, ...] = (
     # --- credentials and rights ---
     Phrase(
         "credentials",
-        "apik auth clie cred gran inac jwt key keys log logg logi logo oaut pass secr sess sign toke unau",
+        "acce api apik auth clie cred gran inac jwt log logg logi logo oaut pass secr sess sign toke unau",
         r"\bunauthori[sz]ed\b|\bunauthenticated\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:authentication|authorization|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
@@ -246,11 +249,11 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "permission",
         "acce allo auth bloc deni enti forb perm priv reje righ role scop viol",
-        r"permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
-        r"|(?:not|n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|for|access)|is not authori[sz]ed|not authori[sz]ed\b"
+        r"permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
+        r"|(?:not|n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted"
-        r"|must have (?:\w+ ){0,3}(?:access|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|policy violation"
+        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|policy violation"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
         firm=True,
@@ -258,7 +261,7 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the model, the configuration, the content ---
     Phrase(
         "configuration",
-        "conf disa enab impr misc regi seal sett unsa used vari",
+        "conf disa enab envi impr misc proj regi seal sett unsa",
         r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
         r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|unsatisfiable",
@@ -267,8 +270,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "blocked content",
-        "cont flag guar mode resp safe use viol",
-        r"content (?:\w+ )?(?:policy|filter|blocked|violation|moderation)|safety (?:system|setting|filter|reason|policy)|flagged|moderation|guardrail|responsible ai"
+        "bloc filt flag guar mode poli proh resp safe viol",
+        r"content (?:\w+ )?(?:policy|filter|blocked|violation|moderation)|safety (?:system|setting|filter|reason|policy)|flagged|moderation|guardrail (?:\w+ )?(?:tripwire|triggered|blocked|intervened)|responsible ai"
         r"|violat\w+ (?:\S+ ){0,4}polic(?:y|ies)|prohibited (?:content|use)",
         "blocked_content",
         firm=True,
@@ -277,24 +280,24 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "conflict",
         "conc conf dead lock seri tran writ",
-        r"\bdead ?lock|could not serialize|serialization (?:failure|error|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)"
+        r"\bdead ?lock|could not serialize|serialization (?:failure|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)"
         r"|transaction (?:was |is |has been )?(?:aborted|conflict|rolled back|cancelled|canceled|restart|retry)|optimistic (?:lock|concurrency)|in conflict|transient transaction|conflicting (?:operation|concurrent)",
         "conflict",
         firm=True,
     ),
     Phrase(
         "being worked on",
-        "anot bein conc oper prog runn use",
-        r"(?:already |still |currently |is |another \w+ )(?:in progress|running|being (?:processed|updated|created|modified|deleted))|in[ -]progress\b|another (?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
+        "anot bein conc idem pend prog runn unde",
+        r"(?:already |still |currently |is |another \w+ )(?:in progress|being (?:processed|updated|created|modified|deleted))|(?:already|still|currently) (?:running|pending)|\bin[ -]progress\b|another (?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
         r"|operation (?:is )?(?:pending|underway)|concurrent (?:request|operation|call)|idempotency key in use",
         "in_progress",
         firm=True,
     ),
     Phrase(
         "locked",
-        "lock reso use used",
+        "anot busy lock use",
         r"(?:database|table|resource|file|row|record|object|key|account|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)"
-        r"|(?:being )?used by another process|object (?:is )?in use\b|resource (?:is )?(?:busy|locked)|resource in use",
+        r"|(?:being )?used by another process|\b(?:file|task|already|keyring) locked\b|lock failed|object (?:is )?in use\b|resource (?:is )?(?:busy|locked)|resource in use",
         "locked",
         firm=True,
     ),
@@ -308,7 +311,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "stale version",
-        "chan conf matc mism modi seqn stal upda",
+        "chan etag matc modi revi seqn stal upda vers",
         r"version (?:\w+ )?(?:conflict|mismatch|changed)|stale (?:version|object|data|revision|element)|(?:object|resource|document|row) has been (?:modified|changed|updated)|etag (?:mismatch|does not match)|if-match|revision (?:conflict|mismatch)|document update conflict|required seqno",
         "stale",
         firm=True,
@@ -329,7 +332,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "statement timeout",
-        "maxt quer stat time",
+        "due maxt quer time",
         r"statement (?:time ?out|timed out)|cancell?ing statement due to statement|query (?:\w+ )?(?:timed out|time ?out|was interrupted|exceeded)|max(?:imum)? (?:statement |query )?execution time|exceeded time limit|maxtimems|operation exceeded time",
         "statement_timeout",
         firm=True,
@@ -337,21 +340,21 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the network, from the name to the answer ---
     Phrase(
         "name lookup failed",
-        "dns name reso serv",
+        "all dns reso serv temp",
         r"temporary failure in name|servfail|dns (?:\w+ )?(?:lookup|query|resolution|server|operation) (?:failed|failure|error|timed out|time ?out)|(?:resolution|resolver) (?:lifetime|timed out)|all nameservers failed|try again \(dns\)",
         "name_lookup_failed",
         firm=True,
     ),
     Phrase(
         "unknown host",
-        "asso geta host name nxdo reso serv",
-        r"name or service not known|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve|(?:failed|unable) to resolve|name (?:not resolved|resolution|could not be resolved|does not resolve)|getaddrinfo|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|no known host|not be resolved",
+        "asso doma geta host know nor nxdo reso",
+        r"name or service not known|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve (?:the )?(?:host|proxy|address|domain|name|dns)|(?:failed|unable) to resolve (?:the )?(?:''|host|address|name|service|domain)|(?:host|domain)? ?name (?:not resolved|resolution (?:failed|error|failure)|could not be resolved|does not resolve)|getaddrinfo (?:failed|enotfound)|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|host \S+ (?:could |can)not be resolved",
         "unknown_host",
         firm=True,
     ),
     Phrase(
         "connect timeout",
-        "conn dial serv time",
+        "conn dial sele time",
         r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|connect etimedout|handshake time ?out|server selection",
         "connect_timeout",
         firm=True,
@@ -367,14 +370,14 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "unreachable",
-        "down inte netw reac rout unre",
+        "disc down netw reac rout unre",
         r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|no route to host|host is down|internet disconnected|address unreachable|network changed|unreachable\b",
         "unreachable",
         firm=True,
     ),
     Phrase(
         "refused",
-        "brok conn cont esta host lead node prim reac refu serv sock",
+        "brok conn cont esta host lead node open prim reac refu serv",
         r"connection (?:was )?(?:\w+ )?refused|actively refused|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
         r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open",
@@ -383,8 +386,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "lost connection",
-        "brok clos conn cras disc drop eof goaw gone hang hung mess prem remo repl rese resp unex",
-        r"connection(?:s)? (?:\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
+        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp",
+        r"connection loss\b|connection(?:s)? (?:\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)|eof (?:occurred|error|reading|on)|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
@@ -393,8 +396,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "garbled answer",
-        "chec chun cont deco erro http inco read resp stat",
-        r"incomplete (?:read|chunked|body|data received)|incorrect (?:header|data|length) check|(?:invalid|bad|malformed) (?:chunk|http|status line|response|content-length)|bad status ?line|error .{0,12}decompress|decompress(?:ion|ing)? (?:error|failed)|content decoding|checksum (?:mismatch|failed|error)|bytes read|not (?:a )?(?:valid )?http|unexpected http|illegal (?:status line|chunk)",
+        "bad chec chun deco http inco leng line loss read resp xdec xxde xyde xzde ydec yxde yyde yzde zdec zxde zyde zzde",
+        r"incomplete (?:read|chunked|body|data received)|incorrect (?:header|data|length) check|(?:invalid|bad|malformed) (?:chunk|http|status line|response|content-length)|bad status ?line|error .{0,12}decompress|decompress(?:ion|ing)? (?:error|failed)|content decoding|checksum (?:mismatch|failed|error)|bytes read|not (?:a )?(?:valid )?http|unexpected http|data loss\b|illegal (?:status line|chunk)",
         "garbled",
     ),
     Phrase(
@@ -406,14 +409,14 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "overloaded",
-        "busy capa high load over",
+        "busy capa heav high over",
         r"overload(?:ed)?|(?:at|over|insufficient|exceeded|no|lack of) (?:\w+ )?capacity|capacity (?:\w+ )?(?:exceeded|reached|constraint|temporarily|not available)|(?:server|service|system|model|engine|redis|worker|node) (?:is )?(?:currently |too |temporarily )*busy|too busy|high (?:load|demand|traffic)|heavy load|\bbusy\b",
         "overloaded",
         firm=True,
     ),
     Phrase(
         "come back later",
-        "atte call chec come depl init load main migr read rebo reco rest retr shut star temp tran try warm",
+        "atte bein call chec come init load main migr read rebo reco rest retr shut star temp tran try warm",
         r"(?:try|retry|call|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after)|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|retryable|please retry|should be retried|can be retried",
         "unavailable",
         firm=True,
@@ -428,7 +431,7 @@ PHRASES: tuple[Phrase, ...] = (
     # --- bugs, in other languages' words ---
     Phrase(
         "bug",
-        "asse attr clas defi func loop neve obje out pani poin read refe seri stac unha zero",
+        "asse attr cast defi divi func loop neve nil null obje out pani prop seri stac unha",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
         r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|division by zero|stack overflow|assertion (?:error|failed)"
         r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type",
@@ -437,7 +440,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "killed",
-        "dump kill proc segm siga sigk sigs sigt work",
+        "died dump exit faul kill lost proc siga sigk sigs sigt",
         r"^\W*killed\W*$|segmentation fault|core dumped|\bsig(?:kill|segv|term|abrt)\b|worker (?:\w+ )?(?:lost|died|exited)|process (?:\w+ )?(?:died|was killed|crashed|terminated)",
         "killed",
         firm=True,
@@ -446,27 +449,27 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "not found",
         "dele exis find foun gone loca long matc none pres remo such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|database|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone\b$",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|database|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
     Phrase(
         "unsupported",
-        "avai hand impl meth supp unim unsu",
+        "allo avai hand impl supp unim unsu",
         r"\bunsupported\b|\bnot (?:be )?supported|not implemented|\bunimplemented\b|(?:does not|doesn't|do not|don't|cannot) support|method not allowed|not available in (?:your|this)|no handler|not a supported",
         "unsupported",
         firm=True,
     ),
     Phrase(
         "constraint",
-        "cons inte key refe viol",
+        "cons fore inte refe viol",
         r"foreign key|constraint (?:failed|violation|violated|error)|violates (?:\S+ )?(?:check|not-null|foreign|exclusion|constraint)|integrity (?:error|violation|constraint)|referential",
         "constraint",
     ),
     # --- our own limits ---
     Phrase(
         "own limit",
-        "exce exha max maxi recu too",
+        "budg exce many max maxi recu",
         r"exceed(?:ed|s|ing)? (?:the )?max(?:imum)? (?:\w+ )?retries(?! with url)|max(?:imum)? (?:\w+ )?retries (?:reached|exceeded)(?! with url)|(?:max(?:imum)?|too many) (?:number of )?(?:iterations|turns|steps|tool calls|function calls)|recursion (?:limit|depth)|budget (?:has been )?(?:exceeded|exhausted)|(?:would |will )?exceed(?:ed|s)? the (?:request|total|input|output|tool)",
         "own_limit",
     ),
@@ -480,12 +483,13 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi argu bad cast coer cons conv corr deco dese dime empt enco expe give iden ille imag inco inte inva know leng malf matc miss nega none null numb out para pars pdf prov read reco requ shap size spec stri supp too trun type unde unex unkn unpr unre vali valu wron zip",
+        "allo ambi bad cast coer cons conv corr deco dese dime empt enco erro exce expe give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
         "invalid",
     ),
+    Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),
     Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),
     Phrase("cancelled", "abor canc", r"\bcancell?ed\b|(?:operation|request) (?:was )?aborted|aborted by", "cancelled"),
     Phrase(
