@@ -63,7 +63,7 @@ bench: $(RUNTIME) ## what failsoft costs
 # --- housekeeping ------------------------------------------------------------------------------------------------
 
 demo-picture: $(RUNTIME) ## draw docs/assets/demo.svg anew
-	@$(BIN)/failsoft demo --svg docs/assets/demo.svg
+	@$(BIN)/python tools/draw_demo.py
 
 format: $(DEV) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix --quiet $(SOURCES) || true

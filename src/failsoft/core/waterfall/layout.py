@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from failsoft.core.waterfall.model import SegmentKind, TickKind
 
 if TYPE_CHECKING:
-    from failsoft.core.waterfall.model import Row, Waterfall
+    from failsoft.core.waterfall.model import Row, Segment, Waterfall
 
 CellKind = SegmentKind | TickKind | Literal["fallback", "critical", "none"]
 Cell = tuple[str, CellKind]
@@ -66,7 +66,11 @@ class Line(NamedTuple):
 def lay_out(waterfall: Waterfall, bar: int) -> list[Line]:
     """All rows, with bars of so many characters."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
-    return [Line(row, row.id, _cells(row, span, bar), summarise(row)) for row in waterfall.rows]
+    return [Line(row, _name(row), _cells(row, span, bar), summarise(row)) for row in waterfall.rows]
+
+
+def _name(row: Row) -> str:
+    return row.id if row.parent is None else f"↳ {row.id}"
 
 
 def axis(waterfall: Waterfall, bar: int) -> str:
@@ -108,10 +112,8 @@ def kinds_in(waterfall: Waterfall) -> set[CellKind]:
     """What the legend has to explain."""
     kinds: set[CellKind] = set()
     for row in waterfall.rows:
-        kinds.update(segment.kind for segment in row.segments)
+        kinds.update(_kind(row, segment) for segment in row.segments)
         kinds.update(tick.kind for tick in row.ticks)
-        if any(segment.kind == "ok" and segment.tool != row.tool for segment in row.segments):
-            kinds.add("fallback")
         if row.critical:
             kinds.add("critical")
     return kinds
@@ -160,9 +162,9 @@ def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
         start = min(max(_column(segment.start, span, bar), free), bar - 1)
         end = min(max(_column(segment.end, span, bar), start + (segment.kind not in ("waiting", "queued"))), bar)
         body, last = FORMS[segment.kind]
-        kind: CellKind = segment.kind
-        if segment.kind == "ok" and segment.tool != row.tool:
-            kind, body, last = "fallback", FALLBACK, FALLBACK
+        kind = _kind(row, segment)
+        if kind == "fallback":
+            body = last = FALLBACK
         for column in range(start, end):
             cells[column] = (last if column == end - 1 else body, kind)
         free = max(free, end)
@@ -171,6 +173,10 @@ def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
         cells[column] = (SIGNS[tick.kind], tick.kind)
         free = max(free, column + 1) if tick.kind == "opened" else free
     return tuple(cells)
+
+
+def _kind(row: Row, segment: Segment) -> CellKind:
+    return "fallback" if segment.kind == "ok" and segment.tool != row.tool else segment.kind
 
 
 def _column(at: float, span: float, bar: int) -> int:

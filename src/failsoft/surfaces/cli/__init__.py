@@ -19,12 +19,12 @@ import click
 
 import failsoft
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.surfaces.cli.check import check
-from failsoft.surfaces.cli.classify import classify
-from failsoft.surfaces.cli.completion import completion
-from failsoft.surfaces.cli.demo import demo
-from failsoft.surfaces.cli.init import init
-from failsoft.surfaces.cli.run import run
+from failsoft.surfaces.cli.check import check as _check
+from failsoft.surfaces.cli.classify import classify as _classify
+from failsoft.surfaces.cli.completion import completion as _completion
+from failsoft.surfaces.cli.demo import demo as _demo
+from failsoft.surfaces.cli.init import init as _init
+from failsoft.surfaces.cli.run import run as _run
 from failsoft.surfaces.cli.show import CommandError, clean, print_json
 
 INTERRUPTED = 130  # as shells have it
@@ -84,6 +84,7 @@ def _usage_hint(error: click.UsageError) -> str:
 
 
 @click.group(
+    "failsoft",
     cls=Cli,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 all is well, 1 the work failed, 2 the command, its options or its files are wrong. "
@@ -94,8 +95,8 @@ def cli() -> None:
     """Run the tool calls of LLM agents so that failure is handled well."""
 
 
-for command in (demo, run, check, init, classify, completion):
-    cli.add_command(command)
+for _command in (_demo, _run, _check, _init, _classify, _completion):
+    cli.add_command(_command)
 
 
 def main() -> NoReturn:

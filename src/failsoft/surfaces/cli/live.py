@@ -127,7 +127,7 @@ def grow(picture: Waterfall, handles: Handles, *, began: float, elapsed: float) 
     for id, handle in handles.items():
         tool = handle.tool if isinstance(handle.tool, str) else handle.tool.id
         row = rows.setdefault(id, Row(id, tool))
-        if handle.outcome is not None or not handle.started:
+        if handle.outcome is not None or handle.task is None:
             continue
         segments = row.segments
         start = segments[-1].end if segments else handle.started - began

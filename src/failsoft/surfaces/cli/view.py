@@ -58,7 +58,7 @@ _NAME, _RESULT, _BAR = 20, 27, 16  # the most; as much as there is room for; the
 def show_waterfall(waterfall: Waterfall, width: int) -> RenderableType:
     """The picture with its axis and legend."""
     plain = lay_out(waterfall, 1)
-    name = min(_NAME, max([cell_len(clean(line.name)) + _indent(line) for line in plain], default=0))
+    name = min(_NAME, max([cell_len(clean(line.name)) for line in plain], default=0))
     result = max(
         0, min(_RESULT, width - name - 6 - _BAR)
     )  # the same for all, so that a picture that grows stands still
@@ -70,17 +70,13 @@ def show_waterfall(waterfall: Waterfall, width: int) -> RenderableType:
 
 def _line(line: Line, name: int, result: int) -> Text:
     row = line.row
-    shown = set_cell_size(_cut(" " * _indent(line) + clean(line.name), name), name)
+    shown = set_cell_size(_cut(clean(line.name), name), name)
     text = Text.assemble((f"{CRITICAL if row.critical else ' '} {shown}", "bold" if row.critical else ""), "  ")
     for kind, cells in groupby(line.cells, key=lambda cell: cell[1]):
         text.append("".join(char for char, _ in cells), STYLES[kind])
     text.append(f"  {_cut(clean(line.result), result)}", _RESULTS.get(row.status or "", "blue"))
     text.no_wrap = True
     return text
-
-
-def _indent(line: Line) -> int:
-    return 0 if line.row.parent is None else 2
 
 
 def _cut(text: str, width: int) -> str:

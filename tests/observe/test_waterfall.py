@@ -1,0 +1,273 @@
+"""The waterfall of real turns, in virtual time: what the runtime records is what the picture needs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+from tests.fakes import AUTH, DOWN, ONCE, Scripted, Takes, virtual
+
+from failsoft import Runtime, TurnReport, partial
+from failsoft.core.waterfall import build
+from failsoft.observe import events
+
+STEADY = {"initial_delay": "500ms", "jitter_percent": 0, "max_total_time": "60s"}
+
+
+def picture(report: TurnReport) -> str:
+    """The picture; the same from the turn's events as from the lines of a trace file, up to the order of the rows."""
+    drawn = report.waterfall()
+    lines = [json.dumps(event.to_dict()) for event in report.trace]
+    again = build(map(json.loads, lines))
+    assert sorted(again.to_dict()["rows"], key=lambda row: row["id"]) == sorted(
+        drawn.to_dict()["rows"], key=lambda row: row["id"]
+    )
+    assert again.verdict == drawn.verdict
+    return f"\n{drawn}\n"
+
+
+@virtual
+async def test_calls_side_by_side_and_one_after_the_other() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(1, "flights")), id="flight_search")
+    rt.add(Scripted(Takes(2, "hotels")), id="hotel_search")
+    rt.add(Scripted(Takes(1, "prices")), id="compare")
+    async with rt.turn() as turn:
+        flights = turn.call("flight_search", id="flights")
+        hotels = turn.call("hotel_search", id="hotels")
+        turn.call("compare", {"all": [flights, hotels]}, id="prices")
+    assert picture(turn.report) == snapshot("""\
+
+           0.0 s         0.5 s         1.0 s         1.5 s         2.0 s         2.5 s     3.0 s
+  flights  ████████████████████████████                                                           ok
+▸ hotels   ████████████████████████████████████████████████████████                               ok
+▸ prices                                                           █████████████████████████████  ok
+
+█ worked  ▸ what the end waited for
+3.0 s: 3.0 s useful (hotel_search, compare).
+""")
+
+
+@virtual
+async def test_a_retry() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(1, DOWN), Takes(1, DOWN), Takes(2, "ok")), id="search", retry=STEADY, read_only=True)
+    async with rt.turn() as turn:
+        turn.call("search", id="flights")
+    assert picture(turn.report) == snapshot("""\
+
+           0 s          1 s           2 s           3 s           4 s          5 s
+▸ flights  ▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱████████████████████████████  ok, 3 attempts
+
+█ worked  ▒✗ failed  ╱╱ waiting  ▸ what the end waited for
+5.3 s: 2.0 s in 2 failed attempts of search, 1.3 s waiting to try again, 2.0 s useful (search).
+""")
+
+
+@virtual
+async def test_a_fallback() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(1, DOWN)), id="search", retry=ONCE, fallbacks=["mirror", "cache"], read_only=True)
+    rt.add(Scripted(Takes(1, DOWN)), id="mirror", retry=ONCE)
+    rt.add(Scripted(Takes(1, "old")), id="cache")
+    async with rt.turn() as turn:
+        turn.call("search", id="flights")
+    assert picture(turn.report) == snapshot("""\
+
+           0.0 s       0.5 s        1.0 s        1.5 s       2.0 s        2.5 s   3.0 s
+▸ flights  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆  ok by cache
+
+▒✗ failed  ▆ worked, by another tool  ▸ what the end waited for
+3.0 s: 1.0 s in 1 failed attempt of search, 1.0 s in 1 failed attempt of mirror, 1.0 s useful (cache).
+""")
+    assert [segment.tool for segment in turn.report.waterfall().rows[0].segments] == ["search", "mirror", "cache"]
+
+
+@virtual
+async def test_a_circuit_that_opens_and_a_refusal() -> None:
+    rt = Runtime()
+    rt.add(
+        Scripted(Takes(60)),
+        id="search",
+        timeout="1s",
+        read_only=True,
+        retry=STEADY,
+        breaker={"failure_threshold": 2},
+    )
+    async with rt.turn() as turn:
+        await turn.call("search", id="first")
+        await asyncio.sleep(1)
+        turn.call("search", id="second")
+    assert picture(turn.report) == snapshot("""\
+
+          0 s              1 s               2 s               3 s
+▸ first   ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!╱╱╱╱╱╱╱╱╱▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!◆                   2 timeouts, circuit opened
+  second                                                               ╳  refused: circuit open
+
+▒! timed out  ╱╱ waiting  ◆ circuit opened  ╳ refused  ▸ what the end waited for
+3.5 s: 2.0 s in 2 failed attempts of search, 0.5 s waiting to try again, 1.0 s outside tools.
+""")
+
+
+@virtual
+async def test_a_cascade_names_its_root() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(1, AUTH)), id="trains")
+    rt.add(Scripted(Takes(2, "ok")), id="flights")
+    rt.add(Scripted("never"), id="compare")
+    rt.add(Scripted(Takes(1, "sum")), id="summary")
+    async with rt.turn() as turn:
+        trains, flights = turn.call("trains", id="trains"), turn.call("flights", id="flights")
+        prices = turn.call("compare", {"a": trains, "b": flights}, id="prices")
+        turn.call("compare", {"a": prices}, id="itinerary")
+        turn.call("summary", {"a": trains, "b": flights}, id="summary", defaults={"a": []})
+    assert picture(turn.report) == snapshot("""\
+
+             0.0 s     0.5 s      1.0 s     1.5 s      2.0 s     2.5 s 3.0 s
+  trains     ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗                                            UNAUTHENTICATED
+▸ flights    ██████████████████████████████████████████                       ok
+  prices                          ○                                           skipped: trains failed
+  itinerary                       ○                                           skipped: trains failed
+▸ summary                                              █████████████████████  ok, default for a
+
+█ worked  ▒✗ failed  ○ skipped  ▸ what the end waited for
+3.0 s: 3.0 s useful (flights, summary).
+""")
+
+
+@virtual
+async def test_a_deadline() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(1, "ok")), id="quick")
+    rt.add(Scripted(Takes(6, "late")), id="slow")
+    rt.add(Scripted(Takes(1, DOWN)), id="waits", retry={**STEADY, "initial_delay": "2500ms", "max_delay": "4s"})
+    async with rt.turn(timeout="4s") as turn:
+        quick = turn.call("quick", id="quick")
+        slow = turn.call("slow", {"a": quick}, id="slow")
+        turn.call("quick", {"a": slow}, id="after")
+        turn.call("waits", id="waits")
+        await asyncio.sleep(4.5)
+        turn.call("quick", id="too late")
+    assert picture(turn.report) == snapshot("""\
+
+            0 s           1 s           2 s            3 s           4 s
+  quick     ██████████████                                                     ok
+  slow                    ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▶          left at the deadline
+  after                                                              ○         skipped: slow failed
+▸ waits     ▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱▓▓▓▓▓▓▶          left at the deadline
+  too late                                                                  ○  skipped: no time left
+
+█ worked  ▒✗ failed  ╱╱ waiting  ○ skipped  ▓▶ left unfinished  ▸ what the end waited for
+4.5 s: 1.0 s in 1 failed attempt of waits, 2.5 s waiting to try again, 0.5 s unfinished (waits), 0.5 s outside tools.
+""")
+    await asyncio.sleep(10)
+    assert [row.late for row in build(rt.events()).rows if row.id == "slow"] == [3.0]
+
+
+@virtual
+async def test_a_write_that_is_not_repeated() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(60)), id="book", timeout="1s", idempotent=False)
+    rt.add(Scripted(Takes(60)), id="look", timeout="1s", read_only=True, retry=ONCE)
+    async with rt.turn() as turn:
+        turn.call("book", id="booking")
+        turn.call("look", id="looking")
+    assert picture(turn.report) == snapshot("""\
+
+           0.0 s       0.2 s       0.4 s        0.6 s       0.8 s   1.0 s
+▸ booking  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!  timed out, may have acted
+  looking  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!  timed out
+
+▒! timed out  ▸ what the end waited for
+1.0 s: 1.0 s in 1 failed attempt of book.
+""")
+
+
+@virtual
+async def test_a_body_that_raises_leaves_nothing_out() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(60)), id="search")
+    turn = rt.turn()
+    with pytest.raises(KeyError):
+        async with turn:
+            turn.call("search", id="running")
+            turn.call("search", {"a": turn.call("search", id="other")}, id="waiting")
+            await asyncio.sleep(2)
+            raise KeyError("body")
+    drawn = turn.report.waterfall()
+    assert [(row.id, row.status, row.end) for row in drawn.rows] == [
+        ("running", "cancelled", 2.0),
+        ("other", "cancelled", 2.0),
+        ("waiting", "cancelled", 0.0),
+    ]
+    await asyncio.sleep(0.1)  # now the tasks have heard of it
+    assert [row.segments for row in build(rt.events()).rows[:2]] == [row.segments for row in drawn.rows[:2]]
+
+
+@virtual
+async def test_waiting_for_a_slot_is_no_tool_time() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(2, "ok")), id="search", concurrency=1)
+    async with rt.turn() as turn:
+        turn.call("search", id="first")
+        turn.call("search", id="second")
+    assert picture(turn.report) == snapshot("""\
+
+          0.0 s     0.5 s      1.0 s      1.5 s      2.0 s     2.5 s      3.0 s      3.5 s 4.0 s
+  first   ███████████████████████████████████████████                                             ok
+▸ second  ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄███████████████████████████████████████████  ok
+
+█ worked  ┄┄ waiting for a place to run  ▸ what the end waited for
+4.0 s: 2.0 s waiting for a place to run, 2.0 s useful (search).
+""")
+
+
+@virtual
+async def test_partial_results_unknown_tools_and_calls_inside_calls() -> None:
+    rt = Runtime()
+    inner = rt.add(Scripted(Takes(1, DOWN), Takes(1, "in")), id="inner", retry=STEADY, read_only=True)
+
+    @rt.tool
+    async def outer() -> Any:
+        return await inner()
+
+    rt.add(Scripted(Takes(1, partial(["a"], missing=["b"]))), id="half", accept_partial=True)
+    async with rt.turn() as turn:
+        turn.call("outer", id="outer")
+        turn.call("half", id="half")
+        turn.call("nowhere", id="nowhere")
+    assert picture(turn.report) == snapshot("""\
+
+             0.0 s        0.5 s        1.0 s         1.5 s        2.0 s    2.5 s
+▸ outer      ███████████████████████████████████████████████████████████████████  ok
+  ↳ inner-1  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱╱╱╱███████████████████████████  ok, 2 attempts
+  half       ██████████████████████████                                           ok, in part
+  nowhere    ╳                                                                    refused: NOT_FOUND
+
+█ worked  ▒✗ failed  ╱╱ waiting  ╳ refused  ▸ what the end waited for
+2.5 s: 2.5 s useful (outer).
+""")
+
+
+@virtual
+async def test_events_of_other_turns_are_passed_over() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(1, "ok")), id="search")
+    reports = []
+    for number in range(2):
+        async with rt.turn(id=f"turn-{number}") as turn:
+            turn.call("search", id=f"call-{number}")
+        reports.append(turn.report)
+    await rt.call("search")
+    assert build(rt.events(), turn_id="turn-1") == reports[1].waterfall()
+    assert build(rt.events()) == reports[0].waterfall()
+
+
+def test_every_event_that_is_read_exists() -> None:
+    from failsoft.core.waterfall.build import _READERS
+
+    there = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
+    assert {*_READERS, "LateResult", "TurnTimedOut", "TurnEnded"} <= there

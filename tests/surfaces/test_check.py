@@ -1,0 +1,118 @@
+"""``failsoft check``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from failsoft.surfaces.cli import cli
+
+GOOD = """\
+tools:
+  search: {entrypoint: {function: "tools:search"}, read_only: true}
+"""
+WARNS = """\
+turn: {timeout: 5s}
+tools:
+  search: {entrypoint: {function: "tools:search"}}
+"""
+BAD = """\
+tools:
+  search:
+    entrypoint: {function: "tools:search"}
+    timeout: 30
+    retries: 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def check(*args: str, manifest: str | None = GOOD, **plans: str) -> Result:
+    if manifest is not None:
+        Path("failsoft.yaml").write_text(manifest)
+    for name, text in plans.items():
+        Path(f"{name}.yaml").write_text(text)
+    return CliRunner().invoke(cli, ["check", *args])
+
+
+def test_nothing_to_say() -> None:
+    result = check()
+    assert (result.exit_code, result.stdout) == (0, "failsoft.yaml: ok\n")
+
+
+def test_all_errors_with_their_places() -> None:
+    result = check(manifest=BAD)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("failsoft.yaml:4:14: error: tools.search.timeout: ")
+    assert lines[1].startswith("failsoft.yaml:5:5: error: tools.search.retries: ")
+    assert lines[-1] == "failsoft.yaml: 2 errors, 0 warnings"
+
+
+def test_warnings_are_errors_only_when_that_is_asked_for() -> None:
+    result = check(manifest=WARNS)
+    assert result.exit_code == 0
+    assert "failsoft.yaml:3:3: warning: tools.search: its effects are not declared" in result.stdout
+    assert "of this tool can take" in result.stdout
+    assert check("--strict", manifest=WARNS).exit_code == 1
+    assert check("--strict").exit_code == 0
+
+
+def test_plans_are_held_against_the_manifest() -> None:
+    plan = "calls:\n  - {id: a, tool: search}\n  - {id: b, tool: elsewhere, args: {x: {$ref: a}}}\n"
+    result = check("plan.yaml", plan=plan)
+    assert result.exit_code == 0
+    assert "plan.yaml:3:5: warning: calls[1].tool: elsewhere is not in the manifest" in result.stdout
+    result = check("plan.yaml", "other.yaml", manifest=BAD, plan=plan, other="calls: [{tool: search, depends_on: [x]}]")
+    assert result.exit_code == 1
+    assert "failsoft.yaml:4:14: error" in result.stdout
+    assert "other.yaml:1:" in result.stdout
+
+
+def test_a_plan_alone() -> None:
+    result = check("plan.yaml", manifest=None, plan="calls: [{tool: search}]")
+    assert (result.exit_code, result.stdout) == (0, "plan.yaml: ok\n")
+
+
+def test_as_json() -> None:
+    result = check("--json", manifest=BAD)
+    assert result.exit_code == 1
+    said = json.loads(result.stdout)
+    assert (said["ok"], said["errors"], said["warnings"], said["checked"]) == (False, 2, 0, ["failsoft.yaml"])
+    first = said["problems"][0]
+    assert (first["severity"], first["file"], first["line"], first["column"]) == ("error", "failsoft.yaml", 4, 14)
+    assert first["message"].startswith("tools.search.timeout: ")
+    assert first["place"] == "failsoft.yaml:4:14"
+    assert json.loads(check("--json").stdout)["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "there is no failsoft.yaml here"),
+        (("--manifest", "nowhere.yaml"), "nowhere.yaml: cannot be read: No such file or directory"),
+        (("nowhere.yaml",), "nowhere.yaml: cannot be read"),
+        (("--manifest", "."), ".: cannot be read: Is a directory"),
+    ],
+)
+def test_files_that_are_not_there(args: tuple[str, ...], message: str) -> None:
+    result = check(*args, manifest=None)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    as_json = check(*args, "--json", manifest=None)
+    assert as_json.exit_code == 2
+    assert message in json.loads(as_json.stdout)["error"]["message"]
+
+
+def test_what_is_no_yaml_and_hostile_keys_are_shown_as_text() -> None:
+    assert "failsoft.yaml:1:" in check(manifest="tools: [").stdout
+    result = check(manifest='"[red]\\e[31m": 1\n')
+    assert result.exit_code == 1
+    assert "[red]" in result.stdout
+    assert "\x1b" not in result.stdout

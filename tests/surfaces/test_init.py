@@ -1,0 +1,52 @@
+"""``failsoft init``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from failsoft.core.manifest import load, schema
+from failsoft.surfaces.cli import cli
+
+
+def test_what_it_writes_loads_checks_and_completes(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["init", str(tmp_path / "new")])
+    assert result.exit_code == 0, result.output
+    manifest = tmp_path / "new" / "failsoft.yaml"
+    assert manifest.read_text().startswith("# yaml-language-server: $schema=failsoft.schema.json\n")
+    assert load(manifest.read_bytes()).tools
+    assert json.loads((tmp_path / "new" / "failsoft.schema.json").read_text()) == schema()
+    checked = CliRunner().invoke(cli, ["check", "--manifest", str(manifest)])
+    assert (checked.exit_code, checked.stdout) == (0, "failsoft.yaml: ok\n")
+
+
+def test_it_overwrites_only_when_told_to(tmp_path: Path) -> None:
+    mine = tmp_path / "failsoft.yaml"
+    mine.write_text("version: 1\n")
+    result = CliRunner().invoke(cli, ["init", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "nothing was written" in result.stderr
+    assert "--force" in result.stderr
+    assert mine.read_text() == "version: 1\n"
+    assert not (tmp_path / "failsoft.schema.json").exists()
+    assert CliRunner().invoke(cli, ["init", str(tmp_path), "--force"]).exit_code == 0
+    assert "tools:" in mine.read_text()
+
+
+def test_as_json(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["init", "--json", str(tmp_path)])
+    assert json.loads(result.stdout) == {
+        "written": [str(tmp_path / "failsoft.yaml"), str(tmp_path / "failsoft.schema.json")]
+    }
+    result = CliRunner().invoke(cli, ["init", "--json", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "already there" in json.loads(result.stdout)["error"]["message"]
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(cli, ["init", str(tmp_path / "file" / "below")])
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr

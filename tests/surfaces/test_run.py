@@ -1,0 +1,149 @@
+"""``failsoft run``: plans and manifests without Python code around them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from failsoft.surfaces.cli import cli
+
+MANIFEST = """\
+tools:
+  search: {entrypoint: {function: "tools_of_test_run:search"}, read_only: true}
+  deny: {entrypoint: {function: "tools_of_test_run:deny"}, read_only: true}
+  hostile: {entrypoint: {function: "tools_of_test_run:hostile"}, read_only: true}
+  missing: {entrypoint: {function: "no_such_module:gone"}, read_only: true}
+"""
+TOOLS = """\
+async def search(city): return [city]
+async def deny(city): raise RuntimeError("Authentication failed (401)")
+async def hostile(): raise ValueError("\\x1b[31m[red]Invalid[/red] [link=http://x]city[/link]\\x07 :smile:")
+"""
+GOOD = "calls: [{id: flights, tool: search, args: {city: PAR}}]"
+MIXED = """\
+calls:
+  - {id: flights, tool: search, args: {city: PAR}}
+  - {id: trains, tool: deny, args: {city: PAR}}
+  - {id: prices, tool: search, args: {city: {$ref: trains}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    monkeypatch.delitem(sys.modules, "tools_of_test_run", raising=False)
+    Path("tools_of_test_run.py").write_text(TOOLS)
+    Path("failsoft.yaml").write_text(MANIFEST)
+
+
+def run(plan: str, *args: str, stdin: str | None = None) -> Result:
+    Path("plan.yaml").write_text(plan)
+    return CliRunner().invoke(cli, ["run", "-" if stdin is not None else "plan.yaml", *args], input=stdin)
+
+
+def test_a_plan_that_works_with_functions_of_this_directory() -> None:
+    result = run(GOOD)
+    assert result.exit_code == 0, result.output
+    assert "flights: ok\n" in result.stdout  # while it runs
+    assert "flights: ['PAR']" in result.stdout
+    assert "Where the time went\n" in result.stdout
+    assert result.stdout.rstrip().endswith("What the user would be told\n  Completed search")
+
+
+def test_failures_their_cascade_and_exit_code() -> None:
+    result = run(MIXED)
+    assert result.exit_code == 1
+    assert "trains: failed with UNAUTHENTICATED" in result.stdout
+    assert "prices: skipped: trains failed" in result.stdout
+    assert "trains: UNAUTHENTICATED, tool_misconfigured: Authentication failed (401) (rule " in result.stdout
+    assert "so search was skipped" in result.stdout
+
+
+def test_as_json_it_is_the_report_with_its_waterfall() -> None:
+    result = run(MIXED, "--json")
+    assert (result.exit_code, result.stderr) == (1, "")
+    report: dict[str, Any] = json.loads(result.stdout)
+    assert {id: outcome["status"] for id, outcome in report["outcomes"].items()} == {
+        "flights": "succeeded",
+        "trains": "failed",
+        "prices": "skipped",
+    }
+    assert [row["id"] for row in report["waterfall"]["rows"]] == ["flights", "trains", "prices"]
+    assert report["waterfall"]["rows"][2]["needs"] == ["trains"]
+    assert report["waterfall"]["verdict"]["text"].endswith(".")
+    assert report["message"].startswith("Completed search, but deny failed")
+
+
+def test_a_plan_from_standard_input() -> None:
+    assert run("", stdin=GOOD).exit_code == 0
+    result = run("", "--json", stdin="calls: [{tool: serch}]")
+    assert result.exit_code == 2
+    error = json.loads(result.stdout)["error"]
+    assert error["problems"][0].startswith("standard input:1:")
+    assert "did you mean search?" in error["problems"][0]
+    assert error["hint"] == "The tools are: search, deny, hostile, missing."
+
+
+def test_the_trace_is_written() -> None:
+    assert run(GOOD, "--trace", "trace.jsonl").exit_code == 0
+    assert run(GOOD, "--trace", "trace.jsonl").exit_code == 0
+    types = [json.loads(line)["event_type"] for line in Path("trace.jsonl").read_text().splitlines()]
+    assert types == ["TurnStarted", "CallSucceeded", "TurnEnded"] * 2
+
+
+def test_a_tool_that_is_not_there_is_a_failure_of_its_calls_only() -> None:
+    result = run("calls: [{tool: missing}, {tool: search, args: {city: X}}]")
+    assert result.exit_code == 1
+    assert "No module named 'no_such_module'" in result.stdout
+    assert "search-1: ['X']" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "args", "message"),
+    [
+        ({"failsoft.yaml": None}, (), "there is no failsoft.yaml here"),
+        ({"failsoft.yaml": "tools: ["}, (), "failsoft.yaml has mistakes"),
+        ({"failsoft.yaml": "tools: {a: {timeout: 3}}"}, (), "failsoft.yaml:1:"),
+        ({}, ("--manifest", "other.yaml"), "other.yaml: cannot be read: No such file or directory"),
+        ({"plan.yaml": None}, (), "plan.yaml: cannot be read: No such file or directory"),
+        ({"plan.yaml": "calls: {"}, (), "plan.yaml:1:"),
+        ({"plan.yaml": "calls: [{tool: nope}]"}, (), "there is no tool nope"),
+        ({"plan.yaml": "calls: [{id: a, tool: deny, depends_on: [a]}]"}, (), "plan.yaml:1:"),
+        ({"tools_of_test_run.py": "def search(:"}, (), "a tool of failsoft.yaml cannot be imported: SyntaxError"),
+        ({"tools_of_test_run.py": "raise OSError('no licence')"}, (), "cannot be imported: OSError: no licence"),
+        ({}, ("--trace", "no/such/directory"), "no/such/directory: cannot be written"),
+    ],
+)
+def test_what_cannot_be_run_is_said_once_and_ends_with_2(
+    change: dict[str, str | None], args: tuple[str, ...], message: str
+) -> None:
+    Path("plan.yaml").write_text(GOOD)
+    for name, text in change.items():
+        Path(name).unlink() if text is None else Path(name).write_text(text)
+    result = CliRunner().invoke(cli, ["run", "plan.yaml", *args])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    as_json = CliRunner().invoke(cli, ["run", "plan.yaml", *args, "--json"])
+    assert (as_json.exit_code, as_json.stderr) == (2, "")
+    error = json.loads(as_json.stdout)["error"]
+    assert message in " ".join([error["message"], *error["problems"]])
+
+
+@pytest.mark.parametrize("colour", ["", "1"])
+def test_hostile_text_is_shown_and_never_interpreted(colour: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", colour)
+    plan = 'calls: [{id: "[bold]id[/] \\e]0;title\\a", tool: hostile}, {tool: search, args: {city: "[red]\\e[5m"}}]'
+    result = run(plan)
+    assert result.exit_code == 1
+    assert "[red]Invalid[/red] [link=http://x]city[/link] :smile:" in result.stdout
+    assert "[bold]id[/]" in result.stdout
+    for acting in ("\x1b]", "\x07", "\x1b[5m", "\x1b[31m[red]"):
+        assert acting not in result.stdout
+    assert ("\x1b[" in result.stdout) == bool(colour)
