@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ABSENT_FOR = 600.0  # seconds
 OFFER_LASTS = 1800.0
+DANGLES_FOR = 86_400.0  # a conversation may be taken up the next day
 LOOP_WINDOW = 60.0
 LOOP_AFTER = 2  # the third is answered
 HARD = frozenset({"tool_unavailable", "tool_misconfigured", "internal_contract_bug"})  # S-norm: these clear offers
@@ -91,6 +92,7 @@ class Dangling(NamedTuple):
     call_id: str
     tool: str
     text: str  # for the model
+    turn_id: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return self._asdict()
@@ -123,7 +125,7 @@ class ThreadState:
         self.absent: dict[str, Absence] = {}
         self.failures: dict[str, Failure] = {}
         self.offers: dict[str, Offer] = {}
-        self.dangling: dict[str, Dangling] = {}
+        self.dangling: dict[tuple[str, str], Dangling] = {}  # by turn and call
         self.wary = False  # something is remembered: calls have to ask, and to tell
 
     # -- availability ------------------------------------------------------------------------------------------------
@@ -174,13 +176,15 @@ class ThreadState:
             del self.failures[next(iter(self.failures))]
         self._look()
 
-    def note_success(self, tool: str, same: str | None) -> None:
-        """A call has succeeded: what failed before may now work, and need not be offered."""
+    def note_success(self, tool: str, same: str | None) -> bool:
+        """A call has succeeded: what failed before may now work. True if it had been offered, and is not any more."""
         self.failures.clear()
         offer = self.offers.get(tool)
-        if offer is not None and offer.same == same:
+        done = offer is not None and offer.same == same
+        if done:
             del self.offers[tool]
         self._look()
+        return done
 
     # -- offers ------------------------------------------------------------------------------------------------------
 
@@ -207,6 +211,12 @@ class ThreadState:
         self._look()
         return cleared
 
+    def note_registered(self, tool: str) -> None:
+        """The tool has been registered anew: what is known of its absence and its failures is out of date."""
+        self.absent.pop(tool, None)
+        self.failures = {same: failure for same, failure in self.failures.items() if failure.tool != tool}
+        self._look()
+
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def forget(self, tool: str | None = None) -> None:
@@ -214,13 +224,12 @@ class ThreadState:
         if tool is None:
             self.absent, self.offers, self.failures = {}, {}, {}
         else:
-            self.absent.pop(tool, None)
             self.offers.pop(tool, None)
-            self.failures = {same: failure for same, failure in self.failures.items() if failure.tool != tool}
+            self.note_registered(tool)
         self._look()
 
     def leave_dangling(self, call: Dangling) -> None:
-        self.dangling[call.call_id] = call
+        self.dangling[call.turn_id, call.call_id] = call
         if len(self.dangling) > MOST_DANGLING:
             del self.dangling[next(iter(self.dangling))]
 

@@ -15,7 +15,7 @@ from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from failsoft.core import own_faults
+from failsoft.core import hold, own_faults
 from failsoft.core.breaker import State, Ticket
 from failsoft.core.fault import Fault
 from failsoft.core.options import Fallback
@@ -33,6 +33,7 @@ from failsoft.runtime.clock import Clock
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
+from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.scope import SCOPE
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
     from random import Random
 
     from failsoft.core.explain import Explanation
+    from failsoft.core.policy import Policy
     from failsoft.core.report import TurnReport
     from failsoft.runtime.isolation.workers import Workers
+    from failsoft.stores.base import Store
 
 HANDLER_PATIENCE = 2.0  # seconds for somebody else's Error Handler
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
@@ -63,6 +66,8 @@ class Engine:
         *,
         handler: Handler | None,
         on_escalation: Callable[[Outcome[Any]], Any] | None,
+        policies: tuple[Policy, ...] = (),
+        store: Store | None = None,
         phraser: Phraser | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:
@@ -71,6 +76,9 @@ class Engine:
         self.random = random.random
         self._bits = random.getrandbits
         self.handler = handler
+        self.policies = policies
+        self.memory: RecoveryMemory | None = None  # None: it is off
+        self.store = store  # None: nothing outlives the process
         self.phraser = phraser
         self.catalogue = catalogue or Catalogue()
         self.notebook = Notebook(self)
@@ -219,6 +227,7 @@ class Engine:
             fault=fault,
             decision=Decision("fail_gracefully", "Transient error (circuit open); no alternative", left),
             label=tool.label,
+            explanation=self.explain,
         )
         tool.shut = (outcome, now + min(left, SHARED_REFUSAL))
         return outcome
@@ -268,6 +277,8 @@ class Engine:
         self._shut()
         if self._workers is not None:
             self._workers.close()
+        if self.memory is not None:
+            self.memory.save()
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
         if self._notice is not None:
@@ -311,6 +322,23 @@ class Engine:
             return tool.unavailable
         return self.notebook.admit(call, tool)
 
+    def held(self, call: Call, tool: Tool) -> Fault | None:
+        """The fault of a call that comes before the service wants to be asked again."""
+        now = self.now()
+        seconds = hold.left(tool.health.holds, call.tenant, now=now)
+        if seconds:
+            return own_faults.rate_hold(tool.id, seconds)
+        with self.lock:
+            tool.health.holds = hold.release(tool.health.holds, now=now)
+            tool.renew_ticket()
+        return None
+
+    def hold(self, call: Call, tool: Tool, seconds: float) -> None:
+        """The service has said when it wants to be asked again: until then it is left alone."""
+        with self.lock:
+            tool.health.holds = hold.hold(tool.health.holds, call.tenant, seconds, now=self.now())
+            tool.renew_ticket()
+
     def pay(self, stop: Stop) -> bool:
         """Take one retry out of the tool's budget (R25)."""
         if not stop.retry.budget:
@@ -334,7 +362,8 @@ class Engine:
         if state == "open":
             if fault is not None:
                 fields["code"] = fault.code.value
-            if not tool.options.fallbacks and self.handler is None and tool.plain:
+            alone = not tool.options.fallbacks and self.handler is None and not self.policies
+            if alone and tool.plain and not tool.health.holds:
                 self._renew_refusal(tool, self.now())
         else:
             tool.shut = None
@@ -435,6 +464,8 @@ class Engine:
         self.lock = threading.Lock()
         self.trace.renew_after_fork()
         self.notebook.renew_after_fork()
+        if self.memory is not None:
+            self.memory.renew_after_fork()
         self.offload.renew()
         for tool in self.tools.values():
             if tool.slots is not None:

@@ -51,10 +51,10 @@ async def quick(
         value = box[0]
         if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
             trace = rt.trace
-            trace.record((CALL_SUCCEEDED, ended, tool, id, None if handle is None else handle.turn, started))
+            trace.record((CALL_SUCCEEDED, ended, tool.id, id, None if handle is None else handle.turn, started))
             if len(trace.pending) > trace.limit:
                 trace.drain()
-            return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started)
+            return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started, None, None, None, tool.label)
         whole = _whole(rt, tool, kwargs, id, started, handle)
         first = rt.odd(whole, started, ended, value)
     # Out here, so that the errors of further attempts do not get the first one as their context.

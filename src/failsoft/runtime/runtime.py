@@ -6,7 +6,7 @@ import asyncio
 import os
 import random as random_source
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from time import monotonic as real_time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
@@ -29,10 +29,19 @@ from failsoft.runtime.engine import Engine
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
+from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.settings import Settings, merged, read_manifest, refuse_cycles, tool_options
+from failsoft.runtime.settings import (
+    Settings,
+    merged,
+    read_manifest,
+    read_mode,
+    read_policies,
+    refuse_cycles,
+    tool_options,
+)
 from failsoft.runtime.threads import Threads
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
@@ -41,7 +50,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from failsoft.core.explain import Explanation
+    from failsoft.core.memory import Mode
+    from failsoft.core.policy import Policy
     from failsoft.runtime.isolation.workers import Counts
+    from failsoft.stores.base import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,7 +70,10 @@ class Runtime:
         self,
         manifest: str | Path | Mapping[str, Any] | None = None,
         *,
+        store: Store | None = None,
         trace: str | Path | None = None,
+        policies: Iterable[Policy | Mapping[str, Any]] = (),
+        memory: Mode | None = None,
         error_handler: Handler | None = None,
         on_escalation: Callable[[Outcome[Any]], Any] | None = None,
         explain: Phraser | None = None,
@@ -73,9 +88,17 @@ class Runtime:
             source,
             handler=error_handler,
             on_escalation=on_escalation,
+            policies=(*self._settings.policies, *read_policies(policies)),
+            store=store,
             phraser=explain,
             catalogue=Catalogue(self._settings.explanations, self._settings.language),
         )
+        engine = self._engine
+        mode = read_mode(self._settings.memory if memory is None else memory)
+        self._memory = RecoveryMemory(
+            mode, engine.clock.wall, lambda tool: engine.trace.metrics(tool).successes, store
+        )
+        engine.memory = None if mode == "off" else self._memory
         self._threads = Threads(self._engine)
         for tool in self._settings.tools.values():
             if tool.entrypoint is not None:
@@ -115,7 +138,7 @@ class Runtime:
         tool.guarded = guard(self._engine, tool)
         self._engine.tools[tool.id] = tool
         self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
-        self._engine.notebook.forget_tool(tool.id)
+        self._engine.notebook.note_registered(tool.id)
         return tool.guarded
 
     def declare(self, tool: str, /, **options: Any) -> None:
@@ -154,7 +177,7 @@ class Runtime:
         found = engine.index.get(tool)
         if found is None:
             return self._missing(tool, args, options.get("id"))
-        if not (args is None or isinstance(args, Mapping)):
+        if args.__class__ is not dict and args is not None and not isinstance(args, Mapping):
             return _just(self._misfit(found, args, options.get("id")))
         if not options and SCOPE.get() is None:
             ticket = found.ticket
@@ -325,6 +348,11 @@ class Runtime:
         return self._engine.trace.metrics(tool_id).figures()
 
     @property
+    def memory(self) -> RecoveryMemory:
+        """What has helped against which errors: ``rt.memory.families()``."""
+        return self._memory
+
+    @property
     def threads(self) -> Threads:
         """Conversations: ``rt.threads["chat-42"]``, or ``rt.threads("chat-42", tenant="acme")``."""
         return self._threads
@@ -355,6 +383,7 @@ class Runtime:
 
     async def flush(self, patience: Duration | None = None) -> bool:
         """Wait until every event so far has been taken by everybody who wants it."""
+        self._memory.save()
         limit = FLUSH_PATIENCE if patience is None else seconds(patience)
         return await asyncio.to_thread(self._engine.trace.flush, real_time() + limit)
 

@@ -31,14 +31,13 @@ from failsoft.core.threads import (
 )
 from failsoft.observe import events
 from failsoft.runtime.health import LEASE, LONGEST_PROBE
+from failsoft.runtime.pending import Key, Pending
 
 if TYPE_CHECKING:
     from failsoft.core.fault import Fault
     from failsoft.runtime.call import Call
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
-
-Key = tuple[str | None, str]  # tenant, thread
 
 MOST_THREADS = 10_000  # that have notes; the ones that were longest without a new one are forgotten first
 BLANK = ThreadState()  # of calls without a thread; nobody writes in it
@@ -49,12 +48,14 @@ class Notebook:
 
     def __init__(self, rt: Engine) -> None:
         self._rt = rt
-        self._lock = threading.Lock()
+        self.renew_after_fork()
         self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
         self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # those that have notes
+        self.pending = None if rt.store is None else Pending(rt.store, rt.new_key(), rt.clock.wall)
 
     def renew_after_fork(self) -> None:
         self._lock = threading.Lock()
+        self._taking = threading.Lock()
 
     def open(self, thread: str | None, tenant: str | None) -> ThreadState:
         """A thread's notes, to be looked at for as long as one likes."""
@@ -126,8 +127,10 @@ class Notebook:
         if state is None or call.thread is None or call.inner:
             return
         with self._lock:
-            state.note_success(call.tool.id, _same(call))
+            done = state.note_success(call.tool.id, _same(call))
             self._keep((call.tenant, call.thread), state)
+            if done and self.pending is not None:
+                self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
 
     def note_failure(self, call: Call, outcome: Outcome[Any]) -> None:
         """A call of a thread has failed for good: an offer is made, or cleared."""
@@ -138,8 +141,11 @@ class Notebook:
         happened = None
         with self._lock:
             state = self._open(key)
-            if fault.category in HARD and state.clear_offer(tool.id):
-                happened = events.OFFER_CLEARED, "Retry offer cleared for"
+            if fault.category in HARD:
+                if state.clear_offer(tool.id):
+                    happened = events.OFFER_CLEARED, "Retry offer cleared for"
+                if self.pending is not None:
+                    self.pending.drop_offer(key, tool.id)
             if not call.inner and fault.classification == "permanent":
                 same = _same(call)
                 if same is not None:
@@ -149,7 +155,10 @@ class Notebook:
                     )  # fmt: skip
                     state.note_failure(same, failure)
             elif not call.inner and fault.retryable and not call.asked:
-                state.make_offer(self._offer(call, outcome, now))
+                offer = self._offer(call, outcome, now)
+                state.make_offer(offer)
+                if self.pending is not None:
+                    self.pending.keep_offer(key, offer)
                 happened = events.RETRY_OFFERED, "Retry offered for"
             self._keep(key, state)
         if happened is not None:
@@ -169,22 +178,71 @@ class Notebook:
             _same(call),
         )
 
-    def note_dangling(self, thread: str, tenant: str | None, outcome: Outcome[Any]) -> None:
+    def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any]) -> None:
         """A call has ended with its turn, and not by itself."""
-        key = (tenant, thread)
+        call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id)
         with self._lock:
             state = self._open(key)
-            state.leave_dangling(Dangling(outcome.id, outcome.tool, outcome.explanation.model))
+            state.leave_dangling(call)
             self._keep(key, state)
+        if self.pending is not None:
+            self.pending.leave_call(key, call)
 
-    def forget_tool(self, tool_id: str) -> None:
-        """A tool has been registered (again): what threads know of it is out of date."""
+    def note_registered(self, tool_id: str) -> None:
+        """A tool has been registered, perhaps again."""
         with self._lock:
             for key, state in list(self._kept.items()):
-                state.forget(tool_id)
+                state.note_registered(tool_id)
                 self._keep(key, state)
 
     # -- for users ---------------------------------------------------------------------------------------------------
+
+    def list_offers(self, key: Key) -> list[Offer]:
+        """What may be retried, the oldest first."""
+        offers: list[Offer] = self.use(key, ThreadState.list_offers)
+        if self.pending is None:
+            return offers
+        known = {offer.tool: offer for offer in offers}
+        return list(self.pending.find_offers(key, known, self._rt.now()).values())
+
+    def take_offer(self, key: Key, tool: str) -> Offer | None:
+        """Use an offer up."""
+        if self.pending is None:
+            offer: Offer | None = self.use(key, lambda state, now: state.take_offer(tool, now))
+            return offer
+        with self._taking:  # a store cannot do this in one step
+            offer = next((offer for offer in self.list_offers(key) if offer.tool == tool), None)
+            self.use(key, lambda state, now: state.take_offer(tool, now))
+            self.pending.drop_offer(key, tool)
+        return offer
+
+    def forget(self, key: Key, tool: str | None) -> None:
+        """Forget what a thread remembers about a tool, or about all of them."""
+        if self.pending is not None:
+            for name in [tool] if tool is not None else [offer.tool for offer in self.list_offers(key)]:
+                self.pending.drop_offer(key, name)
+        self.use(key, lambda state, _: state.forget(tool))
+
+    def list_dangling(self, key: Key) -> list[Dangling]:
+        """The calls whose end nobody has told the model."""
+        calls: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
+        if self.pending is not None:
+            calls |= {(call.turn_id, call.call_id): call for call in self.pending.find_calls(key, self._rt.explain)}
+        return list(calls.values())
+
+    def close_dangling(self, key: Key) -> list[Dangling]:
+        """The same, and forget them."""
+        calls = self.list_dangling(key)
+
+        def close(state: ThreadState, _: float) -> None:
+            for call in calls:
+                state.dangling.pop((call.turn_id, call.call_id), None)
+
+        self.use(key, close)
+        if self.pending is not None:
+            for call in calls:
+                self.pending.close_call(key, call.turn_id, call.call_id)
+        return calls
 
     def use(self, key: Key, do: Callable[[ThreadState, float], Any]) -> Any:
         """Look at, or change, the notes of one thread."""
@@ -220,8 +278,7 @@ class Thread:
     @property
     def offers(self) -> list[Offer]:
         """What may be tried again if the user asks for it, the oldest first."""
-        offers: list[Offer] = self._use(ThreadState.list_offers)
-        return offers
+        return self._rt.notebook.list_offers(self._key)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
         """The user wants it tried again: make the offered call once more. Without an offer the outcome says so."""
@@ -230,7 +287,7 @@ class Thread:
         found = rt.find(tool)
         if isinstance(found, str):
             return self._nothing(found, None)
-        offer: Offer | None = self._use(lambda state, now: state.take_offer(found.id, now))
+        offer = rt.notebook.take_offer(self._key, found.id)
         if offer is None:
             return self._nothing(found.id, found)
         call = rt.open_call(found, offer.args, dict(offer.arguments))
@@ -260,14 +317,14 @@ class Thread:
 
     def clear(self, tool: str | None = None) -> None:
         """Forget offers, loops and missing tools of this thread: of one tool, or of all."""
-        self._use(lambda state, _: state.forget(tool))
+        self._rt.notebook.forget(self._key, tool)
 
     def available(self, tool: str) -> bool:
         """Can the tool be used here, as far as is known? Adapters offer the model no other one."""
         found = self._rt.tools.get(tool)
         if found is None or found.unavailable is not None:
             return False
-        absent: bool = self._use(lambda state, now: state.is_absent(tool, now))
+        absent: bool = self._rt.notebook.use(self._key, lambda state, now: state.is_absent(tool, now))
         return not absent
 
     @property
@@ -278,21 +335,11 @@ class Thread:
     @property
     def dangling(self) -> list[Dangling]:
         """The calls of turns that were cancelled or crashed: the model does not know what became of them."""
-        calls: list[Dangling] = self._use(lambda state, _: list(state.dangling.values()))
-        return calls
+        return self._rt.notebook.list_dangling(self._key)
 
     def close_dangling(self) -> list[Dangling]:
         """The same, and forget them: tell the model each one's text as the result of the call."""
-
-        def close(state: ThreadState, _: float) -> list[Dangling]:
-            calls, state.dangling = list(state.dangling.values()), {}
-            return calls
-
-        calls: list[Dangling] = self._use(close)
-        return calls
-
-    def _use(self, do: Callable[[ThreadState, float], Any]) -> Any:
-        return self._rt.notebook.use(self._key, do)
+        return self._rt.notebook.close_dangling(self._key)
 
     def __repr__(self) -> str:
         tenant, thread = self._key

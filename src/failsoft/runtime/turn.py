@@ -43,6 +43,7 @@ from failsoft.runtime.threads import BLANK
 if TYPE_CHECKING:
     from failsoft.core.manifest import Plan
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.pending import Pending
     from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
@@ -101,6 +102,7 @@ class Turn:
         self._outer: Any = None
         self.parent: Call | None = None  # the call that this turn is inside of
         self._notes = BLANK  # what the thread remembers
+        self._pending: Pending | None = None  # where its open calls are written down, if anywhere
 
     # -- for users ---------------------------------------------------------------------------------------------------
 
@@ -197,6 +199,8 @@ class Turn:
         if outer is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
             self.thread, self.tenant = self.thread or outer.thread, self.tenant or outer.tenant
         self._notes = self.engine.notebook.open(self.thread, self.tenant)
+        if self.thread is not None and self.parent is None:
+            self._pending = self.engine.notebook.pending
         lefts = [t for t in (self._timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
@@ -354,6 +358,9 @@ class Turn:
     def _enter(self, handle: Handle[Any]) -> None:
         self._handles[handle.id] = handle
         self._open += 1
+        if self._pending is not None and self.thread is not None:
+            tool = handle.tool if isinstance(handle.tool, str) else handle.tool.id
+            self._pending.open_call((self.tenant, self.thread), self.id, handle.id, tool)
 
     # -- performing --------------------------------------------------------------------------------------------------
 
@@ -472,6 +479,8 @@ class Turn:
         handle.settle(outcome)
         self._arrived.append(outcome)
         self._open -= 1
+        if self._pending is not None and self.thread is not None:
+            self._pending.close_call((self.tenant, self.thread), self.id, handle.id)
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
 
@@ -516,7 +525,7 @@ class Turn:
         self._emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
         self._settle(handle, outcome)
         if self.thread is not None and self.parent is None:
-            self.engine.notebook.note_dangling(self.thread, self.tenant, outcome)
+            self.engine.notebook.note_dangling((self.tenant, self.thread), self.id, outcome)
         if handle.task is not None:
             handle.whole().recorded = True
             handle.task.cancel()
