@@ -135,6 +135,10 @@ class Family:
             self._evidence = Evidence(round(self.seen), tuple(self.tallies.items()))
         return self._evidence
 
+    def is_due(self, now: float) -> bool:
+        """May its episode be over?"""
+        return now - self.since >= EPISODE_LEAST or not self.seen or now < self.since
+
     def begin_episode(self, now: float, successes: int) -> None:
         kept = 0.5 ** (max(0.0, now - self.at) / HALF_LIFE)
         self.seen = self.seen * kept + 1
@@ -196,14 +200,19 @@ class Memory:
 
     def meet(self, tenant: str | None, tool: str, fault: Fault, *, now: float, successes: Callable[[], int]) -> Family:
         """An error has come: its family, in the right episode. ``successes`` counts those of the tool so far."""
+        family = self.find(tenant, tool, fault)
+        if family.is_due(now):
+            self.turn_page(family, now, successes())
+        return family
+
+    def find(self, tenant: str | None, tool: str, fault: Fault) -> Family:
+        """The family of an error; a new one if it has not been seen."""
         text = (tenant, tool, fault.code, fault.message)
         family = self._texts.get(text)
         if family is None:
             if len(self._texts) >= _TEXTS:
                 self._texts.clear()
             family = self._texts[text] = self._find(tenant, tool, fingerprint(fault))
-        if now - family.since >= EPISODE_LEAST or not family.seen or now < family.since:
-            self._turn_page(family, now, successes())
         return family
 
     def _find(self, tenant: str | None, tool: str, text: str) -> Family:
@@ -218,7 +227,8 @@ class Memory:
         self._families[family.key] = family
         return family
 
-    def _turn_page(self, family: Family, now: float, successes: int) -> None:
+    def turn_page(self, family: Family, now: float, successes: int) -> None:
+        """Begin another episode, unless this one goes on."""
         recovered = successes != family.successes
         if family.seen and not recovered and 0 <= now - family.since < EPISODE_MOST:
             return

@@ -65,6 +65,7 @@ _COUNTED = {
     events.RETRY_SUCCEEDED: "retry_success_count",
     events.CALL_FAILED: "failed_count",
     events.CALL_REFUSED: "refused_count",
+    events.CALL_HELD: "held_count",
     events.CALL_CANCELLED: "cancelled_count",
     events.CALL_SKIPPED: "skipped_count",
     events.TOOL_ORPHANED: "orphaned_count",
@@ -76,6 +77,7 @@ _COUNTED = {
 _MORE = (
     "failed_count",
     "refused_count",
+    "held_count",
     "cancelled_count",
     "skipped_count",
     "orphaned_count",

@@ -18,16 +18,21 @@ from failsoft.core.breaker import Refusal, Result, State, Ticket
 from failsoft.core.classify import classify
 from failsoft.core.fallback import alternatives
 from failsoft.core.fault import Effect, Fault
+from failsoft.core.hold import plan_wait
+from failsoft.core.memory import RETRY
 from failsoft.core.nesting import adopt_fault, failures_inside
 from failsoft.core.options import Fallback, RetryOptions
 from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.partial import Partial, better
-from failsoft.core.recovery import ErrorReport, decide
-from failsoft.core.retry import Attempts, NoRetry, Retry, add_failure, plan_retry
+from failsoft.core.policy import match
+from failsoft.core.recovery import ErrorReport, decide, describe
+from failsoft.core.retry import Attempts, NoRetry, Retry, Wish, add_failure, plan_retry
 from failsoft.errors import CallFailed
 from failsoft.observe import events
 
 if TYPE_CHECKING:
+    from failsoft.core.memory import Family
+    from failsoft.core.policy import Policy
     from failsoft.core.threads import Failure
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.health import Health
@@ -162,7 +167,10 @@ NO_ATTEMPTS = Attempts()
 class Stop:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
-    __slots__ = ("attempts", "health", "invoke", "retry", "ticket", "timeout", "tool")
+    __slots__ = (
+        "attempts", "began", "cause", "family", "health", "held", "invoke", "policy", "retried", "retry", "ticket",
+        "timeout", "tool",
+    )  # fmt: skip
 
     def __init__(self, rt: Engine, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
         self.tool = tool
@@ -172,6 +180,12 @@ class Stop:
         self.invoke = Invoke(tool, self.timeout)
         self.attempts = NO_ATTEMPTS
         self.ticket = ticket
+        self.policy: Policy | None = None  # the one that speaks of the latest failure
+        self.family: Family | None = None  # of the latest failure
+        self.retried: tuple[Family, ...] = ()  # families that retries were made for
+        self.cause: Family | None = None  # what this tool stands in on account of
+        self.began = call.started
+        self.held: float | None = None  # since when the service wants to be left alone
 
 
 def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Way:
@@ -202,6 +216,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             _note_attempt(rt, call, stop, fault, ended)
             if fault is None:
                 _record(rt, call, stop, "success")
+                _learn(rt, stop, ended.ended, worked=True)
                 return _succeeded(rt, call, stop, ended, total, part, via_partial=part is not None)
             best = best if part is None else better(best, part)
             if _WORSE[fault.effect] > _WORSE[effect]:
@@ -209,22 +224,20 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         assert fault is not None
         primary = primary or fault
         plan = _plan(rt, call, stop, fault, ended)
-        opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
-        options = later
-        if stop.tool.options.fallbacks:
-            options = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by), *later]
-        if options:  # no other tool begins once the turn is over (R7), and none twice
-            options = [] if call.left_behind else [*_able(rt, call, options, tried)]
+        options = _options(rt, call, stop, fault, tried, later)
         report = _report(rt, call, stop, fault, plan, options, best)
         decision = None
         if rt.handler is not None:
-            decision = _acceptable(rt, (yield Consult(report)), report)
+            decision = yield Consult(report)
+            decision = decision and _acceptable(rt, call, stop, decision, report, tried)
         decision = decision or decide(report)
-        if decision.strategy == "retry" and not rt.pay(stop):
+        if decision.strategy == "retry" and ended is not None and not rt.pay(stop):
             report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
             decision = decide(report)
         _note(rt, call, stop, fault, ended, report, decision)
         if decision.strategy == "retry":
+            if stop.family is not None and stop.family not in stop.retried:
+                stop.retried += (stop.family,)
             if ended is not None and ended.error is not None:
                 ended.error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
             if decision.delay:
@@ -241,12 +254,30 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
                 events.FALLBACK_USED, stop.tool, call,
                 {"message": "Used alternative tool", "alternative": via.tool, "reason": decision.reason},
             )  # fmt: skip
+            cause = stop.family
             stop = Stop(rt, call, rt.tools[via.tool], via)
+            stop.cause, stop.began = cause, rt.now()
             continue
         if decision.strategy == "partial_success" and best is not None:
             now = rt.now()
             return _succeeded(rt, call, stop, Ended(now, now, best), total, best, via_partial=True)
-        return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total))
+        return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
+
+
+def _options(
+    rt: Engine, call: Call, stop: Stop, fault: Fault, tried: set[str], later: list[Fallback], wanted: str | None = None
+) -> list[Fallback]:
+    """The tools that may stand in now, best first: none once the turn is over (R7)."""
+    policy = stop.policy
+    if wanted is None and policy is not None:
+        wanted = policy.then.tool
+    if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
+        return []
+    opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
+    found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]
+    if rt.memory is not None and stop.family is not None and wanted is None:
+        found = [*rt.memory.order(stop.family, found)]
+    return [*_able(rt, call, [*found, *later], tried)]
 
 
 def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> Iterator[Fallback]:
@@ -261,6 +292,8 @@ def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> I
 def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     """Pass the gates in R14's order, or say which is shut."""
     fault = rt.gate(call, stop.tool)
+    if fault is None and stop.tool.health.holds:
+        fault = rt.held(call, stop.tool)
     if fault is not None or stop.ticket is not None:
         return fault
     now = rt.now()
@@ -302,23 +335,81 @@ def _note_attempt(rt: Engine, call: Call, stop: Stop, fault: Fault | None, ended
 def _plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> Retry | NoRetry:
     """Keep the books of a failed attempt and work out whether there can be another."""
     if ended is None:
-        return NoRetry("circuit open" if fault.rule == own_faults.CIRCUIT_OPEN else fault.reason)
+        return _plan_refused(rt, call, stop, fault)
     now = ended.ended
     stop.attempts = add_failure(stop.attempts, stop.retry, fault, duration=now - ended.started, now=now)
+    nested = ended.error is not None and any(failures_inside(ended.error))
+    if fault.retry_after and fault.retryable and ended.ran and not nested:
+        rt.hold(call, stop.tool, fault.retry_after)
     calls = stop.health.options.count == "calls"
     opened = None if calls else _record(rt, call, stop, _result(fault, ended), fault)
-    plan = plan_retry(stop.retry, fault, stop.attempts, safe=stop.tool.safe, jitter=rt.random(), now=now)
+    wish = _consider(rt, call, stop, fault, fault if ended.ran else None)
+    plan = plan_retry(stop.retry, fault, stop.attempts, safe=stop.tool.safe, jitter=rt.random(), now=now, wish=wish)
     if isinstance(plan, NoRetry):
         return plan
     if opened == "open":
         return NoRetry("circuit open")
-    if ended.error is not None and any(failures_inside(ended.error)):
+    if nested:
         return NoRetry("the call inside has had its retries")
     if call.left_behind or (call.turn is not None and (call.turn.left() or plan.delay) < plan.delay):
         return NoRetry("the turn's time is up")
+    if stop.family is not None and wish is None and rt.memory is not None and rt.memory.spares(stop.family):
+        return NoRetry(f"retries {stop.family.tallies[RETRY]}")
     if not calls:
         stop.ticket = None  # the next attempt asks the breaker again
     return plan
+
+
+def _plan_refused(rt: Engine, call: Call, stop: Stop, fault: Fault) -> Retry | NoRetry:
+    """A gate is shut: only the end of a rate hold is worth waiting for."""
+    _consider(rt, call, stop, fault, stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None)
+    if fault.rule == own_faults.CIRCUIT_OPEN:
+        return NoRetry("circuit open")
+    if fault.rule != own_faults.RATE_HOLD or fault.retry_after is None or call.left_behind:
+        return NoRetry(fault.reason)
+    now = rt.now()
+    if stop.held is None:
+        stop.held = now
+    return plan_wait(
+        fault.retry_after,
+        waited=now - stop.held,
+        patience=stop.retry.max_total_time,
+        turn_left=None if call.turn is None else call.turn.left(),
+        jitter=rt.random(),
+        jitter_percent=stop.retry.jitter_percent,
+    )
+
+
+def _consider(rt: Engine, call: Call, stop: Stop, fault: Fault, known_by: Fault | None) -> Wish | None:
+    """Look up what the policy book says and what the memory knows; a policy may wish for a retry."""
+    if rt.memory is not None and known_by is not None:
+        stop.family = rt.memory.meet(call.tenant, stop.tool.id, known_by)
+    else:
+        stop.family = None
+    if not rt.policies:
+        return None
+    policy = stop.policy = match(
+        rt.policies,
+        tool=stop.tool.id,
+        tags=stop.tool.options.tags,
+        fault=fault,
+        attempt=stop.attempts.made,
+        breaker=stop.health.observe(rt.now()),
+        turn_left=None if call.turn is None else call.turn.left(),
+    )
+    if policy is None or policy.then.strategy != "retry":
+        return None
+    return Wish(policy.then.delay, policy.even_if_effect_unknown)
+
+
+def _learn(rt: Engine, stop: Stop, now: float, *, worked: bool) -> None:
+    """Tell the memory what came of the retries made here, and of standing in."""
+    if rt.memory is None:
+        return
+    for family in stop.retried:
+        rt.memory.learn(family, None, worked=worked, seconds=now - stop.attempts.first_failed_at)
+    if stop.cause is not None:
+        rt.memory.learn(stop.cause, stop.tool.id, worked=worked, seconds=now - stop.began)
 
 
 def _result(fault: Fault, ended: Ended) -> Result:
@@ -342,6 +433,7 @@ def _leave(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None
     """No further attempt of this tool: with ``count: calls`` the breaker hears of it now."""
     if ended is not None:
         _record(rt, call, stop, _result(fault, ended), fault)
+        _learn(rt, stop, ended.ended, worked=False)
 
 
 def _report(
@@ -366,19 +458,23 @@ def _report(
         None if turn is None else turn.left(),
         call.thread,
         call.tenant,
+        stop.policy,
+        None if stop.family is None else stop.family.evidence,
     )
 
 
-def _acceptable(rt: Engine, decision: Decision | None, report: ErrorReport) -> Decision | None:
+def _acceptable(
+    rt: Engine, call: Call, stop: Stop, decision: Decision, report: ErrorReport, tried: set[str]
+) -> Decision | None:
     """A decision of somebody else's handler, unless it asks for what cannot or must not be done."""
-    if decision is None:
-        return None
     if decision.strategy == "retry":
         if report.retry_delay is None:
             return None
-        return decision if decision.delay is not None else decision._replace(delay=report.retry_delay)
-    if decision.strategy == "alternative_tool" and decision.tool not in rt.tools:
-        return None
+        delay = report.retry_delay if decision.delay is None else max(decision.delay, report.fault.retry_after or 0.0)
+        return decision._replace(delay=delay)  # a hint is never shortened (R6)
+    if decision.strategy == "alternative_tool" and decision.tool not in report.alternatives:
+        found = decision.tool and _options(rt, call, stop, report.fault, tried, [], decision.tool)
+        return decision if found and found[0].tool == decision.tool else None
     if decision.strategy == "partial_success" and not report.has_partial:
         return None
     return decision
@@ -390,21 +486,10 @@ def _note(
     """Write the failure and the decision about it into the stream."""
     if fault.rule == own_faults.TOOL_TIMEOUT:
         rt.emit(events.TOOL_TIMEOUT, stop.tool, call, {"timeout_ms": round(stop.timeout * 1000)})
-    fields = {
-        "error": fault.message,
-        "classification": fault.classification,
-        "circuit_breaker_state": report.breaker_state,
-        "retry_count": report.retry_count,
-        "decision": decision.strategy,
-        "reason": decision.reason,
-        "code": fault.code.value,
-        "category": fault.category,
-        "effect": fault.effect,
-        "rule": fault.rule,
-        "attempt": report.attempt,
-    }
+    fields = describe(report, decision)
     if ended is None:
-        rt.emit(events.CALL_REFUSED, stop.tool, call, fields)
+        waits = decision.strategy == "retry"
+        rt.emit(events.CALL_HELD if waits else events.CALL_REFUSED, stop.tool, call, fields)
         return
     fields |= ended.notes
     if isinstance(ended.error, CallFailed):
@@ -458,7 +543,8 @@ def _succeeded(
     )
 
 
-def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int) -> Way:
+def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, policy: Policy | None) -> Way:
+    message = None if policy is None else policy.then.message
     outcome: Outcome[Any] = Outcome(
         call.id,
         call.tool.id,
@@ -469,9 +555,9 @@ def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int) 
         decision=decision,
         label=call.tool.label,
         escalated=decision.strategy == "escalate",
-        explanation=rt.explain,
+        explanation=rt.explain if message is None else lambda made: rt.explain(made)._replace(user=message),
     )
-    if rt.phraser is not None and not call.inner:
+    if rt.phraser is not None and message is None and not call.inner:
         yield Phrase(outcome)
     if total:
         rt.emit(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from failsoft.core import breaker, budget
 from failsoft.core.breaker import BreakerState, Refusal, Result, State, Ticket
 from failsoft.core.fault import Fault
+from failsoft.core.hold import Holds
 from failsoft.core.options import BreakerOptions
 
 LEASE = 5.0  # seconds beyond an attempt's own timeout after which a probe's owner is taken for dead
@@ -29,13 +30,14 @@ class HealthView(NamedTuple):
 class Health:
     """One breaker and one budget."""
 
-    __slots__ = ("budget", "opened_by", "options", "seen", "state", "ticket")
+    __slots__ = ("budget", "holds", "opened_by", "options", "seen", "state", "ticket")
 
     def __init__(self, options: BreakerOptions) -> None:
         self.options = options
         self.state: BreakerState = breaker.INITIAL
         self.ticket: Ticket | None = Ticket(self.state.generation, None)
         self.opened_by: Fault | None = None
+        self.holds: Holds = {}  # by tenant: until when the service wants to be left alone
         self.budget = budget.Budget()
         self.seen = 0  # successes that the budget has been credited for
 

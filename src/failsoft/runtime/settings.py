@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failsoft.core.cycles import find_cycles, say_cycle
 from failsoft.core.layers import assemble
+from failsoft.core.memory import Mode
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
+from failsoft.core.policy import Policy
+from failsoft.core.values import one_of
 from failsoft.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
 
     from failsoft.core.manifest import ManifestTool
     from failsoft.core.phrases import Texts
-    from failsoft.core.policy import Policy
 
 _NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
 
@@ -28,7 +30,7 @@ class Settings(NamedTuple):
     defaults: Mapping[str, Any] = {}
     tools: Mapping[str, ManifestTool] = {}
     policies: tuple[Policy, ...] = ()
-    memory: str = "advise"
+    memory: Mode = "advise"
     language: str = "en"
     explanations: Mapping[str, Texts] = {}  # by language
 
@@ -63,6 +65,24 @@ def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, A
         return assemble(settings.defaults, {**layer, "id": name}, {} if said is None else said.layer)
     except (TypeError, ValueError) as error:
         raise ManifestError(f"{place}: {error}") from None
+
+
+def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
+    """A policy book that is written in Python, as ``Policy`` or as a manifest has it."""
+    book = tuple(policies)
+    if all(isinstance(policy, Policy) for policy in book):
+        return cast("tuple[Policy, ...]", book)
+    from failsoft.core.manifest import parse_policies
+
+    return parse_policies(book, place="policies")
+
+
+def read_mode(mode: Mode) -> Mode:
+    try:
+        one_of("memory", mode, Mode)
+    except ValueError as error:
+        raise ManifestError(str(error)) from None
+    return mode
 
 
 def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:

@@ -94,7 +94,8 @@ class Tool:
 
     def renew_ticket(self) -> None:
         """Called whenever the health may have changed."""
-        self.ticket = self.health.ticket if self.plain and self.unavailable is None else None
+        usable = self.plain and self.unavailable is None and not self.health.holds
+        self.ticket = self.health.ticket if usable else None
 
     def mark_unavailable(self, fault: Fault) -> None:
         """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""
