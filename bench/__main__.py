@@ -1,0 +1,96 @@
+"""``python -m bench [S1 S3 …] [--json run.json] [--page docs/performance.md] [--rounds N] [--instr]``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from bench import page
+from bench.harness import Plan, has_valgrind
+
+SCENARIOS = {
+    "S1": "s1_async", "S1b": "s1b_suspending", "S2": "s2_sync", "S3": "s3_failing", "S4": "s4_refused",
+    "S5": "s5_concurrent", "S6": "s6_turn", "S7": "s7_import", "S8": "s8_trace", "S9": "s9_hard_timeout",
+}  # fmt: skip
+PEERS = (
+    "tenacity stamina backoff hyx circuitbreaker aiobreaker purgatory pybreaker pyresilience langgraph anyio Pebble loky "
+    "structlog opentelemetry-sdk"
+).split()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="What failsoft costs, beside its peers.")
+    parser.add_argument("scenarios", nargs="*", metavar="S1", help=f"of {' '.join(SCENARIOS)}; all when none is named")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--page", type=Path, help="write the page here")
+    parser.add_argument("--from", type=Path, dest="source", help="measure nothing: take an earlier run's figures")
+    parser.add_argument("--rounds", type=int, default=60, help="interleaved rounds; fresh processes get a tenth")
+    parser.add_argument("--instr", action="store_true", help="count instructions too, with valgrind")
+    said = parser.parse_args(arguments)
+    for name in said.scenarios:
+        if name not in SCENARIOS:
+            parser.error(f"{name} is no scenario: name some of {' '.join(SCENARIOS)}")
+    if said.instr and not has_valgrind():
+        print("valgrind is not installed: no instructions are counted")
+        said.instr = False
+    plan = Plan(rounds=said.rounds, fresh_rounds=max(3, said.rounds // 10), instr=said.instr)
+    run = json.loads(said.source.read_text()) if said.source else measure(said.scenarios or list(SCENARIOS), plan)
+    print("\n" + page.verdicts(run["tables"]))
+    if said.json:
+        said.json.write_text(json.dumps(run, indent=1) + "\n")
+    if said.page:
+        said.page.write_text(page.page(run))
+
+
+def measure(names: list[str], plan: Plan) -> dict[str, Any]:
+    """Run scenarios one after another and print each table when it is there."""
+    machine = describe()
+    tables = []
+    for name in names:
+        for table in importlib.import_module(f"bench.{SCENARIOS[name]}").run(plan):
+            tables.append(table.to_dict())
+            print("\n" + page.section(tables[-1]), flush=True)
+    machine["load_after"] = load()
+    return {"machine": machine, "tables": tables}
+
+
+def load() -> float:
+    return round(os.getloadavg()[0], 1)
+
+
+def describe() -> dict[str, Any]:
+    versions = {}
+    for name in PEERS:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "when": time.strftime("%Y-%m-%d"),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "load_before": load(),
+        "versions": versions,
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "an unnamed processor"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+if __name__ == "__main__":
+    main()

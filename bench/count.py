@@ -1,0 +1,45 @@
+"""Runs under valgrind: ``python -m bench.count MODULE NAME...``; see ``harness.instructions``."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import inspect
+import json
+import os
+import sys
+from itertools import repeat
+from typing import Any
+
+from bench.harness import COUNTS, Peer, prepare
+
+
+async def _call(call: Any, count: int) -> None:
+    for _ in repeat(None, count):
+        answer = call(7)
+        if inspect.isawaitable(answer):
+            await answer
+
+
+def main() -> None:
+    module, *names = sys.argv[1:]
+    peers: list[Peer] = importlib.import_module(module).PEERS
+    for peer in peers:
+        if peer.name not in names:
+            continue
+        for count in COUNTS:
+            pid = os.fork()
+            if not pid:
+                gc.disable()
+                loop = asyncio.new_event_loop()
+                ready, _ = prepare([peer], loop)
+                if ready:
+                    loop.run_until_complete(_call(peer.call, count))
+                os._exit(0 if ready else 1)
+            if os.waitpid(pid, 0)[1] == 0:
+                print("@" + json.dumps([peer.name, count, pid]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

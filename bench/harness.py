@@ -1,0 +1,263 @@
+"""How everything here is measured.
+
+- Ratios to a baseline, measured in one run: rounds are interleaved and their order rotates, so that a busy moment hits
+  all alike. The ratio is the median over the rounds of peer / baseline within the same round.
+- CPU time of the process, helper threads included; a batch lasts about as long for everybody, so that the scheduler
+  treats a slow peer and a fast one alike.
+- Instructions per call, where valgrind is installed: they do not depend on what else the machine does.
+- A peer that is not installed is listed as skipped. Nobody is measured through anything but its public API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BATCH_NS = 150_000  # how long a batch lasts
+SLOW_NS = 50_000_000  # whoever needs longer for one call is measured in a few rounds only
+COUNTS = (200, 600)  # calls under valgrind; the difference counts
+
+Call = Callable[[Any], Any]
+Batch = Callable[["Peer", int], int]  # CPU time of so many calls, in ns
+
+
+@dataclass
+class Peer:
+    """Somebody to be measured: ``make`` gives the callable, or raises ImportError."""
+
+    name: str
+    make: Callable[[], Any]
+    counted: bool = False  # instructions too
+    call: Call | None = None
+    count: int = 0  # calls a batch
+    rounds: list[float] = field(default_factory=list)  # ns a call
+
+
+@dataclass
+class Plan:
+    """How much is measured."""
+
+    rounds: int = 60
+    fresh_rounds: int = 7  # for what needs a new process each time
+    batches: int = 5  # per round and peer
+    instr: bool = False
+    tiny: bool = False  # only to see that everything runs
+
+
+@dataclass
+class Table:
+    """One scenario's result."""
+
+    name: str
+    title: str
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    skipped: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare(
+    peers: Sequence[Peer], plan: Plan, *, awaits: bool = True, divide: int = 1
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Measure peers against the first of them. ``divide``: what one call stands for, like three attempts."""
+    loop = asyncio.new_event_loop()
+    try:
+        ready, skipped = prepare(peers, loop)
+        batch = _async_batches(loop) if awaits else _blocking_batch
+        for peer in ready:
+            peer.count = 1 if plan.tiny else _calibrate(peer, batch)
+        gc.collect()
+        gc.freeze()  # one peer's large heap must not slow the others' garbage collection
+        for number in range(plan.rounds):
+            first = number % len(ready)
+            for peer in ready[first:] + ready[:first]:
+                if len(peer.rounds) >= 3 and peer.rounds[0] > SLOW_NS:
+                    continue
+                spent = sum(batch(peer, peer.count) for _ in range(plan.batches))
+                peer.rounds.append(spent / (peer.count * plan.batches))
+    finally:
+        gc.unfreeze()
+        loop.close()
+    base = ready[0]
+    rows = [
+        {
+            "peer": peer.name,
+            "ns": statistics.median(peer.rounds) / divide,
+            "ratio": statistics.median(mine / theirs for mine, theirs in zip(peer.rounds, base.rounds, strict=False)),
+            "best": min(peer.rounds) / min(base.rounds),
+        }
+        for peer in ready
+    ]
+    return rows, skipped
+
+
+def prepare(peers: Iterable[Peer], loop: asyncio.AbstractEventLoop) -> tuple[list[Peer], dict[str, str]]:
+    """Make the peers that are installed; the others by name, with what is missing."""
+
+    async def make(peer: Peer) -> Any:
+        made = peer.make()
+        return await made if inspect.iscoroutine(made) else made
+
+    ready, skipped = [], {}
+    for peer in peers:
+        peer.rounds = []
+        try:
+            peer.call = loop.run_until_complete(make(peer))
+        except ImportError as error:
+            skipped[peer.name] = f"not installed: {error.name or error}"
+        else:
+            ready.append(peer)
+    return ready, skipped
+
+
+def _calibrate(peer: Peer, batch: Batch) -> int:
+    guess: float = batch(peer, 1)
+    if guess < SLOW_NS:
+        warm = max(1, min(50, int(20 * BATCH_NS / max(guess, 1))))  # CPython specialises code after a few runs
+        guess = min(batch(peer, warm) for _ in range(4)) / warm
+    return max(1, min(3000, int(BATCH_NS / max(guess, 1))))
+
+
+def _blocking_batch(peer: Peer, count: int) -> int:
+    call = peer.call
+    assert call is not None
+    started = time.process_time_ns()
+    for _ in repeat(None, count):
+        call(7)
+    return max(1, time.process_time_ns() - started)
+
+
+def _async_batches(loop: asyncio.AbstractEventLoop) -> Batch:
+    """CPU time of so many awaited calls, and of what they left for the loop to clear away, less an idle turn of it."""
+
+    async def run(call: Call, count: int) -> tuple[int, int]:
+        now = time.process_time_ns
+        started = now()
+        for _ in repeat(None, count):
+            await call(7)
+        called = now()
+        await asyncio.sleep(0)
+        return called - started, now() - called
+
+    async def nothing(_: Any) -> None:
+        pass
+
+    idle = statistics.median(loop.run_until_complete(run(nothing, 1))[1] for _ in range(100))
+
+    def batch(peer: Peer, count: int) -> int:
+        assert peer.call is not None
+        spent, after = loop.run_until_complete(run(peer.call, count))
+        return max(1, spent + max(0, int(after - idle)))
+
+    return batch
+
+
+# --- instructions ------------------------------------------------------------------------------------------------------
+
+
+def has_valgrind() -> bool:
+    return shutil.which("valgrind") is not None
+
+
+def add_instructions(rows: list[dict[str, Any]], module: str, peers: Sequence[Peer], *, divide: int = 1) -> None:
+    """Fill in ``instr`` and ``instr_ratio`` for the peers that are counted; ``peers`` are ``module``'s PEERS."""
+    counted = instructions(module, [peer.name for peer in peers if peer.counted])
+    base = counted.get(peers[0].name)
+    for row in rows:
+        count = counted.get(row["peer"])
+        if count and base:
+            row["instr"] = count / divide
+            row["instr_ratio"] = count / base
+
+
+def instructions(module: str, names: Sequence[str]) -> dict[str, float]:
+    """Instructions a call, by name: the difference between many calls and few, each in a fork of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/%p",
+             sys.executable, "-m", "bench.count", module, *names],
+            cwd=ROOT, env=environment(PYTHONHASHSEED="0"), stdout=subprocess.PIPE, text=True, check=True,
+        )  # fmt: skip
+        spent: dict[str, dict[int, int]] = {}
+        for line in done.stdout.splitlines():
+            if line.startswith("@"):
+                name, count, pid = json.loads(line[1:])
+                text = Path(folder, str(pid)).read_text()
+                spent.setdefault(name, {})[count] = int(text.rpartition("summary:")[2].split()[0])
+    few, many = COUNTS
+    return {name: (both[many] - both[few]) / (many - few) for name, both in spent.items() if len(both) == 2}
+
+
+# --- fresh processes ---------------------------------------------------------------------------------------------------
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment for processes that are measured: bytecode is kept, as it is for users."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    paths = [str(ROOT), str(ROOT / "src"), *filter(None, [kept.get("PYTHONPATH")])]
+    if "PYTHONPATH" in kept:  # somebody measures another tree
+        paths = [kept["PYTHONPATH"], str(ROOT)]
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), **more}
+
+
+class NotInstalled(Exception):
+    """A peer is missing in the process that was to measure it."""
+
+
+def fresh(module: str, *arguments: str, limit: float = 120) -> Any:
+    """Run ``module`` with arguments in a process of its own, and read the JSON of its last line."""
+    with tempfile.TemporaryFile("w+") as output:  # a file, so that workers left behind hold no pipe open
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=ROOT, env=environment(), stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            process.wait(limit)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(0)
+        text = output.read()
+    lines = [line for line in text.splitlines() if line.startswith(("{", "["))]
+    if lines:
+        return json.loads(lines[-1])
+    if "ModuleNotFoundError" in text or "ImportError" in text:
+        raise NotInstalled(text.splitlines()[-1].partition(": ")[2])
+    raise RuntimeError(f"{module} {' '.join(arguments)} failed:\n{text}")
+
+
+def fresh_rounds(
+    module: str, names: Sequence[str], rounds: int, *more: str
+) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """Every name in a process of its own, round by round, rotated; and who is not installed."""
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    skipped: dict[str, str] = {}
+    for number in range(rounds):
+        first = number % len(names)
+        for name in [*names[first:], *names[:first]]:
+            if name not in skipped:
+                try:
+                    found[name].append(fresh(module, name, *more))
+                except NotInstalled as missing:
+                    skipped[name] = f"not installed: {missing}"
+    return {name: results for name, results in found.items() if results}, skipped

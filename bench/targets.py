@@ -1,0 +1,93 @@
+"""What failsoft is meant to cost at most, and whether a run's figures say so."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Target(NamedTuple):
+    """At most (or, ``least``, at least) so much in one cell of a table."""
+
+    table: str
+    peer: str
+    column: str
+    limit: float
+    words: str
+    least: bool = False
+    over: str | None = None  # another peer: the figure is that one's, divided by ours
+
+
+TARGETS = (
+    Target("S1", "failsoft guarded", "ratio", 12, "guarded function, × the bare await"),
+    Target(
+        "S1",
+        "failsoft guarded",
+        "ns",
+        6,
+        "cheaper than the cheapest stack of peers, ×",
+        least=True,
+        over="stack cheapest",
+    ),
+    Target("S1", "failsoft rt.call", "ratio", 20, "rt.call, × the bare await"),
+    Target("S1b", "failsoft guarded", "ratio", 1.8, "the tool yields once, × the bare await"),
+    Target("S2", "failsoft guarded", "ratio", 25, "blocking function inline, × the bare call"),
+    Target("S3", "failsoft guarded", "ratio", 6, "a failing attempt, × a loop by hand"),
+    Target("S4", "failsoft guarded", "ratio", 2, "refused, raised, × raise and catch"),
+    Target("S4", "failsoft rt.call, a value", "ratio", 1.6, "refused, as a value, × raise and catch"),
+    Target("S4 memory", "failsoft guarded", "growth_kb", 1024, "kB left by a million refusals, raised"),
+    Target("S4 memory", "failsoft rt.call, a value", "growth_kb", 1024, "kB left by a million refusals, as values"),
+    Target("S5", "failsoft guarded", "ratio", 1.25, "10,000 at once, CPU × a bare gather"),
+    Target("S5", "failsoft guarded", "more_bytes", 1100, "bytes a call more than bare"),
+    Target("S6", "chain: failsoft turn", "ratio", 1.25, "chain of 1,000, × by hand"),
+    Target("S6", "fan: failsoft turn", "ratio", 1.6, "fan of 1,000, × by hand"),
+    Target("S6", "graph: failsoft turn", "ratio", 1.25, "graph of 1,000, × by hand"),
+    Target("S6", "graph: failsoft turn", "ns", 40, "faster than langgraph, ×", least=True, over="graph: langgraph"),
+    Target("S7", "failsoft, first use", "ratio", 2, "first use, × import asyncio"),
+    Target("S9", "failsoft isolation=process", "ratio", 1.2, "a call in a process, × asyncio.to_thread"),
+    *(
+        Target("S9 stop", f"failsoft isolation=process / {tool}", column, 15, f"{tool}: ms until {words}")
+        for tool in ("spin", "sleep", "hog")
+        for column, words in (
+            ("late_ms", "the caller is answered after the deadline"),
+            ("next_ms", "the next call is done"),
+        )
+    ),
+)
+
+
+def judge(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every target with its figure, where the run has one; ``counted`` is the same in instructions."""
+    judged = []
+    for target in TARGETS:
+        row = _row(tables, target.table, target.peer)
+        figure = None if row is None else row.get(target.column)
+        if row is not None and target.over is not None:
+            other = _row(tables, target.table, target.over)
+            figure = None if other is None else other[target.column] / row[target.column]
+        if row is None or figure is None:
+            continue
+        met = figure >= target.limit if target.least else figure <= target.limit
+        counted = row.get("instr_ratio") if target.column == "ratio" else None
+        judged.append(
+            {
+                "table": target.table,
+                "words": target.words,
+                "limit": target.limit,
+                "least": target.least,
+                "figure": figure,
+                "counted": counted,
+                "met": met,
+            }
+        )
+    return judged
+
+
+def _row(tables: list[dict[str, Any]], name: str, peer: str) -> dict[str, Any] | None:
+    for table in tables:
+        if table["name"] == name:
+            for row in table["rows"]:
+                shown = f"{row['peer']} / {row['tool']}" if "tool" in row else row["peer"]
+                if shown == peer or (peer.endswith("cheapest") and shown.startswith(peer)):
+                    found: dict[str, Any] = row
+                    return found
+    return None
