@@ -11,6 +11,7 @@ from failsoft.core.memory import Evidence, Tally
 from failsoft.core.outcome import Decision
 from failsoft.core.policy import Policy, Then, When
 from failsoft.core.recovery import PERMANENT, RETRY, ErrorReport, decide, describe, rebuild
+from failsoft.observe.events import Event
 
 DOWN = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "none", "down", "it is down", "test")
 WRONG = Fault(Code.INVALID_ARGUMENT, "permanent", "tool_validation", "none", "bad airport", "it stays bad", "test")
@@ -184,7 +185,8 @@ reports = st.builds(
 def test_what_was_decided_can_be_decided_again_from_the_event(made):
     decision = decide(made)
     fields = describe(made, decision)
-    record = json.loads(json.dumps({**fields, "tool_id": "search", "call_id": "search-1", "turn_id": made.turn_id}))
+    event = Event(1, "ToolError", 0.0, "search", "search-1", made.turn_id, fields)
+    record = json.loads(json.dumps(event.to_dict()))
     again = rebuild(record, BOOK)
     assert again == made._replace(no_retry="" if made.retry_delay is not None else made.no_retry)
     assert decide(again) == decision

@@ -180,7 +180,7 @@ def _describe_rest(report: ErrorReport, fields: dict[str, Any]) -> None:
     if report.policy is not None:
         fields["policy"] = report.policy.name
     if report.evidence is not None:
-        fields["evidence"] = report.evidence.to_dict()
+        fields["evidence"] = report.evidence  # made plain when the event is read: few are
 
 
 _FIRST_OPTIONAL = ErrorReport._fields.index("alternatives")
@@ -219,5 +219,5 @@ def rebuild(fields: Mapping[str, Any], policies: Iterable[Policy] = ()) -> Error
         fields.get("thread"),
         fields.get("tenant"),
         next((policy for policy in policies if policy.name == named), None),
-        None if evidence is None else Evidence.from_dict(evidence),
+        Evidence.from_dict(evidence) if isinstance(evidence, Mapping) else evidence,
     )

@@ -14,6 +14,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from failsoft.core.memory import Evidence
+
 # Every event type there is, with what it tells.
 CALL_SUCCEEDED = "CallSucceeded"
 CALL_FAILED = "CallFailed"
@@ -68,7 +70,7 @@ class Event(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The event as one flat record."""
-        return {
+        record = {
             "seq": self.seq,
             "event_type": self.event_type,
             "turn_id": self.turn_id,
@@ -77,6 +79,10 @@ class Event(NamedTuple):
             "timestamp": iso(self.timestamp),
             **self.fields,
         }
+        evidence = record.get("evidence")
+        if isinstance(evidence, Evidence):
+            record["evidence"] = evidence.to_dict()
+        return record
 
 
 def iso(timestamp: float) -> str:
