@@ -558,6 +558,7 @@ class Turn:
             self._timer.cancel()
         if self._outer is not None:
             SCOPE.reset(self._outer)
+        self._notes = BLANK  # the trace may keep the turn for long
         duration = self.engine.now() - self._started
         outcomes = {id: cast("Outcome[Any]", handle.outcome) for id, handle in self._handles.items()}
         counts = {"calls": len(outcomes), "succeeded": sum(o.status == "succeeded" for o in outcomes.values())}
