@@ -16,7 +16,7 @@ from failsoft.core.classify import lookup
 from failsoft.core.classify.body import Body, read_pairs
 from failsoft.core.classify.evidence import Evidence
 from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
-from failsoft.core.classify.reading import Reading
+from failsoft.core.classify.reading import Reading, find_phrase
 from failsoft.core.classify.tables import http
 
 FIRM_TYPE: Final = 95
@@ -25,7 +25,7 @@ TEXT: Final = 50
 WORDS: Final = 45
 
 _TEXT: Final = lookup.facts_of(Exception)
-_NEVER_FITS: Final = frozenset({"quota", "too_large"})
+_LIMITS: Final = http.OVERRULED[429]
 
 
 def judge_text(text: str) -> Verdict:
@@ -81,20 +81,21 @@ def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
     for space, code in evidence.codes:
         verdict = lookup.by_code(space, code)
         if verdict.weight >= CODE:
-            if verdict.kind == "rate_limited" and (phrase := reading.phrase(_NEVER_FITS, firm=True, quoted=True)):
+            if verdict.kind == "rate_limited" and (phrase := find_phrase(reading.full, _LIMITS, firm=True)):
                 verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
             return verdict._replace(status=status)
         if verdict.weight > generic.weight:
             generic = verdict
-    if status is not None:
+    if generic.weight == STATUS and (status is None or generic.kind != "unknown"):
+        base, room = generic._replace(status=status), http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
+    elif status is not None:
         base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)
         room = http.OVERRULED.get(status, http.NOTHING)
-    elif generic.weight == STATUS:
-        base, room = generic, http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
     else:
         return generic
-    if room is not http.NOTHING:
-        phrase = reading.phrase(None if room is http.ANYTHING else room, firm=True, quoted=True)
+    if room:
+        anything = room is http.ANYTHING
+        phrase = reading.phrase(firm=True, quoted=True) if anything else find_phrase(reading.full, room, firm=True)
         if phrase is not None and phrase.kind != base.kind:
             return Verdict(FIRM_WORDS, phrase.kind, f"phrase: {phrase.name}", status)
     return base

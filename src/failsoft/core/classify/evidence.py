@@ -102,6 +102,8 @@ def gather(error: BaseException) -> Evidence:
     facts = facts_of(type(error))
     evidence = Evidence(facts)
     if isinstance(error, OSError):
+        if isinstance(error, FileNotFoundError) and _starts_program(error):
+            evidence.codes.append(("exit", 127))
         _gather_errno(error, evidence)
     if facts.builtin and not read(error, "__dict__"):
         return evidence
@@ -116,6 +118,14 @@ def gather(error: BaseException) -> Evidence:
     _gather_bodies(error, response, evidence)
     _gather_headers(error, response, evidence)
     return evidence
+
+
+def _starts_program(error: BaseException) -> bool:
+    """Whether a program was to be started: then it is the program that is missing, not a file of the caller's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_name == "_execute_child"  # subprocess.Popen
 
 
 def _gather_errno(error: OSError, evidence: Evidence) -> None:
@@ -181,7 +191,8 @@ def _gather_codes(error: BaseException, evidence: Evidence, *, own: bool) -> Non
             and "aiohttp.ClientResponseError" in evidence.facts.names
         ):
             continue  # deprecated there, and says so when it is read
-        code = plain(read(error, attribute))
+        value = read(error, attribute)
+        code = value if space == "sqlstate" and isinstance(value, str) else plain(value)
         if isinstance(code, str) and " " not in code:
             evidence.codes.append((space, code))
         elif isinstance(code, int) and code != evidence.status:

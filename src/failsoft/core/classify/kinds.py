@@ -56,6 +56,7 @@ _AUTH = "Auth won't change on retry"  # S-tests 1.4
 KINDS: dict[str, Kind] = {
     # It may pass, and nothing has happened: never sent, turned away, or rolled back
     "rate_limited": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
+    "per_minute": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
     "unavailable": _passing(Code.UNAVAILABLE, "none", "An unavailable service comes back"),
     "overloaded": _passing(Code.UNAVAILABLE, "none", "Overload passes"),
     "refused": _passing(Code.UNAVAILABLE, "none", "A refused connection was never used; the service may come back"),

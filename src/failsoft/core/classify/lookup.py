@@ -27,6 +27,7 @@ WEAK_TYPE: Final = 20
 NOTHING: Final = 0
 
 _TYPES_KEPT: Final = 1024
+_LIKE_STATUS: Final = frozenset({"grpc", "jsonrpc"})  # spaces whose codes say as much as an HTTP status does
 _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
 # what a class name can only hint at: the text knows better
 _HINTS: Final = frozenset(
@@ -111,17 +112,16 @@ def by_code(space: str, code: str | int) -> Verdict:
         return _by_type(str(code))
     if space == "name":
         return _by_name(str(code))
-    if space == "grpc":
-        code = code if str(code).isupper() else spell(str(code)).replace(" ", "_").upper()
-        kind = _row("grpc", code)
-        return Verdict(STATUS, kind, f"grpc: {code}") if kind else UNKNOWN
+    if space == "grpc" and not str(code).isupper():
+        code = spell(str(code)).replace(" ", "_").upper()
     if space == "errno_number":
         number = int(code)
         space, code = "errno", errnos.LOOKUP.get(number, "") if number < 0 else errno.errorcode.get(number, "")
     kind = _row(space, code)
     if kind is None:
         kind = _by_family(space, str(code))
-    return Verdict(CODE, kind, f"{space}: {code}") if kind else UNKNOWN
+    weight = STATUS if space in _LIKE_STATUS else CODE
+    return Verdict(weight, kind, f"{space}: {code}") if kind else UNKNOWN
 
 
 def _row(space: str, code: str | int) -> str | None:
@@ -149,6 +149,8 @@ def _by_provider(code: str) -> Verdict:
     key = _NOT_WORD.sub("", code.lower())
     if key in providers.PROVIDERS:
         return Verdict(CODE, providers.PROVIDERS[key], f"code: {code}")
+    if key in providers.STATUS:
+        return Verdict(STATUS, providers.STATUS[key], f"code: {code}")
     if key in providers.GENERIC:
         return Verdict(GENERIC_CODE, providers.GENERIC[key], f"code: {code}")
     if (kind := _row("grpc", code)) is not None:

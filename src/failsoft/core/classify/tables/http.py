@@ -172,7 +172,7 @@ OVERRULED: dict[int, frozenset[str]] = {
     413: frozenset({"quota"}),
     422: ANYTHING,
     424: ANYTHING,
-    429: frozenset({"quota", "too_large"}),
+    429: frozenset({"quota", "too_large", "per_minute"}),
     500: _LIMITS
     | {
         "timeout",
@@ -197,6 +197,7 @@ OVERRULED_KIND: dict[str, frozenset[str]] = {
     # gRPC codes and their like, by the kind they name
     "invalid": ANYTHING,
     "unknown": ANYTHING,
+    "disconnected": ANYTHING,  # JSON-RPC -32000, which many servers use for whatever went wrong
     "precondition": ANYTHING,
     "server_error": OVERRULED[500],
     "rate_limited": OVERRULED[429],

@@ -138,19 +138,19 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
-        "quota per day or plan",
-        "dail day mont plan rpd tier tpd tria week",
-        r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
-        r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
-        "quota",
-        firm=True,
-    ),
-    Phrase(
         "quota per minute",
         "hour min mins minu perh perm pers qps rpm rps sec seco secs tpm xper yper zper",
         r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:per|/) ?(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
         r"|\b(?:rpm|tpm|qps|rps)\b.{0,40}(?:limit|exceed|reach)",
-        "rate_limited",
+        "per_minute",
+        firm=True,
+    ),
+    Phrase(
+        "quota per day or plan",
+        "dail day free mont plan rpd tpd tria week",
+        r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
+        r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
+        "quota",
         firm=True,
     ),
     Phrase(
@@ -207,8 +207,8 @@ PHRASES: tuple[Phrase, ...] = (
     # --- trust ---
     Phrase(
         "certificate",
-        "anch cert issu pkix self",
-        r"certificate (?:verify|verification|has|is|was|signed|expired|required|unknown|common|subject|chain|invalid|error|validation|could not|cannot)"
+        "anch cert host issu pkix self",
+        r"known hosts\b|host key (?:verification|for|mismatch|is not)|certificate (?:verify|verification|has|is|was|signed|expired|required|unknown|common|subject|chain|invalid|error|validation|could not|cannot)"
         r"|self[- ]signed|local issuer|(?:invalid|untrusted|expired|bad|verify the first) certificate|\bcert (?:has|is|common|authority|date|invalid|expired|verify|untrusted)"
         r"|certification path|certificate\W{0,3}$|certificate verify|trust anchor|ssl certificate|pkix path",
         "certificate",
@@ -446,6 +446,13 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     # --- what does not exist, what is not done ---
+    Phrase(
+        "no such database",
+        "data",
+        r"\bdatabase\W{0,4}(?:\S+ )?(?:does not exist|not found|doesn't exist)|unknown database",
+        "no_such_database",
+        firm=True,
+    ),
     Phrase(
         "not found",
         "dele exis find foun gone loca long matc none pres remo such unde unkn",

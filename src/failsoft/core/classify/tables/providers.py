@@ -123,7 +123,6 @@ GROUPS: tuple[Group[str], ...] = (
             "bucketalreadyownedbyyou": "exists",
             "bucketnotempty": "precondition",
             "operationaborted": "in_progress",
-            "resourceinuseexception": "locked",
             "conditionalcheckfailedexception": "precondition",
             "conditionalrequestconflict": "conflict",
             "transactionconflictexception": "conflict",
@@ -152,6 +151,7 @@ GROUPS: tuple[Group[str], ...] = (
             "serverbusy": "overloaded",
             "operationtimedout": "timeout",
             "authorizationfailure": "forbidden",
+            "authorizationfailed": "forbidden",
             "authorizationpermissionmismatch": "forbidden",
             "authenticationfailed": "unauthenticated",
             "invalidauthenticationtoken": "unauthenticated",
@@ -347,7 +347,7 @@ GENERIC_GROUPS: tuple[Group[str], ...] = (
             "clienterror": "invalid",
             "validationexception": "invalid",
             "validationerror": "invalid",
-            "conflict": "conflict_state",
+            "resourceinuseexception": "locked",
             "apierror": "server_error",
             "servererror": "server_error",
             "internalerror": "server_error",
@@ -361,7 +361,28 @@ GENERIC_GROUPS: tuple[Group[str], ...] = (
     ),
 )
 
+STATUS_GROUPS: tuple[Group[str], ...] = (
+    Group(
+        "HTTP reason phrases used as codes (Kubernetes, ASP.NET, GraphQL, Spring): as good as the status itself",
+        {
+            "unauthorized": "unauthenticated",
+            "forbidden": "forbidden",
+            "notfound": "not_found",
+            "methodnotallowed": "no_such_method",
+            "conflict": "conflict_state",
+            "gone": "not_found",
+            "preconditionfailed": "precondition",
+            "toomanyrequests": "rate_limited",
+            "serviceunavailable": "unavailable",
+            "badgateway": "bad_gateway",
+            "gatewaytimeout": "timeout",
+            "paymentrequired": "quota",
+        },
+    ),
+)
+
 PROVIDERS = merge(GROUPS)
+STATUS = merge(STATUS_GROUPS)
 GENERIC = merge(GENERIC_GROUPS)
 
 # a code that begins so goes by this kind when no word in it says more (Neo4j: status code classifications)

@@ -36,6 +36,7 @@ SPACES: dict[str, tuple[tuple[str, str], ...]] = {
     "ldap3": (("result", "ldap"),),
     "twilio": (("code", "twilio"),),
     "subprocess": (("returncode", "exit"),),
+    "docker": (("exit_status", "exit"),),
     "clickhouse_driver": (("code", "clickhouse"),),
     "oracledb": (("args[0].full_code", "oracle"),),
     "websockets": (("rcvd.code", "websocket"),),

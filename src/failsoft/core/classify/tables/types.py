@@ -315,7 +315,6 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
     Group(
         "pymongo: errors.py; bson: errors.py",
         {
-            "pymongo.ServerSelectionTimeoutError": "connect_timeout",
             "pymongo.NetworkTimeout": "timeout",
             "pymongo.WTimeoutError": "timeout",
             "pymongo.ExecutionTimeout": "statement_timeout",
@@ -511,6 +510,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "cryptography.InvalidKey": "misconfigured",
             "cryptography.UnsupportedAlgorithm": "unsupported",
             "github.BadCredentialsException": "unauthenticated",
+            "hvac.InvalidPath": "not_found",
         },
     ),
 )
@@ -605,6 +605,7 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
     Group(
         "other servers' clients",
         {
+            "pymongo.ServerSelectionTimeoutError": "connect_timeout",
             "pymongo.AutoReconnect": "disconnected",
             "pymongo.ConnectionFailure": "disconnected",
             "redis.TimeoutError": "timeout",
@@ -628,6 +629,7 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "websockets.ConnectionClosed": "disconnected",
             "websockets.InvalidHandshake": "bad_gateway",
             "websockets.InvalidURI": "invalid",
+            "docker.ContainerError": "unknown",
             "docker.DockerException": "unavailable",
             "anyio.BrokenResourceError": "disconnected",
             "anyio.ClosedResourceError": "disconnected",
