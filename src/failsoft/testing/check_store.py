@@ -1,0 +1,132 @@
+"""One suite for every store: whoever passes it is one, and there are no special cases.
+
+    from failsoft.testing import check_store
+    check_store(lambda wall: MyStore("…", wall=wall))
+
+``make`` is called with a wall clock and gives a store that is empty. Every check gets its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from failsoft.stores.base import Store, key_of
+
+MakeStore = Callable[[Callable[[], float]], Store]
+
+
+class _Wall:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def check_store(make: MakeStore) -> None:
+    """Raise AssertionError, with the rule that is broken, unless ``make`` gives stores as ``stores.base`` wants them."""
+    for check in _CHECKS:
+        wall = _Wall()
+        store = make(wall)
+        try:
+            check(store, wall)
+        except AssertionError as error:
+            raise AssertionError(f"{(check.__doc__ or '').strip()}: {error}") from error
+        finally:
+            store.close()
+
+
+def _equal_and_apart(store: Store, _: _Wall) -> None:
+    """What comes back is equal to what was put, and never the same object"""
+    value = {"tallies": {"retry": [1, 0.5]}, "none": None, "text": "ä \u2028 \x00"}
+    store.put("memory", "k", value)
+    value["none"] = "changed"
+    found = store.get("memory", "k")
+    assert found == {"tallies": {"retry": [1, 0.5]}, "none": None, "text": "ä \u2028 \x00"}, found
+    found["none"] = 1
+    assert store.get("memory", "k")["none"] is None
+
+
+def _replacing(store: Store, _: _Wall) -> None:
+    """Putting replaces, deleting drops, kinds are apart"""
+    store.put("pending", "k", 1)
+    store.put("pending", "k", 2)
+    assert store.get("pending", "k") == 2
+    assert store.get("memory", "k") is None
+    store.delete("pending", "k")
+    store.delete("pending", "k")
+    assert store.get("pending", "k") is None
+    assert store.flush(5)
+    assert store.get("pending", "k") is None
+
+
+def _time(store: Store, wall: _Wall) -> None:
+    """A record with a ttl is gone after it, by the wall clock"""
+    store.put("availability", "short", 1, ttl=600)
+    store.put("availability", "long", 1)
+    wall.now += 599
+    assert store.get("availability", "short") == 1
+    wall.now += 1
+    assert store.get("availability", "short") is None
+    assert store.find("availability") == [("long", 1)]
+    store.put("availability", "short", 2)
+    assert store.get("availability", "short") == 2, "putting again does not inherit the old time"
+
+
+def _scopes(store: Store, _: _Wall) -> None:
+    """Listing is by whole parts of the key, in the order of the keys"""
+    for tenant, thread, tool in (("acme", "1", "b"), ("acme", "1", "a"), ("acme", "10", "a"), ("acm", "1", "a")):
+        store.put("pending", key_of(tenant, thread, tool), tool)
+    store.put("pending", key_of(None, "1", "a"), "nobody's")
+    assert [value for _, value in store.find("pending", key_of("acme", "1"))] == ["a", "b"]
+    assert len(store.find("pending", key_of("acme"))) == 3
+    assert len(store.find("pending")) == 5
+    assert store.find("pending", key_of(None)) == [(key_of(None, "1", "a"), "nobody's")]
+
+
+def _events(store: Store, _: _Wall) -> None:
+    """Events are read in the order in which they were appended, from behind a position, and by turn"""
+    store.append([{"seq": n, "turn_id": "t" if n % 2 else None, "event_type": "X"} for n in range(10)])
+    store.append([{"seq": 10, "turn_id": "u", "event_type": "X"}])
+    everything = store.read()
+    assert [event["seq"] for _, event in everything] == list(range(11))
+    positions = [position for position, _ in everything]
+    assert positions == sorted(set(positions)), positions
+    assert [event["seq"] for _, event in store.read(after=positions[3], limit=2)] == [4, 5]
+    assert [event["seq"] for _, event in store.read(turn_id="t", limit=3)] == [1, 3, 5]
+    assert store.read(turn_id="nobody's") == []
+
+
+def _threads(store: Store, _: _Wall) -> None:
+    """All methods may be called from any thread"""
+
+    def work(name: str) -> None:
+        for n in range(200):
+            store.put("memory", key_of(name, str(n)), n)
+            store.append([{"seq": n, "turn_id": name}])
+            if n % 50 == 0:
+                store.find("memory", key_of(name))
+
+    workers = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(store.find("memory")) == 800
+    for n in range(4):
+        assert [event["seq"] for _, event in store.read(turn_id=f"w{n}")] == list(range(200))
+
+
+def _closing(store: Store, _: _Wall) -> None:
+    """After closing nothing is taken, and closing twice is harmless"""
+    store.put("memory", "k", 1)
+    assert store.flush(5)
+    store.close()
+    store.close()
+    store.put("memory", "late", 1)
+    store.append([{"seq": 1}])
+    store.delete("memory", "k")
+
+
+_CHECKS = (_equal_and_apart, _replacing, _time, _scopes, _events, _threads, _closing)

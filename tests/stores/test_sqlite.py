@@ -1,0 +1,205 @@
+"""What a file adds: it survives crashes, is shared, gets old, and breaks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from failsoft.stores import sqlite
+from failsoft.stores.sqlite import SqliteStore
+
+WRITER = """
+import sys, time
+from failsoft.stores.sqlite import SqliteStore
+store = SqliteStore(sys.argv[1])
+n = 0
+while True:
+    store.append([{"seq": n + i, "turn_id": sys.argv[2]} for i in range(20)])
+    n += 20
+    if store.flush(10):
+        print(n, flush=True)
+"""
+
+
+def start_writer(path: Path, name: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], stdout=subprocess.PIPE, text=True)
+
+
+def test_what_was_put_is_there_after_a_restart(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.put("memory", "k", {"a": 1})
+    store.append([{"seq": 1}])
+    assert store.flush(5)
+    other = SqliteStore(tmp_path / "a.db")
+    assert other.get("memory", "k") == {"a": 1}
+    assert [event for _, event in other.read()] == [{"seq": 1}]
+    store.close()
+    other.close()
+
+
+@pytest.mark.slow
+def test_kill_minus_nine_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    kills = int(os.environ.get("FAILSOFT_KILLS", "10"))
+    for number in range(kills):
+        path = tmp_path / f"{number}.db"
+        writer = start_writer(path, "t")
+        with writer:
+            assert writer.stdout is not None
+            acknowledged = int(writer.stdout.readline())
+            time.sleep(0.002 * (number % 10))
+            writer.send_signal(signal.SIGKILL)
+            acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])
+        store = SqliteStore(path)
+        seqs = [event["seq"] for _, event in store.read(limit=10_000_000)]
+        assert seqs[:acknowledged] == list(range(acknowledged))
+        assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        store.close()
+
+
+def test_two_processes_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    writers = {name: start_writer(path, name) for name in ("one", "two")}
+    acknowledged = {}
+    for writer in writers.values():
+        assert writer.stdout is not None
+        for _ in range(20):  # both are at work
+            assert int(writer.stdout.readline())
+    for name, writer in writers.items():
+        with writer:
+            writer.send_signal(signal.SIGKILL)
+            assert writer.stdout is not None
+            acknowledged[name] = max(map(int, writer.stdout.read().split()), default=400)
+    store = SqliteStore(path)
+    for name, least in acknowledged.items():
+        assert [event["seq"] for _, event in store.read(turn_id=name, limit=10_000_000)][:least] == list(range(least))
+    store.close()
+
+
+def test_a_file_that_is_no_database_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "broken.db"
+    path.write_bytes(b"this is a diary, not a database" * 100)
+    store = SqliteStore(path)
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        store.put("memory", "k", 1)
+        assert store.flush(10)
+    assert store.get("memory", "k") == 1
+    [aside] = tmp_path.glob("broken.db.damaged-*")
+    assert aside.read_bytes().startswith(b"this is a diary")
+    assert "is now" in caplog.text
+    store.close()
+
+
+def test_a_place_that_cannot_be_written_is_told_once_and_harms_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "RETRY_SECONDS", 0.01)
+    (tmp_path / "file").write_text("in the way")
+    store = SqliteStore(tmp_path / "file" / "a.db")  # a file where a directory should be
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        store.put("memory", "k", 1)
+        store.append([{"seq": 1}])
+        assert not store.flush(0.1)
+    assert store.get("memory", "k") == 1, "what waits is seen"
+    assert store.troubles.failures > 1
+    assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    store.close()
+    assert store.troubles.dropped == 2
+
+
+def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "RETRY_SECONDS", 0.01)
+    path = tmp_path / "a.db"
+    store = SqliteStore(path)
+    store.put("memory", "k", 1)
+    assert store.flush(5)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    store.put("memory", "k", 2)
+    assert not store.flush(0.2)
+    holder.execute("COMMIT")
+    assert store.flush(5)
+    assert SqliteStore(path).get("memory", "k") == 2
+    store.close()
+
+
+def test_too_much_waiting_is_dropped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "MOST_WAITING", 10)
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": n} for n in range(11)])
+    assert store.troubles.dropped == 11
+    store.close()
+
+
+def test_a_newer_file_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "RETRY_SECONDS", 0.01)
+    path = tmp_path / "new.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.commit()
+    store = SqliteStore(path)
+    store.put("memory", "k", 1)
+    assert not store.flush(0.1)
+    assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    store.close()
+
+
+def test_an_older_file_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "old.db"
+    store = SqliteStore(path)
+    store.put("memory", "k", 1)
+    store.close()
+    monkeypatch.setattr(sqlite, "MIGRATIONS", (*sqlite.MIGRATIONS, "CREATE TABLE extra (a)"))
+    newer = SqliteStore(path)
+    newer.put("memory", "l", 2)
+    assert newer.flush(5)
+    assert newer.find("memory") == [("k", 1), ("l", 2)]
+    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (2,)
+    newer.close()
+
+
+def test_pruning_by_age_and_by_number(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": n, "timestamp": f"2026-01-{n + 1:02}T00:00:00.000Z"} for n in range(10)])
+    assert store.prune(before="2026-01-04T00:00:00.000Z") == 3
+    assert store.prune(most=2) == 5
+    assert [event["seq"] for _, event in store.read()] == [8, 9]
+    store.close()
+
+
+def test_records_whose_time_is_over_leave_the_file(tmp_path: Path) -> None:
+    now = [1000.0]
+    store = SqliteStore(tmp_path / "a.db", wall=lambda: now[0])
+    store.put("pending", "old", 1, ttl=1)
+    assert store.flush(5)
+    now[0] += 2
+    store.put("pending", "new", 1)
+    assert store.flush(5)
+    rows = sqlite3.connect(tmp_path / "a.db").execute("SELECT key FROM record").fetchall()
+    assert rows == [("new",)]
+    store.close()
+
+
+def test_the_latest_turns_come_first(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"turn_id": turn} for turn in ("a", "b", None, "a", "c")])
+    assert store.turns() == ["c", "a", "b"]
+    store.close()
+
+
+@pytest.mark.parametrize("wrong", ["off", "", None])
+def test_synchronous_is_normal_or_full(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(ValueError, match="synchronous"):
+        SqliteStore(tmp_path / "a.db", synchronous=wrong)  # type: ignore[arg-type]
+    store = SqliteStore(tmp_path / "a.db", synchronous="full")
+    assert store._connect().execute("PRAGMA synchronous").fetchone() == (2,)
