@@ -1,0 +1,387 @@
+"""Plain loops: three wire formats, answers in order, and what the model reads when something fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+from tests.adapters.story import SCENES, Story, tell
+
+from failsoft import Runtime
+from failsoft.adapters.plain import close_tool_calls, run_tool_calls, run_tool_calls_sync
+from failsoft.core.partial import partial
+from failsoft.errors import FailsoftError
+from failsoft.testing import Ask, Seen, adapter_checks, check_adapter
+from failsoft.testing.check_adapter import Steps, Tools
+
+
+def chat(name: str, arguments: Any = "{}", id: str = "c1") -> dict[str, Any]:
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": written}}
+
+
+def response(name: str, arguments: Any = "{}", id: str = "c1") -> dict[str, Any]:
+    return {"type": "function_call", "id": "fc", "call_id": id, "name": name, "arguments": json.dumps(arguments)}
+
+
+def block(name: str, arguments: Any = None, id: str = "c1") -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": name, "input": arguments or {}}
+
+
+def thing(data: Any) -> Any:
+    """A dict as a client's object."""
+    return json.loads(json.dumps(data), object_hook=lambda found: SimpleNamespace(**found))
+
+
+def runtime() -> Runtime:
+    rt = Runtime()
+
+    @rt.tool(read_only=True)
+    async def weather(city: str) -> str:
+        return f"Sunny in {city}"
+
+    @rt.tool(read_only=True)
+    async def broken() -> str:
+        raise ValueError("Invalid airport code: XYZ")
+
+    return rt
+
+
+def run(rt: Runtime, *calls: Any, **options: Any) -> list[dict[str, Any]]:
+    return asyncio.run(run_tool_calls(rt, calls, **options))
+
+
+# --- the suite that all adapters pass ------------------------------------------------------------------------------------
+
+
+class Abort(BaseException):
+    """What steers a plain program passes failsoft as no ``Exception``."""
+
+
+class Driver:
+    control_flow = (Abort("enough"),)
+
+    async def run(self, runtime: Runtime | None, tools: Tools, steps: Steps) -> list[list[Seen]]:
+        if runtime is None:
+            return [[Seen(ask.tool, str(await tools[ask.tool](**ask.args))) for ask in step] for step in steps]
+        self.tools = tools
+        for name in tools.keys() - set(runtime.tools):
+            self.add(runtime, name)
+        return [await self.step(runtime, step) for step in steps]
+
+    def add(self, runtime: Runtime, name: str) -> None:
+        async def tool(city: str) -> Any:
+            return await self.tools[name](city)
+
+        runtime.add(tool, id=name, **({} if name == "search" else {"idempotent": False}))
+
+    async def step(self, runtime: Runtime, asks: list[Ask]) -> list[Seen]:
+        calls = [chat(ask.tool, ask.args, f"c{number}") for number, ask in enumerate(asks)]
+        answers = await run_tool_calls(runtime, calls)
+        assert [answer["tool_call_id"] for answer in answers] == [call["id"] for call in calls]
+        return [Seen(ask.tool, answer["content"]) for ask, answer in zip(asks, answers, strict=True)]
+
+
+@pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
+def test_adapter(check: Any) -> None:
+    check_adapter(Driver(), check)
+
+
+# --- the story -----------------------------------------------------------------------------------------------------------
+
+
+def test_story() -> None:
+    story, heard = Story(), []
+    rt = story.runtime()
+    for name, tool in story.tools.items():
+        rt.add(tool, id=name, **({} if name in ("read_file", "weather") else {"idempotent": False}))
+    for number, scene in enumerate(SCENES):
+        story.runs.clear()
+        written = [json.dumps(ask) for ask in scene.asks]
+        if scene.title == "bad arguments":  # a plain loop has them as text
+            written = ['{"people": 4']
+            scene = scene._replace(asks=({"text": written[0]},))  # noqa: PLW2901
+        answers = [run(rt, chat(scene.tool, text), thread=f"chat-{number}") for text in written]
+        heard.append((scene, [answer["content"] for (answer,) in answers]))
+        assert story.runs.get(scene.tool, 0) == scene.runs, scene.title
+    assert tell(heard) == snapshot("""\
+--- missing file
+read_file(path='notes.txt')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
+--- flaky API
+weather(city='Paris')
+  Sunny in Paris
+--- dead MCP server
+search_docs(query='refunds')
+  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
+--- bad arguments
+book_table(text='{"people": 4')
+  book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "The arguments do not fit. They are not valid JSON: Expecting ',' delimiter: line 1 column 13 (char 12)."
+--- write that times out
+pay(amount=40)
+  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, in a little while. Error text, as data: "Tool timeout after 50ms"
+--- model that loops
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+""")
+
+
+def test_example(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "plain_loop.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "tool: Sunny in Paris" in printed
+    assert "tool_validation, not run). It was not run this time" in printed
+    assert '{"weather": 3, "pay": 1}' in printed
+
+
+# --- wire formats ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [lambda call: call, thing], ids=["dicts", "objects"])
+def test_openai_chat(form: Any) -> None:
+    calls = [form(chat("weather", {"city": "Paris"}, "a")), form(chat("broken", {}, "b"))]
+    first, second = run(runtime(), *calls)
+    assert first == {"role": "tool", "tool_call_id": "a", "content": "Sunny in Paris"}
+    assert (second["role"], second["tool_call_id"]) == ("tool", "b")
+    assert second["content"].startswith("broken failed: INVALID_ARGUMENT")
+
+
+@pytest.mark.parametrize("form", [lambda call: call, thing], ids=["dicts", "objects"])
+def test_openai_responses(form: Any) -> None:
+    output = [{"type": "reasoning", "summary": []}, response("weather", {"city": "Rome"}, "a")]
+    assert run(runtime(), *map(form, output)) == [
+        {"type": "function_call_output", "call_id": "a", "output": "Sunny in Rome"}
+    ]
+
+
+@pytest.mark.parametrize("form", [lambda call: call, thing], ids=["dicts", "objects"])
+def test_anthropic(form: Any) -> None:
+    content = [
+        {"type": "text", "text": "Let me look."},
+        block("weather", {"city": "Oslo"}, "a"),
+        block("broken", id="b"),
+    ]
+    arguments = [form(each) for each in content]
+    if form is thing:
+        arguments[1].input = {"city": "Oslo"}  # the client keeps it as a dict
+        arguments[2].input = {}
+    (message,) = run(runtime(), *arguments)
+    assert message["role"] == "user"
+    good, bad = message["content"]
+    assert good == {"type": "tool_result", "tool_use_id": "a", "content": "Sunny in Oslo"}
+    assert (bad["tool_use_id"], bad["is_error"]) == ("b", True)
+
+
+def test_the_clients_own_objects() -> None:
+    from openai.types.chat import ChatCompletionMessage
+    from openai.types.responses import ResponseFunctionToolCall
+
+    message = ChatCompletionMessage.model_validate(
+        {"role": "assistant", "content": None, "tool_calls": [chat("weather", {"city": "Paris"})]}
+    )
+    assert run(runtime(), *message.tool_calls or ())[0]["content"] == "Sunny in Paris"
+    call = ResponseFunctionToolCall.model_validate(response("weather", {"city": "Paris"}))
+    assert run(runtime(), call)[0]["output"] == "Sunny in Paris"
+
+
+def test_free_text_tools() -> None:
+    rt = Runtime()
+
+    @rt.tool(read_only=True)
+    def shout(input: str) -> str:  # noqa: A002 - its name on the wire
+        return input.upper()
+
+    custom = {"id": "a", "type": "custom", "custom": {"name": "shout", "input": "hey"}}
+    output = {"type": "custom_tool_call", "call_id": "b", "name": "shout", "input": "you"}
+    assert run(rt, custom, output) == [
+        {"role": "tool", "tool_call_id": "a", "content": "HEY"},
+        {"type": "custom_tool_call_output", "call_id": "b", "output": "YOU"},
+    ]
+
+
+@pytest.mark.parametrize("nothing", [None, [], [{"type": "text", "text": "Done."}]])
+def test_nothing_to_run(nothing: Any) -> None:
+    assert asyncio.run(run_tool_calls(runtime(), nothing)) == []
+
+
+def test_what_is_no_call_is_refused() -> None:
+    with pytest.raises(TypeError, match="is no tool call: hand over message.tool_calls"):
+        run(runtime(), {"name": "weather", "arguments": "{}"})
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ('{"city": "Par', "They are not valid JSON: Unterminated string"),
+        ("[1, 2]", "They must be one JSON object, not list."),
+        ('"Paris"', "They must be one JSON object, not str."),
+        ("[" * 100_000, "They are not valid JSON: "),
+        ('{"town": "Paris"}', "Missing: city. Not known: town."),
+    ],
+)
+def test_bad_arguments_are_explained(arguments: str, says: str) -> None:
+    (answer,) = run(runtime(), chat("weather", arguments))
+    assert answer["content"].startswith("weather failed: INVALID_ARGUMENT (tool_validation")
+    assert says in answer["content"]
+
+
+@pytest.mark.parametrize("arguments", ["", " ", "{}", "null"])
+def test_no_arguments(arguments: str) -> None:
+    rt = Runtime()
+    rt.add(lambda: "noon", id="time", read_only=True)
+    assert run(rt, chat("time", arguments))[0]["content"] == "noon"
+
+
+@pytest.mark.parametrize("arguments", ["{}", "{"])
+def test_unknown_tool(arguments: str) -> None:
+    (answer,) = run(rt := runtime(), chat("wether", arguments))
+    assert "There is no tool named 'wether' here; did you mean weather?" in answer["content"]
+    assert "wether" not in rt.tools
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Place:
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("Zürich", "Zürich"),
+        (None, "null"),
+        ({"name": "Zürich"}, '{"name": "Zürich"}'),
+        ([Place("Bern")], '[{"name": "Bern"}]'),
+        ({1, 2}, "[1, 2]"),
+        ({(1, 2): "odd"}, '{"(1, 2)": "odd"}'),
+        (partial(["a"], missing=["b"]), '["a"]\ntool succeeded in part. Missing, as data: "[\'b\']"'),
+    ],
+)
+def test_values_become_text(value: Any, text: str) -> None:
+    rt = Runtime()
+    rt.add(lambda: value, id="tool", read_only=True, accept_partial=True)
+    assert run(rt, chat("tool"))[0]["content"] == text
+
+
+def test_models_become_json() -> None:
+    from pydantic import BaseModel
+
+    class City(BaseModel):
+        name: str
+
+    rt = Runtime()
+    rt.add(lambda: City(name="Bern"), id="tool", read_only=True)
+    assert run(rt, chat("tool"))[0]["content"] == '{"name": "Bern"}'
+
+
+def test_calls_run_side_by_side_and_answers_keep_their_order() -> None:
+    rt, all_here = Runtime(), asyncio.Barrier(3)
+    ended = []
+
+    @rt.tool(read_only=True, timeout="5s")
+    async def meet(name: str, after: float) -> str:
+        await all_here.wait()
+        await asyncio.sleep(after)
+        ended.append(name)
+        return name
+
+    calls = [chat("meet", {"name": name, "after": after}, name) for name, after in (("a", 0.02), ("b", 0.01), ("c", 0))]
+    answers = run(rt, *calls)
+    assert ended == ["c", "b", "a"]
+    assert [(answer["tool_call_id"], answer["content"]) for answer in answers] == [("a", "a"), ("b", "b"), ("c", "c")]
+
+
+def test_ids_that_are_not_unique() -> None:
+    calls = [chat("weather", {"city": city}, "") for city in ("Paris", "Rome")]
+    assert [answer["content"] for answer in run(runtime(), *calls)] == ["Sunny in Paris", "Sunny in Rome"]
+
+
+def test_time_for_all_calls_together() -> None:
+    rt = runtime()
+
+    @rt.tool(read_only=True)
+    async def slow() -> None:
+        await asyncio.sleep(20)
+
+    async def main() -> list[dict[str, Any]]:
+        async with rt:
+            return await run_tool_calls(
+                rt, [chat("slow", id="a"), chat("weather", {"city": "Bonn"}, "b")], timeout="50ms"
+            )
+
+    slow_, quick = asyncio.run(main())
+    assert slow_["content"].startswith("slow did not finish within the time for this turn.")
+    assert quick["content"] == "Sunny in Bonn"
+
+
+def test_in_a_turn_they_are_the_turns_calls() -> None:
+    rt = runtime()
+
+    async def main() -> list[str]:
+        async with rt.turn() as turn:
+            await run_tool_calls(rt, [chat("weather", {"city": "Bonn"}, "a"), chat("weather", "{", "b")])
+        return [f"{outcome.id} {outcome.status}" for outcome in turn.report.outcomes.values()]
+
+    assert asyncio.run(main()) == ["a succeeded", "b failed"]
+
+
+def test_without_an_event_loop() -> None:
+    assert run_tool_calls_sync(runtime(), [chat("weather", {"city": "Bonn"})])[0]["content"] == "Sunny in Bonn"
+
+    async def inside() -> None:
+        run_tool_calls_sync(runtime(), [])
+
+    with pytest.raises(FailsoftError, match="use `await run_tool_calls"):
+        asyncio.run(inside())
+
+
+# --- what nobody answered ----------------------------------------------------------------------------------------------------
+
+
+def test_dangling_calls_are_closed() -> None:
+    rt = Runtime()
+    entered = asyncio.Event()
+
+    @rt.tool(idempotent=False)
+    async def pay(amount: int) -> None:
+        entered.set()
+        await asyncio.sleep(20)
+
+    calls = [chat("pay", {"amount": 4}, "p")]
+
+    async def main() -> None:
+        running = asyncio.create_task(run_tool_calls(rt, calls, thread="t"))
+        await entered.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert running.cancelled()
+
+    asyncio.run(main())
+    (answer,) = close_tool_calls(rt, calls, thread="t")
+    assert answer == snapshot(
+        {
+            "role": "tool",
+            "tool_call_id": "p",
+            "content": "pay was cancelled. It may already have taken effect: check before calling again. Call it again only if it is still wanted.",
+        }
+    )
+    assert rt.threads["t"].dangling == []
+    assert close_tool_calls(Runtime(), [block("pay", id="q")])[0]["content"][0]["content"].startswith(
+        "pay was cancelled."
+    )
