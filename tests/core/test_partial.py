@@ -9,7 +9,8 @@ def test_a_partial_value_says_what_is_missing():
 
 def test_the_first_is_better_than_none():
     part = Partial([1], ["page 2"])
-    assert better(None, part) is part
+    assert better(None, part) is better(part, None) is part
+    assert better(None, None) is None
 
 
 def test_the_one_that_lacks_less_is_kept():

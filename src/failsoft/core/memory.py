@@ -44,6 +44,7 @@ EXPLORE = 20
 FAMILIES = 2_000
 STRATEGIES = 16
 _TEXTS = 1_024  # messages whose family is known by heart
+_ROUNDING = 0.5  # episodes come as they come: what has decayed a little still counts as one
 _NONE_CURED = 0.5  # a cure counts for one half-life
 
 
@@ -124,14 +125,12 @@ class Family:
     def is_hopeless(self) -> bool:
         """Have retries been tried often enough, and never worked?"""
         tally = self.tallies.get(RETRY, NO_TALLY)
-        return round(tally.tried, 3) >= ENOUGH and tally.cured < _NONE_CURED
+        return tally.tried > ENOUGH - _ROUNDING and tally.cured < _NONE_CURED
 
     @property
     def evidence(self) -> Evidence | None:
         """What can be quoted; None while it is too little."""
-        if round(self.seen, 3) < QUOTED:
-            return None
-        if self._evidence is None:
+        if self._evidence is None and self.seen > QUOTED - _ROUNDING:
             self._evidence = Evidence(round(self.seen), tuple(self.tallies.items()))
         return self._evidence
 
@@ -255,7 +254,7 @@ def spare(family: Family) -> bool:
 
 def order(family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
     """Alternatives of equal rank by what has worked; the others stay where they are."""
-    if len(options) < 2 or round(family.seen, 3) < QUOTED:
+    if len(options) < 2 or family.seen < QUOTED - _ROUNDING:
         return options
     best = [one for _, rank in groupby(options, lambda option: option.handle_errors) for one in _sort(family, rank)]
     if best == list(options):

@@ -21,10 +21,10 @@ def partial(value: Any, *, missing: Any) -> Any:
     return Partial(value, missing)
 
 
-def better(one: Partial | None, other: Partial) -> Partial:
+def better(one: Partial | None, other: Partial | None) -> Partial | None:
     """The one that lacks less; the later one where that cannot be told."""
-    if one is None:
-        return other
+    if one is None or other is None:
+        return one or other
     return one if _lacks(one) < _lacks(other) else other
 
 

@@ -158,7 +158,8 @@ class Ended(NamedTuple):
 Step = Invoke | Wait | Consult | Phrase
 Way = Generator[Step, Any, Outcome[Any]]
 
-_WORSE: dict[Effect, int] = {"none": 0, "unknown": 1, "happened": 2}
+_PARTIAL = Decision("partial_success", "A partial result is acceptable")
+_BADNESS: tuple[Effect, ...] = ("none", "unknown", "happened")
 
 
 NO_ATTEMPTS = Attempts()
@@ -197,7 +198,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
     effect: Effect = "none"
     best: Partial | None = None
     total = 0
-    looping = None if first is not None or call.thread is None else _find_loop(rt, call)
+    looping = _find_loop(rt, call) if first is None and call.thread is not None else None
     if looping is not None:
         return _answer(rt, call, looping)
     while True:
@@ -217,10 +218,9 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             if fault is None:
                 _record(rt, call, stop, "success")
                 _learn(rt, stop, ended.ended, worked=True)
-                return _succeeded(rt, call, stop, ended, total, part, via_partial=part is not None)
-            best = best if part is None else better(best, part)
-            if _WORSE[fault.effect] > _WORSE[effect]:
-                effect = fault.effect
+                return _succeeded(rt, call, stop, ended, total, part and _PARTIAL)
+            best = better(best, part)
+            effect = max(effect, fault.effect, key=_BADNESS.index)
         assert fault is not None
         primary = primary or fault
         plan = _plan(rt, call, stop, fault, ended)
@@ -228,18 +228,11 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         report = _report(rt, call, stop, fault, plan, options, best)
         decision = None
         if rt.handler is not None:
-            decision = yield Consult(report)
-            decision = decision and _acceptable(rt, call, stop, decision, report, tried)
-        decision = decision or decide(report)
-        if decision.strategy == "retry" and ended is not None and not rt.pay(stop):
-            report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
-            decision = decide(report)
+            decision = _acceptable(rt, call, stop, (yield Consult(report)), report, tried)
+        report, decision = _settle(rt, stop, ended, report, decision)
         _note(rt, call, stop, fault, ended, report, decision)
         if decision.strategy == "retry":
-            if stop.family is not None and stop.family not in stop.retried:
-                stop.retried += (stop.family,)
-            if ended is not None and ended.error is not None:
-                ended.error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
+            _turn_back(stop, ended)
             if decision.delay:
                 call.waiting = True
                 yield Wait(decision.delay)
@@ -247,21 +240,47 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             continue
         _leave(rt, call, stop, fault, ended)
         if decision.strategy == "alternative_tool" and decision.tool is not None:
-            via = next((f for f in options if f.tool == decision.tool), Fallback(tool=decision.tool))
-            later = [f for f in options if f is not via]
-            tried.add(via.tool)
-            rt.emit(
-                events.FALLBACK_USED, stop.tool, call,
-                {"message": "Used alternative tool", "alternative": via.tool, "reason": decision.reason},
-            )  # fmt: skip
-            cause = stop.family
-            stop = Stop(rt, call, rt.tools[via.tool], via)
-            stop.cause, stop.began = cause, rt.now()
+            stop, later = _stand_in(rt, call, stop, decision, options)
+            tried.add(stop.tool.id)
             continue
         if decision.strategy == "partial_success" and best is not None:
             now = rt.now()
-            return _succeeded(rt, call, stop, Ended(now, now, best), total, best, via_partial=True)
+            return _succeeded(rt, call, stop, Ended(now, now, best), total, decision)
         return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
+
+
+def _settle(
+    rt: Engine, stop: Stop, ended: Ended | None, report: ErrorReport, decision: Decision | None
+) -> tuple[ErrorReport, Decision]:
+    """What is done: somebody else's decision, or the built-in one. A retry must be paid for (R25), waiting need not."""
+    made = decision or decide(report)
+    if made.strategy != "retry" or ended is None or rt.pay(stop):
+        return report, made
+    report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
+    return report, decide(report)
+
+
+def _turn_back(stop: Stop, ended: Ended | None) -> None:
+    """Another attempt of this tool follows."""
+    if stop.family is not None and stop.family not in stop.retried:
+        stop.retried += (stop.family,)
+    if ended is not None and ended.error is not None:
+        ended.error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
+
+
+def _stand_in(
+    rt: Engine, call: Call, stop: Stop, decision: Decision, options: list[Fallback]
+) -> tuple[Stop, list[Fallback]]:
+    """The next stop, and what is left of the alternatives."""
+    assert decision.tool is not None
+    via = next((option for option in options if option.tool == decision.tool), Fallback(tool=decision.tool))
+    rt.emit(
+        events.FALLBACK_USED, stop.tool, call,
+        {"message": "Used alternative tool", "alternative": via.tool, "reason": decision.reason},
+    )  # fmt: skip
+    other = Stop(rt, call, rt.tools[via.tool], via)
+    other.cause, other.began = stop.family, rt.now()
+    return other, [option for option in options if option is not via]
 
 
 def _options(
@@ -464,9 +483,11 @@ def _report(
 
 
 def _acceptable(
-    rt: Engine, call: Call, stop: Stop, decision: Decision, report: ErrorReport, tried: set[str]
+    rt: Engine, call: Call, stop: Stop, decision: Decision | None, report: ErrorReport, tried: set[str]
 ) -> Decision | None:
     """A decision of somebody else's handler, unless it asks for what cannot or must not be done."""
+    if decision is None:
+        return None
     if decision.strategy == "retry":
         if report.retry_delay is None:
             return None
@@ -504,12 +525,12 @@ def _note(
         rt.emit(events.INTERNAL_ERROR, stop.tool, call, rt.debugging(fault))
 
 
-def _succeeded(
-    rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, part: Partial | None, *, via_partial: bool
-) -> Outcome[Any]:
+def _succeeded(rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, decision: Decision | None) -> Outcome[Any]:
+    """``decision`` is what took a partial result for good enough; None: the value is whole."""
     now = ended.ended
     tool = stop.tool
-    if stop.attempts.made and not via_partial:
+    part = ended.value if isinstance(ended.value, Partial) else None
+    if stop.attempts.made and part is None:
         rt.emit(
             events.RETRY_SUCCEEDED, tool, call,
             {
@@ -518,9 +539,7 @@ def _succeeded(
                 "recovery_ms": round((now - stop.attempts.first_failed_at) * 1000, 3),
             },
         )  # fmt: skip
-    decision = None
-    if via_partial:
-        decision = Decision("partial_success", "A partial result is acceptable")
+    if part is not None:
         rt.emit(events.PARTIAL_USED, tool, call, {"message": "Used partial result"})
     duration = now - call.started
     rt.emit(
