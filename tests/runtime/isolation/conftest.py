@@ -70,6 +70,12 @@ def descendants(root: int | None = None) -> set[int]:
     return found
 
 
+def family(workers: Workers) -> set[int]:
+    """The supervisor of these workers, and everything below it."""
+    supervisor = workers._supervisor.pid
+    return set() if supervisor is None else {supervisor} | descendants(supervisor)
+
+
 def is_running(pid: int) -> bool:
     """Whether a process still runs; a zombie does not."""
     try:

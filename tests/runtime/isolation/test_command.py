@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.isolation import fake_tools
-from tests.runtime.isolation.conftest import Bench, descendants, eventually, holdings, is_running
+from tests.runtime.isolation.conftest import Bench, eventually, family, holdings, is_running
 
 from failsoft.core.entrypoint import Command
 from failsoft.core.fault import Code
@@ -217,7 +217,7 @@ def test_at_the_deadline_the_caller_is_answered_and_the_group_is_ended(bench: Be
     assert eventually(lambda: "asked" in mark.read_text(), 0.9)
     assert is_running(reply.pid or 0)
     assert eventually(lambda: not is_running(reply.pid or 0), 2)
-    assert eventually(lambda: not [p for p in descendants() if "sleep\0" in cmdline(p)], 2)
+    assert eventually(lambda: not [p for p in family(bench.workers) if "sleep\0" in cmdline(p)], 2)
 
 
 def cmdline(pid: int) -> str:
@@ -296,14 +296,14 @@ def test_close_ends_it_at_once(fresh: Make) -> None:
 
 def test_nothing_is_left_behind(bench: Bench) -> None:
     run(bench, Command(argv=["true"]))
-    before, held = descendants(), holdings()
+    held = holdings()
     for command in (["cat"], ["sh", "-c", "exit 3"], ["no-such-program"], ["sh", "-c", "echo x"]):
         for _ in range(5):
             run(bench, Command(argv=command), {"a": 1})
     for _ in range(5):
         run(bench, Command(argv=["sleep", "30"]), timeout=0.02)
     assert holdings() == held
-    assert eventually(lambda: descendants() <= before, 3)
+    assert eventually(lambda: len(family(bench.workers)) == 1, 3)  # the supervisor; no tool has needed a worker
 
 
 def test_json_is_what_the_program_gets() -> None:

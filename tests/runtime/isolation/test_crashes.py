@@ -25,6 +25,7 @@ DEADLY: dict[str, tuple[Callable[..., Any], Isolation, str]] = {
 }
 
 
+@pytest.mark.slow
 def test_the_next_call_works_each_time(bench: Bench) -> None:
     for number in range(CRASHES):
         fn, options, kind = list(DEADLY.values())[number % len(DEADLY)]

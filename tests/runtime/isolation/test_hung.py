@@ -15,18 +15,13 @@ from typing import Any
 
 import pytest
 from tests.runtime.isolation import fake_tools
-from tests.runtime.isolation.conftest import Bench, descendants, eventually, holdings, is_running
+from tests.runtime.isolation.conftest import Bench, eventually, family, holdings, is_running
 
 from failsoft.runtime.isolation import Reply, Workers, target_of
 
 HUNG = int(os.environ.get("FAILSOFT_HUNG", "36"))
 DEADLINE = 0.1  # long enough for every kind to be well under way
 ABREAST = 4
-
-
-def below_settles(before: set[int]) -> bool:
-    """Whether only as many processes are left as before, none of them busy with a hung call."""
-    return eventually(lambda: len(descendants()) <= len(before))
 
 
 @pytest.mark.parametrize("hangs", fake_tools.STUCK, ids=lambda tool: tool.__name__)
@@ -47,6 +42,7 @@ def test_a_tool_that_hangs_is_dead_at_its_deadline(bench: Bench, tmp_path: Path,
         assert eventually(lambda: not is_running(pid), 2), (hangs.__name__, pid)  # noqa: B023
 
 
+@pytest.mark.slow
 def test_hung_calls_leave_nothing_behind(tmp_path: Path) -> None:
     """No thread, no process, no descriptor more; and the calls in between are answered."""
     workers = Workers(limit=ABREAST + 1)
@@ -72,11 +68,11 @@ def test_hung_calls_leave_nothing_behind(tmp_path: Path) -> None:
 
     async def main() -> None:
         await warm_up()
-        before, held = descendants(), holdings()
+        before, held = family(workers), holdings()
         kinds = await asyncio.gather(*(lane(range(first, HUNG, ABREAST)) for first in range(ABREAST)))
         assert set().union(*kinds) == {"timeout"}
         await warm_up()
-        assert below_settles(before)
+        assert eventually(lambda: len(family(workers)) == len(before))
         assert holdings() == held
         assert workers.counts.kills == HUNG
         assert len(workers._workers) <= ABREAST + 1

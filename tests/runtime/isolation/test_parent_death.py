@@ -16,6 +16,8 @@ import pytest
 from tests.runtime.isolation import fake_tools
 from tests.runtime.isolation.conftest import descendants, eventually, is_running
 
+pytestmark = pytest.mark.slow
+
 TIMES = int(os.environ.get("FAILSOFT_PARENT_KILLS", "3"))
 
 APPLICATION = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import logging
 import os
 import signal
@@ -11,11 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.runtime.isolation import fake_tools
-from tests.runtime.isolation.conftest import Bench, descendants, eventually, holdings, is_running
+from tests.runtime.isolation.conftest import Bench, eventually, family, holdings, is_running
 
 from failsoft.core.options import Isolation
 from failsoft.errors import ManifestError
@@ -154,6 +156,22 @@ def test_a_worker_has_its_own_surroundings(bench: Bench) -> None:
     assert found["child_sigterm"] == "True"
 
 
+def test_a_worker_starts_where_the_application_is_now(
+    fresh: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = fresh(spare=0)
+    made.run(fake_tools.echo, 1)
+    (tmp_path / "later_tools.py").write_text(
+        "import os\ndef here():\n    return os.getcwd(), os.environ.get('REGION')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REGION", "eu")
+    monkeypatch.syspath_prepend(tmp_path)
+    made.run(fake_tools.exits)  # the next call needs a new worker
+    reply = made.workers.run_blocking(parse("later_tools:here"), (), {}, timeout=20)
+    assert reply.value == (str(tmp_path), "eu")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_to_everybody_do_not_end_a_worker(bench: Bench, number: int) -> None:
     assert bench.run(fake_tools.signal_self, number).value == "lived on"
@@ -259,7 +277,7 @@ def test_an_answer_that_is_late_is_not_a_value(bench: Bench, monkeypatch: pytest
 def test_an_answer_in_time_counts_however_late_it_is_read(bench: Bench) -> None:
     async def main() -> Reply:
         asyncio.get_running_loop().call_later(0.02, time.sleep, 0.5)
-        return await bench.workers.run(target_of(fake_tools.pause), (0.1,), {}, timeout=0.3)
+        return await bench.workers.run(target_of(fake_tools.pause), (0.1,), {}, timeout=0.45)
 
     assert asyncio.run(main()).kind == "value"
 
@@ -310,7 +328,7 @@ def test_a_spare_worker_stands_ready(fresh: Make) -> None:
     made = fresh(spare=1)
     made.run(fake_tools.pid)
     assert made.workers.counts[:2] == (2, 0)
-    assert eventually(lambda: len(descendants()) >= 3)
+    assert eventually(lambda: len(family(made.workers)) == 3)
 
 
 def test_calls_run_side_by_side_up_to_the_limit(fresh: Make) -> None:
@@ -459,17 +477,19 @@ def test_an_idle_worker_that_died_is_not_used(bench: Bench, wait: float) -> None
 
 
 def test_close_ends_everything_and_calls_under_way_hear_of_it() -> None:
-    before, threads_and_files = descendants(), holdings()
+    threads_and_files = holdings()
     made = Bench(limit=2)
     made.run(fake_tools.echo, 1)
     with ThreadPoolExecutor(3) as threads:
         jobs = [threads.submit(made.run, fake_tools.pause, 30) for _ in range(3)]
         assert eventually(lambda: made.workers.counts[:3] == (2, 2, 1))
+        below = family(made.workers)
+        assert len(below) >= 3
         made.workers.close()
+        assert not any(map(is_running, below))
         replies = [job.result() for job in jobs]
     assert [reply.kind for reply in replies] == ["cancelled"] * 3
     assert sorted(reply.killed for reply in replies) == [False, True, True]
-    assert descendants() == before
     assert holdings() == threads_and_files
     with pytest.raises(RuntimeError, match="closed"):
         made.run(fake_tools.echo, 1)
@@ -488,10 +508,21 @@ def test_close_under_an_event_loop() -> None:
     assert asyncio.run(main()).kind == "cancelled"
 
 
-def test_nothing_is_started_before_it_is_needed() -> None:
-    before = descendants()
+def test_workers_that_are_forgotten_end() -> None:
+    held = holdings()
     made = Bench()
-    assert descendants() == before
+    made.run(fake_tools.echo, 1)
+    below = family(made.workers)
+    assert len(below) >= 2
+    del made
+    gc.collect()
+    assert eventually(lambda: not any(map(is_running, below)), 2)
+    assert holdings() == held
+
+
+def test_nothing_is_started_before_it_is_needed() -> None:
+    made = Bench()
+    assert family(made.workers) == set()
     made.workers.close()
     assert made.workers.counts.started == 0
 
@@ -509,7 +540,7 @@ def test_a_killed_supervisor_is_replaced(fresh: Make) -> None:
     pid = made.run(fake_tools.pid).value
     supervisor = made.workers._supervisor.pid
     assert supervisor is not None
-    below = descendants(supervisor)
+    below = family(made.workers)
     assert pid in below
     os.kill(supervisor, signal.SIGKILL)
     assert eventually(lambda: not any(map(is_running, below)), 2)  # the kernel kills its children
@@ -581,21 +612,27 @@ def test_a_start_that_takes_too_long_is_given_up(fresh: Make) -> None:
     assert fault_of(reply).effect == "none"
 
 
-def test_a_module_that_kills_its_worker_spoils_no_other_tool(fresh: Make, tmp_path: Any) -> None:
-    deadly = tmp_path / "deadly_tools.py"
-    deadly.write_text("import os\nos._exit(9)\n")
-    import sys
+def test_a_module_that_kills_its_worker_spoils_no_other_tool(
+    fresh: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deadly_tools.py").write_text("import os\nos._exit(9)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = fresh()
+    for deadly in [Target("deadly_tools", "f")] * 3:
+        reply = made.workers.run_blocking(deadly, (), {}, timeout=5)
+        assert reply.kind == "crashed"
+        assert "ended with exit status 9 before it could be called" in fault_of(reply).message
+        assert fault_of(reply).effect == "none"
+        assert made.run(fake_tools.echo, 1).value == 1
 
-    sys.path.insert(0, str(tmp_path))
-    try:
-        made = fresh()
-        for _ in range(3):
-            reply = made.workers.run_blocking(Target("deadly_tools", "f"), (), {}, timeout=5)
-            assert reply.kind == "crashed"
-            assert "ended with exit status 9 before it could be called" in fault_of(reply).message
-            assert made.run(fake_tools.echo, 1).value == 1
-    finally:
-        sys.path.remove(str(tmp_path))
+
+def test_nor_when_it_was_prepared(fresh: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deadly_tools.py").write_text("import os\nos._exit(9)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = fresh()
+    made.workers.prepare(Target("deadly_tools", "f"))
+    assert made.run(fake_tools.echo, 1).value == 1
+    assert made.workers.run_blocking(Target("deadly_tools", "f"), (), {}, timeout=5).kind == "crashed"
 
 
 def test_arguments_that_cannot_be_loaded_there(bench: Bench) -> None:

@@ -45,6 +45,7 @@ class Process:
         "_wanted",
         "asked",
         "calls",
+        "dead",
         "ended",
         "fd",
         "idle_since",
@@ -62,7 +63,8 @@ class Process:
         self.fd = sock.fileno()
         self.pid: int | None = None  # known once it is ready
         self.ready = False
-        self.ended = False
+        self.ended = False  # by us
+        self.dead = False
         self.calls = 0
         self.asked = False  # it has been sent something for the call that it was taken for
         self.modules: set[str] = set()
@@ -92,6 +94,7 @@ class Process:
         except OSError:
             data = b""
         if not data:
+            self.dead = True
             raise Ended(wire.death_of(self._buffer))
         self._buffer += data
         return self.buffered()
@@ -131,7 +134,7 @@ class Process:
 
     def end(self) -> None:
         """Kill it now, with everything that it has started."""
-        if not self.ended and self.pid is not None:
+        if not self.ended and not self.dead and self.pid is not None:
             # Its pid is its own until the supervisor hears us hang up
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -174,7 +177,8 @@ class Supervisor:
 
     def worker(self, modules: tuple[str, ...]) -> Process:
         """Start a worker that imports ``modules`` before it calls itself ready."""
-        return self._start("worker", (modules, _log_levels()), [])
+        surroundings = (str(Path.cwd()), dict(os.environ), list(sys.path))
+        return self._start("worker", (surroundings, modules, _log_levels()), [])
 
     def command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process:
         """Start a program on three descriptors; two more are kept open as long as it runs. They stay ours to close."""
@@ -212,7 +216,7 @@ class Supervisor:
             )
             self.pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, *["-O"] * sys.flags.optimize, "-c", code],
+                [sys.executable, *_flags(), "-c", code],
                 os.environ,
                 file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)],
                 setsid=True,  # so that Ctrl-C in a terminal is for the application alone
@@ -234,6 +238,13 @@ class Supervisor:
         if self._control is not None:
             self._control.close()
         self._control = self.pid = None
+
+
+def _flags() -> list[str]:
+    """The interpreter's options that change what code does, for the supervisor and so for the workers."""
+    flags = sys.flags
+    given = (("E", flags.ignore_environment), ("s", flags.no_user_site), ("S", flags.no_site), ("O", flags.optimize))
+    return ["-" + letter * count for letter, count in given if count]
 
 
 def _wait(pid: int) -> None:

@@ -111,7 +111,10 @@ class Supervisor:
 
     def _accept(self) -> bool:
         """Start what the application asks for. False once the application is gone."""
-        head, fds, _, _ = socket.recv_fds(self.control, 4, _MOST_FDS)
+        try:
+            head, fds, _, _ = socket.recv_fds(self.control, 4, _MOST_FDS)
+        except ConnectionError:
+            return False
         if len(head) < 4:
             return False
         for fd in fds:
@@ -122,9 +125,21 @@ class Supervisor:
             if not part:
                 return False
             request += part
-        what, options = pickle.loads(request)  # noqa: S301 - from the application that started us
+        if fds:  # none: too many are open here
+            what, options = pickle.loads(request)  # noqa: S301 - from the application that started us
+            self._start(what, options, fds)
+        return True
+
+    def _start(self, what: str, options: Any, fds: list[int]) -> None:
         sock = socket.socket(fileno=fds[0])
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # no room for one more process: it has died before it was born
+            sock.send(wire.death(os.EX_OSERR))
+            sock.close()
+            for fd in fds[1:]:
+                os.close(fd)
+            return
         if pid == 0:
             self._become(_run_worker if what == "worker" else _run_command, sock, fds[1:], options)
         for fd in fds[1:4]:
@@ -132,7 +147,6 @@ class Supervisor:
         child = Child(pid, sock, 0 if what == "worker" else GRACE, fds[4:])
         self.children[pid] = self.tied[sock.fileno()] = child
         self.poll.register(sock, 0)  # a hang-up is always told
-        return True
 
     def _become(
         self, run: Callable[[socket.socket, list[int], Any], None], sock: socket.socket, fds: list[int], options: Any
@@ -282,6 +296,8 @@ def main(parent: int) -> NoReturn:
     gc.freeze()  # what is here now never changes: the workers share its pages
     try:
         supervisor.run()
+    except Exception:
+        traceback.print_exc()
     finally:
         supervisor.end_all()
         os._exit(0)

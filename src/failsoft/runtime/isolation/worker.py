@@ -15,6 +15,7 @@ import asyncio
 import contextvars
 import importlib
 import inspect
+import io
 import logging
 import os
 import pickle
@@ -24,7 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -99,9 +100,14 @@ def _pickle_fields(fields: dict[str, Any]) -> bytes:
         return pickle.dumps({key: v if isinstance(v, plain) else repr(v) for key, v in fields.items()}, 5)
 
 
-def serve(sock: socket.socket, modules: Iterable[str], levels: Mapping[str, int]) -> NoReturn:
+def serve(
+    sock: socket.socket,
+    surroundings: tuple[str, Mapping[str, str], list[str]],
+    modules: Iterable[str],
+    levels: Mapping[str, int],
+) -> NoReturn:
     """Answer calls until the application hangs up."""
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a killed worker flushes nothing
+    _settle_in(*surroundings)
     line = Line(sock)
     logging.getLogger().addHandler(_ToApplication(line))
     for name, level in levels.items():
@@ -117,6 +123,18 @@ def serve(sock: socket.socket, modules: Iterable[str], levels: Mapping[str, int]
             line.send(wire.pack(wire.READY, (os.getpid(), module, _load(module))))
         else:
             line.send(_answer(content, found))
+
+
+def _settle_in(directory: str, environment: Mapping[str, str], path: list[str]) -> None:
+    """Be where the application is now; the supervisor is still where the application was when it started."""
+    with suppress(OSError):
+        os.chdir(directory)
+    if dict(os.environ) != environment:
+        os.environ.clear()
+        os.environ.update(environment)
+    sys.path[:] = path
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a worker that is killed flushes nothing
 
 
 def _load(module: str) -> Any:

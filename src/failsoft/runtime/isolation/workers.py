@@ -156,6 +156,10 @@ class Workers:
                 _hand(self._waiting.popleft(), None)
             self._supervisor.close()
 
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the interpreter's end much is gone already
+            self.close()
+
     # --- what a call does with them -----------------------------------------------------------------------------------
 
     async def take(self, waiting: Waiting) -> Process | None:
