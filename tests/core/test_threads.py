@@ -242,7 +242,7 @@ def test_forgetting_all_keeps_what_the_model_has_to_be_told() -> None:
     state = full()
     state.leave_dangling(Dangling("c", "search", "text", "t"))
     state.forget()
-    assert not (state.absent or state.failures or state.offers or state.wary)
+    assert [state.absent, state.failures, state.offers, state.wary] == [{}, {}, {}, False]
     assert state.dangling
 
 
