@@ -9,11 +9,12 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
+BENCH   := $(VENV)-bench/.peers
 PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation bench format lock clean
+.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation bench bench-guard format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,8 +58,11 @@ mutation: $(DEV) ## break backoff, breaker and turn machine on purpose: do the t
 	    tests/core/test_$$part.py || exit 1; \
 	done
 
-bench: $(RUNTIME) ## what failsoft costs
-	@$(BIN)/python bench/import_cost.py
+bench: $(BENCH) ## what failsoft costs, beside its peers (20 minutes); writes docs/performance.md
+	@$(VENV)-bench/bin/python -m bench --instr --json $(VENV)-bench/run.json --page docs/performance.md
+
+bench-guard: $(RUNTIME) ## has the happy path become dearer? (needs valgrind)
+	@$(BIN)/python -m bench.guard
 
 # --- housekeeping ------------------------------------------------------------------------------------------------
 
@@ -76,9 +80,10 @@ lock: ## write requirements/*.lock anew (needs uv; UPGRADE=1 takes the newest ve
 	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null
 	@$(LOCK) pyproject.toml --group build --constraints requirements/dev.lock \
 	  --output-file requirements/runtime.lock >/dev/null
+	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group bench --output-file requirements/bench.lock >/dev/null
 
 clean: ## remove .venv and everything generated
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment ---------------------------------------------------------------------------------------------
@@ -96,4 +101,11 @@ $(RUNTIME): pyproject.toml requirements/runtime.lock
 $(DEV): $(RUNTIME) requirements/dev.lock
 	@echo "installing the development tools (a minute or so, once)"
 	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(BENCH): pyproject.toml requirements/bench.lock
+	@test -x $(VENV)-bench/bin/python || { echo "making $(VENV)-bench"; $(PYTHON) -m venv $(VENV)-bench; }
+	@echo "installing the peers to measure beside"
+	@$(subst $(BIN),$(VENV)-bench/bin,$(PIP)) install --require-hashes -r requirements/bench.lock
+	@$(subst $(BIN),$(VENV)-bench/bin,$(PIP)) install --no-deps --no-build-isolation --editable .
 	@touch $@

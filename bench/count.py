@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
-import inspect
 import json
 import os
 import sys
@@ -15,16 +14,21 @@ from typing import Any
 from bench.harness import COUNTS, Peer, prepare
 
 
-async def _call(call: Any, count: int) -> None:
+async def _awaited(call: Any, count: int) -> None:
     for _ in repeat(None, count):
-        answer = call(7)
-        if inspect.isawaitable(answer):
-            await answer
+        await call(7)
+
+
+def _called(call: Any, count: int) -> None:
+    for _ in repeat(None, count):
+        call(7)
 
 
 def main() -> None:
     module, *names = sys.argv[1:]
-    peers: list[Peer] = importlib.import_module(module).PEERS
+    scenario = importlib.import_module(module)
+    peers: list[Peer] = scenario.PEERS
+    awaits = getattr(scenario, "AWAITS", True)
     for peer in peers:
         if peer.name not in names:
             continue
@@ -34,8 +38,10 @@ def main() -> None:
                 gc.disable()
                 loop = asyncio.new_event_loop()
                 ready, _ = prepare([peer], loop)
-                if ready:
-                    loop.run_until_complete(_call(peer.call, count))
+                if ready and awaits:
+                    loop.run_until_complete(_awaited(peer.call, count))
+                elif ready:
+                    _called(peer.call, count)
                 os._exit(0 if ready else 1)
             if os.waitpid(pid, 0)[1] == 0:
                 print("@" + json.dumps([peer.name, count, pid]), flush=True)

@@ -195,8 +195,10 @@ def instructions(module: str, names: Sequence[str]) -> dict[str, float]:
         done = subprocess.run(
             ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/%p",
              sys.executable, "-m", "bench.count", module, *names],
-            cwd=ROOT, env=environment(PYTHONHASHSEED="0"), stdout=subprocess.PIPE, text=True, check=True,
+            cwd=ROOT, env=environment(PYTHONHASHSEED="0"), capture_output=True, text=True, check=False,
         )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"counting {module} failed:\n{done.stderr}")
         spent: dict[str, dict[int, int]] = {}
         for line in done.stdout.splitlines():
             if line.startswith("@"):

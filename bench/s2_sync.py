@@ -20,6 +20,7 @@ def guarded() -> Callable[..., Any]:
     return Runtime().tool(timeout=None)(tool)
 
 
+AWAITS = False
 PEERS = [
     Peer("bare", lambda: tool, counted=True),
     Peer("failsoft guarded", guarded, counted=True),
@@ -37,7 +38,7 @@ PEERS = [
 
 
 def run(plan: Plan) -> list[Table]:
-    rows, skipped = compare(PEERS, plan, awaits=False)
+    rows, skipped = compare(PEERS, plan, awaits=AWAITS)
     if plan.instr:
         add_instructions(rows, __name__, PEERS)
     title = "A blocking call that succeeds at once, without a deadline, × the bare call"
