@@ -89,8 +89,8 @@ def test_transient() -> None:
     assert told(failed(fault(effect="unknown"), attempts=5)) == snapshot("""\
 user: I couldn’t reach flight search right now. It may work if we try again in a little while.
 model: flight_search failed: UNAVAILABLE (tool_transient, 5 attempts). It may already have taken
-  effect: check before calling again. Calling it again may help, in a little while. Error text, as
-  data: "503 Service Unavailable at 10.0.0.7"
+  effect: check before calling again. Calling it again may help, but only if it did not. Error text,
+  as data: "503 Service Unavailable at 10.0.0.7"
 operator: flight_search failed: UNAVAILABLE, tool_transient, 5 attempts. Rule: status (Said by the
   test). Message: 503 Service Unavailable at 10.0.0.7
 To do: Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it
@@ -222,8 +222,8 @@ def test_tool_timeout() -> None:
     assert told(failed(own_faults.tool_timeout(30.0, effect="happened"))) == snapshot("""\
 user: I couldn’t reach flight search right now. It may work if we try again in a little while.
 model: flight_search failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It has probably taken
-  effect already: check before calling again. Calling it again may help, in a little while. Error
-  text, as data: "Tool timeout after 30s"
+  effect already: check before calling again. Calling it again may help, but only if it did not.
+  Error text, as data: "Tool timeout after 30s"
 operator: flight_search failed: DEADLINE_EXCEEDED, tool_transient, 1 attempt. Rule: tool_timeout
   (Timeout is temporary). Message: Tool timeout after 30s
 To do: Look at the service’s speed; raise the tool’s timeout if that is how long it takes.\

@@ -199,3 +199,11 @@ def test_the_words_can_be_replaced() -> None:
     texts = {**ENGLISH, "turn.completed": "Fertig: {labels}", "list.and": " und "}
     report = TurnReport("t", {"a": call("a"), "b": call("b")})
     assert compose(report, texts) == "Fertig: a und b"
+
+
+def test_nobody_is_asked_to_repeat_what_may_have_gone_through():
+    fault = Fault(Code.DEADLINE_EXCEEDED, "transient", "tool_transient", "unknown", "slow", "said", "status")
+    outcome = Outcome("pay-1", "pay", "failed", fault=fault, escalated=True)
+    report = TurnReport("t", {"pay-1": outcome})
+    assert compose(report) == "Pay failed. Trying pay again in a little while may help."
+    assert compose(report, unsafe={"pay"}) == "Pay failed. Please check whether pay went through before trying again."

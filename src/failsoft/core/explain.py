@@ -201,7 +201,9 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, *, safe_to_
         facts["code"], facts["category"] = fault.code.value, fault.category
         facts["rule"], facts["reason"], facts["message"] = fault.rule, fault.reason, fault.message
         rule = fault.rule.removeprefix(NESTED)
-        facts["retry"] = fill(pick(texts, f"retry.{rule}", f"retry.{fault.category}"), facts)
+        acted = fault.effect != "none" and fault.retryable and not safe_to_repeat
+        again = "retry.check_first" if acted else f"retry.{fault.category}"
+        facts["retry"] = fill(pick(texts, f"retry.{rule}", again), facts)
         facts["steps"] = fill(pick(texts, f"steps.{rule}", f"steps.{fault.category}"), facts)
         if not safe_to_repeat:
             facts["effect"] = pick(texts, f"effect.{fault.effect}.{fault.classification}", f"effect.{fault.effect}")

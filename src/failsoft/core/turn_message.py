@@ -17,7 +17,7 @@ from failsoft.core.explain import say_wanted
 from failsoft.core.phrases import ENGLISH, capitalise, enumerate_names, fill, say_when
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from failsoft.core.outcome import Outcome
     from failsoft.core.phrases import Texts
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _MOST = 2  # things asked, causes of skips named
 
 
-def compose(report: TurnReport, texts: Texts = ENGLISH) -> str:
-    """The turn's message to the user."""
+def compose(report: TurnReport, texts: Texts = ENGLISH, *, unsafe: Container[str] = ()) -> str:
+    """The turn's message to the user. ``unsafe``: tools that must not be repeated while their effect is unknown."""
     outcomes = list(report.outcomes.values())
     completed = [outcome for outcome in outcomes if outcome.status == "succeeded"]
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped" and outcome.root is not None]
@@ -42,7 +42,7 @@ def compose(report: TurnReport, texts: Texts = ENGLISH) -> str:
     if completed:
         done = fill(texts["turn.completed"], {"labels": enumerate_names(texts, _names(completed, texts))})
         first = fill(texts["turn.but"], {"completed": done, "rest": rest}) if rest else done
-    sentences = [sentence for sentence in (first, *sentences, *_asks(outcomes, texts)) if sentence]
+    sentences = [sentence for sentence in (first, *sentences, *_asks(outcomes, texts, unsafe)) if sentence]
     if len(sentences) <= 1:
         return capitalise(*sentences or [texts["turn.nothing"]])
     return " ".join(capitalise(text if text.endswith((".", "!", "?")) else f"{text}.") for text in sentences)
@@ -83,20 +83,22 @@ def _say_skipped(skipped: Sequence[Outcome[Any]], report: TurnReport, texts: Tex
     return reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), parts)
 
 
-def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts) -> list[str]:
+def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, unsafe: Container[str]) -> list[str]:
     """What the user is asked or told about the failures that need somebody."""
     groups: dict[tuple[str, str, str], list[Outcome[Any]]] = {}
     for outcome in outcomes:
         fault = outcome.fault
         if outcome.escalated and outcome.status == "failed" and fault is not None:
-            key = (fault.category, say_when(texts, fault.retry_after), say_wanted(texts, fault)[1])
+            acted = fault.effect != "none" and fault.retryable and outcome.tool in unsafe
+            about = "check_first" if acted else fault.category
+            key = (about, say_when(texts, fault.retry_after), say_wanted(texts, fault)[1])
             groups.setdefault(key, []).append(outcome)
     asks = [
         fill(
-            texts[f"ask.{category}"],
+            texts[f"ask.{about}"],
             {"labels": enumerate_names(texts, _names(group, texts)), "when": when, "wanted": wanted},
         )
-        for (category, when, wanted), group in groups.items()
+        for (about, when, wanted), group in groups.items()
     ]
     return list(dict.fromkeys(asks))[:_MOST]
 

@@ -439,7 +439,8 @@ class Engine:
         """A turn in one or two sentences, for the user."""
         from failsoft.core.turn_message import compose  # not every turn is told
 
-        return compose(report, self.catalogue.texts())
+        unsafe = {tool.id for tool in self.tools.values() if tool.safe is False}
+        return compose(report, self.catalogue.texts(), unsafe=unsafe)
 
     # -- somebody else's Error Handler -------------------------------------------------------------------------------
 
