@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from failsoft.core.options import Isolation
-from failsoft.runtime.isolation import Reply, Workers, target_of
+from failsoft.runtime.isolation.reply import Reply
+from failsoft.runtime.isolation.target import target_of
+from failsoft.runtime.isolation.workers import Workers
 
 PROCESS = Isolation(kind="process")
 

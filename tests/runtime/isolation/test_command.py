@@ -18,8 +18,8 @@ from tests.runtime.isolation.conftest import Bench, eventually, family, holdings
 
 from failsoft.core.entrypoint import Command
 from failsoft.core.fault import Code
-from failsoft.runtime.isolation import CommandError, Reply, WorkerError
 from failsoft.runtime.isolation import command as commands
+from failsoft.runtime.isolation.reply import CommandError, Reply, WorkerError
 
 Make = Callable[..., Bench]
 

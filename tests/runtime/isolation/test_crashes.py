@@ -11,7 +11,7 @@ from tests.runtime.isolation import fake_tools
 from tests.runtime.isolation.conftest import Bench
 
 from failsoft.core.options import Isolation
-from failsoft.runtime.isolation import WorkerError
+from failsoft.runtime.isolation.reply import WorkerError
 
 CRASHES = int(os.environ.get("FAILSOFT_CRASHES", "100"))
 LIMITED = Isolation(kind="process", max_memory="100MB")

@@ -17,7 +17,9 @@ import pytest
 from tests.runtime.isolation import fake_tools
 from tests.runtime.isolation.conftest import Bench, eventually, family, holdings, is_running
 
-from failsoft.runtime.isolation import Reply, Workers, target_of
+from failsoft.runtime.isolation.reply import Reply
+from failsoft.runtime.isolation.target import target_of
+from failsoft.runtime.isolation.workers import Workers
 
 HUNG = int(os.environ.get("FAILSOFT_HUNG", "36"))
 DEADLINE = 0.1  # long enough for every kind to be well under way

@@ -25,7 +25,8 @@ import asyncio, os, signal, sys, threading
 signal.alarm(60)  # the end, whatever becomes of the test
 sys.path[:] = {path!r}
 from failsoft.core.entrypoint import Command
-from failsoft.runtime.isolation import Workers, target_of
+from failsoft.runtime.isolation.target import target_of
+from failsoft.runtime.isolation.workers import Workers
 from tests.runtime.isolation import fake_tools
 
 fake_tools.log.addHandler(fake_tools.logging.NullHandler())

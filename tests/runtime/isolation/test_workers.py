@@ -21,9 +21,11 @@ from tests.runtime.isolation.conftest import Bench, eventually, family, holdings
 
 from failsoft.core.options import Isolation
 from failsoft.errors import ManifestError
-from failsoft.runtime.isolation import RemoteError, Reply, WorkerError, target_of, wire, worker
+from failsoft.runtime.isolation import wire, worker
 from failsoft.runtime.isolation import workers as pool
-from failsoft.runtime.isolation.target import Target, parse
+from failsoft.runtime.isolation.remote import RemoteError
+from failsoft.runtime.isolation.reply import Reply, WorkerError
+from failsoft.runtime.isolation.target import Target, parse, target_of
 
 HERE = fake_tools.__name__
 
