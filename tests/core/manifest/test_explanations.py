@@ -8,6 +8,7 @@ import pytest
 from failsoft.core.manifest import load, schema
 from failsoft.errors import ManifestError
 
+VALIDATOR = jsonschema.Draft202012Validator(schema())
 TEXT = """\
 language: de-AT
 explanations:
@@ -46,8 +47,8 @@ def test_texts_that_nothing_would_show_are_refused(text, said):
     "written", [{"language": "English"}, {"explanations": {"de": {"names": 3}}}, {"explanations": {"de": "x"}}]
 )
 def test_the_schema_knows_their_form(written):
-    jsonschema.validate({"language": "de", "explanations": {"de": {"names": "sie"}}}, schema())
+    VALIDATOR.validate({"language": "de", "explanations": {"de": {"names": "sie"}}})
     with pytest.raises(ManifestError):
         load(written)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(written, schema())
+        VALIDATOR.validate(written)

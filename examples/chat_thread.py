@@ -1,0 +1,102 @@
+"""A conversation that survives its tools: one is missing, then badly set up, then flaky, then fine.
+
+python examples/chat_thread.py
+
+User and model are scripted, so no key is needed. The bot says what failsoft has for the user, the model reads what
+failsoft has for it, and what may be tried again is the thread's to know: the bot itself remembers nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from failsoft import Outcome, Runtime
+
+THREAD = "chat-42"
+AGAIN = "again"  # the model takes it for a wish to do the last thing again
+
+Wish = tuple[str, dict[str, Any]] | str
+
+rt = Runtime()
+settings: dict[str, str] = {}
+statuses = iter([503, 503, 503, 200])  # what the hotel service is going to answer
+
+
+@rt.tool(read_only=True)
+async def weather(city: str) -> str:
+    return f"It is sunny in {city}."
+
+
+async def hotel_search(city: str) -> str:
+    if "api_key" not in settings:
+        raise RuntimeError("401 Unauthorized: missing api key")
+    status = next(statuses)
+    if status != 200:
+        raise RuntimeError(f"{status} Service Unavailable")
+    return f"The Lutetia in {city} has a room."
+
+
+def install_hotel_search() -> None:
+    rt.add(hotel_search, read_only=True, retry={"max_attempts": 3, "initial_delay": "10ms"})
+
+
+def give_it_a_key() -> None:
+    settings["api_key"] = "a key"
+
+
+# What the user says and what the model makes of it; between the lines, what the operator does.
+SCRIPT: list[tuple[str, Wish] | Callable[[], None]] = [
+    ("Find me a hotel in Paris.", ("hotel_search", {"city": "Paris"})),
+    ("Pity. What is the weather like there?", ("weather", {"city": "Paris"})),
+    install_hotel_search,
+    ("Can you look for hotels now?", ("hotel_search", {"city": "Paris"})),
+    ("Then do that through a sub-agent.", AGAIN),
+    give_it_a_key,
+    ("I hear it works now. A hotel in Paris, please.", ("hotel_search", {"city": "Paris"})),
+    ("Yes, try again.", AGAIN),
+    ("And once more, to be sure.", AGAIN),
+]
+
+
+async def run(wish: Wish) -> Outcome[Any]:
+    """One turn of the conversation."""
+    async with rt.turn(thread=THREAD) as turn:
+        if isinstance(wish, str):
+            return await rt.threads[THREAD].retry("hotel_search")
+        tool, arguments = wish
+        aside(f"the model calls {tool}({arguments})")
+        return await turn.call(tool, arguments)
+
+
+def aside(text: str) -> None:
+    """What the user does not see."""
+    print(textwrap.fill(text, 110, initial_indent=" " * 8, subsequent_indent=" " * 10))
+
+
+async def main() -> None:
+    for line in SCRIPT:
+        if not isinstance(line, tuple):
+            line()
+            print(f"  * The operator decides to {line.__name__.replace('_', ' ')}.\n")
+            continue
+        said, wish = line
+        print(f"User:   {said}")
+        outcome = await run(wish)
+        if outcome.status == "succeeded":
+            print(f"Bot:    {outcome.value}\n")
+            continue
+        told = outcome.explanation
+        aside(f"the model reads: {told.model}")
+        print(f"Bot:    {told.user}")
+        if outcome.escalated:
+            for part in f"the operator reads: {told.operator}".splitlines():
+                aside(part)
+        print()
+    await rt.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
