@@ -226,11 +226,11 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         plan = _plan(rt, call, stop, fault, ended)
         options = _options(rt, call, stop, fault, tried, later)
         report = _report(rt, call, stop, fault, plan, options, best)
-        decision = None
+        wanted = None
         if rt.handler is not None:
-            decision = _acceptable(rt, call, stop, (yield Consult(report)), report, tried)
-        report, decision = _settle(rt, stop, ended, report, decision)
-        _note(rt, call, stop, fault, ended, report, decision)
+            wanted = _acceptable(rt, call, stop, (yield Consult(report)), report, tried)
+        report, decision = _settle(rt, stop, ended, report, wanted)
+        _note(rt, call, stop, fault, ended, report, decision, handled=decision is wanted)
         if decision.strategy == "retry":
             _turn_back(stop, ended)
             if decision.delay:
@@ -250,10 +250,10 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
 
 
 def _settle(
-    rt: Engine, stop: Stop, ended: Ended | None, report: ErrorReport, decision: Decision | None
+    rt: Engine, stop: Stop, ended: Ended | None, report: ErrorReport, wanted: Decision | None
 ) -> tuple[ErrorReport, Decision]:
     """What is done: somebody else's decision, or the built-in one. A retry must be paid for (R25), waiting need not."""
-    made = decision or decide(report)
+    made = wanted or decide(report)
     if made.strategy != "retry" or ended is None or rt.pay(stop):
         return report, made
     report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
@@ -492,7 +492,8 @@ def _acceptable(
         if report.retry_delay is None:
             return None
         delay = report.retry_delay if decision.delay is None else max(decision.delay, report.fault.retry_after or 0.0)
-        return decision._replace(delay=delay)  # a hint is never shortened (R6)
+        late = report.turn_left is not None and delay > report.turn_left
+        return None if late else decision._replace(delay=delay)  # a hint is never shortened (R6)
     if decision.strategy == "alternative_tool" and decision.tool not in report.alternatives:
         found = decision.tool and _options(rt, call, stop, report.fault, tried, [], decision.tool)
         return decision if found and found[0].tool == decision.tool else None
@@ -502,12 +503,15 @@ def _acceptable(
 
 
 def _note(
-    rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None, report: ErrorReport, decision: Decision
-) -> None:
+    rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None, report: ErrorReport, decision: Decision, *,
+    handled: bool,
+) -> None:  # fmt: skip
     """Write the failure and the decision about it into the stream."""
     if fault.rule == own_faults.TOOL_TIMEOUT:
         rt.emit(events.TOOL_TIMEOUT, stop.tool, call, {"timeout_ms": round(stop.timeout * 1000)})
     fields = describe(report, decision)
+    if handled:
+        fields["handled"] = True  # by somebody else's Error Handler
     if ended is None:
         waits = decision.strategy == "retry"
         rt.emit(events.CALL_HELD if waits else events.CALL_REFUSED, stop.tool, call, fields)

@@ -30,6 +30,7 @@ from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
 from failsoft.runtime.call import Call, Consult, Ended, Invoke, Phrase, Stop, Wait, way
 from failsoft.runtime.clock import Clock
+from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
     from failsoft.core.policy import Policy
     from failsoft.core.report import TurnReport
     from failsoft.runtime.isolation.workers import Workers
+    from failsoft.runtime.keeping import Keeper
     from failsoft.stores.base import Store
 
-HANDLER_PATIENCE = 2.0  # seconds for somebody else's Error Handler
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
 
 log = logging.getLogger("failsoft")
@@ -79,6 +80,7 @@ class Engine:
         self.policies = policies
         self.memory: RecoveryMemory | None = None  # None: it is off
         self.store = store  # None: nothing outlives the process
+        self.keeper: Keeper | None = None  # of events and circuits in the store
         self.phraser = phraser
         self.catalogue = catalogue or Catalogue()
         self.notebook = Notebook(self)
@@ -281,6 +283,8 @@ class Engine:
             self.memory.save()
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
+        if self.store is not None:
+            self.store.flush(left(deadline))
         if self._notice is not None:
             self._notice.close(left(deadline))
 
@@ -303,7 +307,12 @@ class Engine:
             return tool.health
         key = (primary.id, tool.id)
         with self.lock:
-            return self._stand_ins.setdefault(key, Health(via.cooldown))
+            health = self._stand_ins.get(key)
+            if health is None:
+                health = self._stand_ins[key] = Health(via.cooldown)
+                if self.keeper is not None:
+                    self.keeper.restore_circuit(health, *key)
+            return health
 
     def can_serve(self, call: Call, via: Fallback) -> bool:
         """Is this fallback there, and not cut off?"""
@@ -446,19 +455,11 @@ class Engine:
 
     async def consult(self, call: Call, report: ErrorReport) -> Decision | None:
         """Ask; if it fails or is slow the built-in decides, and the stream says so."""
-        assert self.handler is not None
-        try:
-            decision = await asyncio.wait_for(self.handler.handle(report), HANDLER_PATIENCE)
-            if not isinstance(decision, Decision):
-                raise TypeError(f"it returned {type(decision).__name__}, not a Decision")
-        except Exception as error:
-            why = "took longer than 2s" if isinstance(error, TimeoutError) else sanitise(error)
-            self.emit(
-                events.HANDLER_FAILED, call.tool, call,
-                {"message": "The Error Handler failed; the built-in one decided", "error": why},
-            )  # fmt: skip
-            return None
-        return decision
+        answer = await consult(self, report)
+        if isinstance(answer, Decision):
+            return answer
+        self.emit(events.HANDLER_FAILED, call.tool, call, handler_failed(answer))
+        return None
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's locks as they were, held or not, and none of its threads (T24)."""

@@ -19,12 +19,12 @@ from failsoft.core.outcome import Outcome
 from failsoft.core.recovery import Handler
 from failsoft.core.report import TurnReport
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.observe import events
 from failsoft.observe.events import Event
 from failsoft.runtime import clock as clocks
 from failsoft.runtime import foreign
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.clock import Clock
+from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.engine import Engine
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
@@ -70,7 +70,7 @@ class Runtime:
         self,
         manifest: str | Path | Mapping[str, Any] | None = None,
         *,
-        store: Store | None = None,
+        store: str | Store = "memory:",
         trace: str | Path | None = None,
         policies: Iterable[Policy | Mapping[str, Any]] = (),
         memory: Mode | None = None,
@@ -83,23 +83,28 @@ class Runtime:
         source = random or random_source.Random()
         self._random = source
         self._settings = Settings() if manifest is None else read_manifest(manifest)
+        clock = clock or clocks.current()
+        kept = _open(store, clock)
+        self._owned = kept if isinstance(store, str) else None
         self._engine = Engine(
-            clock or clocks.current(),
+            clock,
             source,
             handler=error_handler,
             on_escalation=on_escalation,
             policies=(*self._settings.policies, *read_policies(policies)),
-            store=store,
+            store=kept,
             phraser=explain,
             catalogue=Catalogue(self._settings.explanations, self._settings.language),
         )
         engine = self._engine
         mode = read_mode(self._settings.memory if memory is None else memory)
-        self._memory = RecoveryMemory(
-            mode, engine.clock.wall, lambda tool: engine.trace.metrics(tool).successes, store
-        )
+        self._memory = RecoveryMemory(mode, engine.clock.wall, lambda tool: engine.trace.metrics(tool).successes, kept)
         engine.memory = None if mode == "off" else self._memory
         self._threads = Threads(self._engine)
+        if kept is not None:
+            from failsoft.runtime.keeping import Keeper
+
+            engine.keeper = Keeper(kept, engine.trace, clock)
         for tool in self._settings.tools.values():
             if tool.entrypoint is not None:
                 from failsoft.runtime.entrypoints import load_entrypoint
@@ -135,6 +140,9 @@ class Runtime:
     def _register(self, tool: Tool) -> Callable[..., Any]:
         if tool.options.fallbacks:
             refuse_cycles([*(known.options for known in self._engine.tools.values()), tool.options], self._settings)
+        if self._engine.keeper is not None:
+            self._engine.keeper.restore_circuit(tool.health, tool.id)
+            tool.renew_ticket()
         tool.guarded = guard(self._engine, tool)
         self._engine.tools[tool.id] = tool
         self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
@@ -195,10 +203,11 @@ class Runtime:
         turn = SCOPE.get()
         if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
             return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
-        outcome = self._unknown(tool, id)
+        outcome = await self._unknown(tool, id)
         if engine.phraser is not None:
             await phrase(engine, None, outcome)
-        engine.tell(outcome)
+        if outcome.escalated:
+            engine.tell(outcome)
         return outcome
 
     def _misfit(self, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
@@ -289,13 +298,13 @@ class Runtime:
         call.key = idempotency_key
         return call
 
-    def _unknown(self, name: str, id: str | None) -> Outcome[Any]:
+    async def _unknown(self, name: str, id: str | None) -> Outcome[Any]:
         engine = self._engine
         fault = own_faults.unknown_tool(name, engine.tools)
         shown = own_faults.quote(name)
         outcome = engine.unknown(id or engine.trace.number(), shown, fault)
-        fields = {"error": fault.message, "code": fault.code.value, "category": fault.category, "decision": "escalate"}
-        engine.trace.record((events.CALL_REFUSED, engine.now(), None, outcome.id, None, fields))
+        for event_type, fields in await judge_unknown(engine, outcome):
+            engine.trace.record((event_type, engine.now(), None, outcome.id, None, fields))
         engine.settle()
         return outcome
 
@@ -382,14 +391,24 @@ class Runtime:
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def flush(self, patience: Duration | None = None) -> bool:
-        """Wait until every event so far has been taken by everybody who wants it."""
+        """Wait until everybody who listens has had every event so far, and the store has all of it safe on disk.
+
+        True: that is so. What was acknowledged this way outlives a crash of the process.
+        """
         self._memory.save()
         limit = FLUSH_PATIENCE if patience is None else seconds(patience)
-        return await asyncio.to_thread(self._engine.trace.flush, real_time() + limit)
+        engine = self._engine
+        flush = engine.trace.flush if engine.keeper is None else engine.keeper.flush
+        return await asyncio.to_thread(flush, real_time() + limit)
 
     async def close(self, grace: Duration | None = None) -> None:
-        """End what turns have left behind, record it, hand out the last events. Twice is harmless."""
+        """End what turns have left behind, record it, hand out the last events. Twice is harmless.
+
+        A store that was given by its address is closed as well.
+        """
         await self._engine.close(0.0 if grace is None else seconds(grace, zero=True))
+        if self._owned is not None:
+            await asyncio.to_thread(self._owned.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -398,6 +417,16 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _open(store: str | Store, clock: Clock) -> Store | None:
+    if store == "memory:":
+        return None
+    if not isinstance(store, str):
+        return store
+    from failsoft.stores.open import open_store
+
+    return open_store(store, wall=clock.wall)
 
 
 async def _just(outcome: Outcome[Any]) -> Outcome[Any]:

@@ -32,6 +32,7 @@ from failsoft.observe import events
 from failsoft.observe.events import Event
 from failsoft.observe.trace import Batch
 from failsoft.runtime.call import Call
+from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.foreign import Passing
 from failsoft.runtime.handle import PLAIN, Extra, Handle, handles_in
 from failsoft.runtime.phrasing import phrase
@@ -43,6 +44,7 @@ from failsoft.runtime.threads import BLANK
 if TYPE_CHECKING:
     from failsoft.core.manifest import Plan
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.keeping import Keeper
     from failsoft.runtime.pending import Pending
     from failsoft.runtime.tool import Tool
 
@@ -103,6 +105,7 @@ class Turn:
         self.parent: Call | None = None  # the call that this turn is inside of
         self._notes = BLANK  # what the thread remembers
         self._pending: Pending | None = None  # where its open calls are written down, if anywhere
+        self.acknowledged = False  # whether the store had all of it safe when the turn ended
 
     # -- for users ---------------------------------------------------------------------------------------------------
 
@@ -224,6 +227,8 @@ class Turn:
                 self._perform(self._machine.cancel())
         finally:
             self._end()
+            if self.engine.keeper is not None and self.parent is None:
+                await self._acknowledge(self.engine.keeper)
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
@@ -387,14 +392,10 @@ class Turn:
         tool = handle.tool
         if isinstance(tool, str):
             fault = own_faults.unknown_tool(tool, self.engine.tools)
-            self._emit(events.CALL_REFUSED, tool, handle.id, {"error": fault.message, "code": fault.code.value})
             outcome = self.engine.unknown(handle.id, tool, fault)
-            if self.engine.phraser is None:
-                self._tell_unknown(handle, outcome)
-            else:
-                phrasing = self.loop.create_task(self._phrase_unknown(handle, outcome))
-                self._lanes.add(phrasing)
-                phrasing.add_done_callback(self._lanes.discard)
+            judging = self.loop.create_task(self._judge_unknown(handle, outcome))
+            self._lanes.add(judging)
+            judging.add_done_callback(self._lanes.discard)
             return False
         if handle.refers:
             handle.fill_in(command.substitutes)
@@ -403,12 +404,13 @@ class Turn:
                 self._emit(events.DEFAULT_USED, tool, handle.id, fields)
         return True
 
-    async def _phrase_unknown(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
-        await phrase(self.engine, self, outcome)
-        self._tell_unknown(handle, outcome)
-
-    def _tell_unknown(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
-        self.engine.tell(outcome)
+    async def _judge_unknown(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
+        for event_type, fields in await judge_unknown(self.engine, outcome, self):
+            self._emit(event_type, handle.tool, handle.id, fields)
+        if self.engine.phraser is not None:
+            await phrase(self.engine, self, outcome)
+        if outcome.escalated:
+            self.engine.tell(outcome)
         self._finished(handle, outcome)
 
     def _spawn(self) -> None:
@@ -571,6 +573,12 @@ class Turn:
             message=self.engine.compose, trace=self._trace,
         )  # fmt: skip
         self.engine.settle()
+
+    async def _acknowledge(self, keeper: Keeper) -> None:
+        """Have the turn on disk before its caller goes on, unless that takes long."""
+        if self.engine.memory is not None:
+            self.engine.memory.save()
+        self.acknowledged = await asyncio.to_thread(keeper.acknowledge)
 
     def _trace(self) -> tuple[Event, ...]:
         return self.engine.trace.events_of(self)
