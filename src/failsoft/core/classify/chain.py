@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from failsoft.core.classify.engine import judge
+from failsoft.core.classify.engine import UNSENT, judge
 from failsoft.core.classify.evidence import Evidence, gather, inner, read
 from failsoft.core.classify.lookup import GENERIC_CODE, UNKNOWN, Verdict
 
@@ -34,6 +34,7 @@ class Finding:
 def examine(error: BaseException, text_of: Callable[[BaseException], str]) -> Finding:
     """Judge an exception and those it came from."""
     finding = Finding()
+    connecting = False
     explicit: list[BaseException] = [error]
     implicit: list[BaseException] = []
     seen: list[BaseException] = []
@@ -56,6 +57,10 @@ def examine(error: BaseException, text_of: Callable[[BaseException], str]) -> Fi
         finding.texts += [text, *evidence.texts]
         if verdict.weight > finding.verdict.weight:
             finding.verdict = verdict
+        connecting = connecting or evidence.facts.connecting
+    kind = finding.verdict.kind
+    if connecting and kind in UNSENT:
+        finding.verdict = finding.verdict._replace(kind=UNSENT[kind])
     return finding
 
 

@@ -25,6 +25,8 @@ TEXT: Final = 50
 WORDS: Final = 45
 
 _TEXT: Final = lookup.facts_of(Exception)
+# what these become when the failure was in connecting: nothing has been sent
+UNSENT: Final = {"timeout": "connect_timeout", "disconnected": "refused", "garbled": "refused"}
 _LIMITS: Final = http.OVERRULED[429]
 
 
@@ -45,12 +47,13 @@ def judge_text(text: str) -> Verdict:
     if evidence.page and evidence.status is None:
         return Verdict(TEXT, "not_json", "page")
     verdict = _weigh(evidence, reading)
-    if verdict.weight > GENERIC_CODE:
-        return verdict._replace(weight=min(verdict.weight, TEXT))
-    phrase = reading.phrase(firm=True) or (None if verdict.weight == GENERIC_CODE else reading.phrase(quoted=True))
-    if phrase is None:
-        return verdict
-    return Verdict(TEXT if phrase.firm else WORDS, phrase.kind, f"phrase: {phrase.name}")
+    if verdict.weight <= GENERIC_CODE:
+        phrase = reading.phrase(firm=True) or (None if verdict.weight == GENERIC_CODE else reading.phrase(quoted=True))
+        if phrase is not None:
+            verdict = Verdict(TEXT if phrase.firm else WORDS, phrase.kind, f"phrase: {phrase.name}")
+    if verdict.kind in UNSENT and reading.connecting:
+        verdict = verdict._replace(kind=UNSENT[verdict.kind])
+    return verdict._replace(weight=min(verdict.weight, TEXT))
 
 
 def judge(evidence: Evidence, text: str, *, wraps: bool = False) -> Verdict:
@@ -59,15 +62,19 @@ def judge(evidence: Evidence, text: str, *, wraps: bool = False) -> Verdict:
     status = evidence.status
     if facts.firm is not None:
         return Verdict(FIRM_TYPE, facts.firm, facts.rule, status)
-    if evidence.page and (status is None or status < 300):
-        return Verdict(FIRM_TYPE, "not_json", "page")
+    if evidence.page:
+        if status is None or status < 300:
+            return Verdict(FIRM_TYPE, "not_json", "page")
+        if status == 404 and not facts.fetcher:
+            return Verdict(FIRM_TYPE, "wrong_address", "page", status)
     if wraps and facts.wrapper:
         return UNKNOWN
     verdict = UNKNOWN
     if evidence.codes or status is not None:
         verdict = _weigh(evidence, Reading(text, evidence.texts))
         if verdict.weight >= STATUS:
-            return verdict
+            begun = status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable")
+            return verdict._replace(kind="broken_stream") if begun else verdict
     if facts.verdict.weight >= NAME:
         return facts.verdict
     said = judge_text("\n".join([text, *evidence.texts])) if text or evidence.texts else UNKNOWN

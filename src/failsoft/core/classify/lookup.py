@@ -51,7 +51,20 @@ UNKNOWN: Final = Verdict(NOTHING, "unknown", "unknown")
 class TypeFacts:
     """What is known about a type before any of its instances is looked at."""
 
-    __slots__ = ("builtin", "firm", "lookup", "mail", "names", "rule", "spaces", "tls", "verdict", "wrapper")
+    __slots__ = (
+        "builtin",
+        "connecting",
+        "fetcher",
+        "firm",
+        "lookup",
+        "mail",
+        "names",
+        "rule",
+        "spaces",
+        "tls",
+        "verdict",
+        "wrapper",
+    )
 
     def __init__(self, cls: type[BaseException]) -> None:
         packages: list[str] = []
@@ -67,6 +80,8 @@ class TypeFacts:
         self.mail = "smtplib" in packages or "aiosmtplib" in packages
         self.tls = "ssl.SSLError" in self.names
         self.lookup = any(name.endswith((".gaierror", ".herror")) for name in self.names)
+        self.connecting = any(name in types.CONNECTING for name in self.names)
+        self.fetcher = types.ALIASES.get(packages[0], packages[0]) in types.FETCHERS
         self.wrapper = any(name in types.WRAPPERS for name in self.names)
         self.verdict = _judge_names(self.names)
         firm = next((name for name in self.names if name in types.FIRM), None)
@@ -110,6 +125,8 @@ def by_code(space: str, code: str | int) -> Verdict:
         return _by_provider(str(code))
     if space == "type":
         return _by_type(str(code))
+    if space == "key":
+        return Verdict(GENERIC_CODE, "bug", "text: a KeyError's")
     if space == "name":
         return _by_name(str(code))
     if space == "grpc" and not str(code).isupper():

@@ -50,9 +50,14 @@ _STATUS = (
     r"([45]\d\d)\b(?![.:]?\d)"
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
-    r"|\btoo many ([45]\d\d) error responses"
+    r"|\btoo many ([45]\d\d) error responses|<(?:title|h1)>\s*([45]\d\d)\b"
     r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$)"
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
+)
+
+_CONNECTING = re.compile(
+    r"\bconnect e[a-z]{4,}|\bsyscall\W{1,4}connect\b|\(connect[,)]|tcp connect|dial tcp|(?:while|when|error|trying to|during|failed to|could not)"
+    r" (?:open|establish|connect)|connect (?:error|exception|timeout)"
 )
 
 _BY_KEY: dict[str, list[int]] = {}
@@ -105,6 +110,11 @@ class Reading:
             if spot.hint in low
             for match, _ in zip(_compiled(spot.pattern).finditer(text), range(_CODES), strict=False)
         ]
+
+    @property
+    def connecting(self) -> bool:
+        """Whether the text says that the failure was in making the connection."""
+        return _CONNECTING.search(self.full) is not None
 
     def phrase(self, kinds: frozenset[str] | None = None, *, firm: bool = False, quoted: bool = False) -> Phrase | None:
         """The first phrase that fits; of these kinds only, or firm ones only; in quotations too, if it must be."""

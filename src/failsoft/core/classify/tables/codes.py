@@ -282,7 +282,7 @@ SQLITE: tuple[Group[str], ...] = (
             "SQLITE_AUTH": "forbidden",
             "SQLITE_IOERR": "server_error",
             "SQLITE_NOMEM": "local_limit",
-            "SQLITE_INTERRUPT": "cancelled",
+            "SQLITE_INTERRUPT": "query_cancelled",
             "SQLITE_MISUSE": "bug",
             "SQLITE_NOTFOUND": "not_found",
         },

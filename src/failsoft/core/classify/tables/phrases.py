@@ -75,11 +75,11 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments: statements that contain other words as their object come first ---
     Phrase(
         "schema",
-        "argu fiel inpu matc miss para prop type vali",
+        "argu fiel inpu matc miss para prop type unkn vali",
         r"validation errors? (?:for|detected|in)\b|\bis a required (?:property|parameter|field|argument)|is not of type|field required"
         r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
         r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
-        r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument"
+        r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument|unknown (?:field|parameter|property|argument|option|keyword|attribute)\b"
         r"|expected type|parameter validation",
         "invalid",
         firm=True,
@@ -363,7 +363,7 @@ PHRASES: tuple[Phrase, ...] = (
         "timeout",
         "elap exce life repl resp time took",
         r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|(?:^|: ?|due to |caused by |of a |with )\W*time-?out\W*$|^\W*time-?out\b"
-        r"|(?:read|write|request|gateway|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
+        r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
         r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
         firm=True,
@@ -377,8 +377,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "refused",
-        "brok conn cont esta host lead node open prim reac refu serv",
-        r"connection (?:was )?(?:\w+ )?refused|actively refused|refused (?:to connect|the connection|it)|connect call failed"
+        "brok conn cont esta host lead netw node open prim reac refu serv",
+        r"connection (?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
         r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open",
         "refused",
@@ -386,7 +386,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "lost connection",
-        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp",
+        "abor brok clos cras died disc drop end eof goaw gone hang hung inte loss lost mess prot repl rese resp shut term",
         r"connection loss\b|connection(?:s)? (?:\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)|eof (?:occurred|error|reading|on)|\beof\W*$"
@@ -417,7 +417,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "come back later",
         "atte bein call chec come init load main migr read rebo reco rest retr shut star temp tran try warm",
-        r"(?:try|retry|call|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after)|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|retryable|please retry|should be retried|can be retried",
+        r"(?:try|retry|call|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after (?:\d|a |some|the))|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|retryable|please retry|should be retried|can be retried",
         "unavailable",
         firm=True,
     ),
@@ -433,7 +433,7 @@ PHRASES: tuple[Phrase, ...] = (
         "bug",
         "asse attr cast defi divi func loop neve nil null obje out pani prop seri stac unha",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
-        r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|division by zero|stack overflow|assertion (?:error|failed)"
+        r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
         r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type",
         "bug",
         firm=True,
@@ -490,10 +490,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi bad cast coer cons conv corr deco dese dime empt enco erro exce expe give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
+        "allo ambi bad cast coer cons conv corr deco dese dime dire empt enco erro exce expe file give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|strict mode violation|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
         "invalid",
     ),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),

@@ -46,6 +46,12 @@ SPOTS: tuple[Spot, ...] = (
         "exit",
         "shells",
     ),
+    Spot(
+        "'",
+        r"^(?:Error (?:calling|executing|running|in) tool [^:]{1,80}: )?('[^']{1,60}')$",
+        "key",
+        "str() of Python's KeyError",
+    ),
     Spot("e", r"\b([A-Z]\w{1,40}(?:Error|Exception))\b(?=[:(]|\s*$)", "name", "Python, JavaScript, Java, .NET"),
     Spot(".", r"\b([a-z_]\w*(?:\.\w+){0,6}\.[A-Z]\w+)", "type", "Python, repr and traceback"),
 )

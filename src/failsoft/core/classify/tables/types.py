@@ -63,7 +63,7 @@ FIRM_GROUPS: tuple[Group[str], ...] = (
         "PyGithub: GithubException.py (comes with a 403)",
         {"github.RateLimitExceededException": "rate_limited"},
     ),
-    Group("litellm: exceptions.py", {"litellm.BudgetExceededError": "own_limit", "litellm.Timeout": "timeout"}),
+    Group("litellm: exceptions.py", {"litellm.BudgetExceededError": "own_budget", "litellm.Timeout": "timeout"}),
     Group("hvac: exceptions.py", {"hvac.VaultDown": "misconfigured"}),
 )
 
@@ -456,7 +456,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
     Group(
         "agents: pydantic-ai exceptions.py, langgraph errors.py, langchain-core exceptions.py, openai-agents exceptions.py",
         {
-            "pydantic_ai.UsageLimitExceeded": "own_limit",
+            "pydantic_ai.UsageLimitExceeded": "own_budget",
             "pydantic_ai.ContentFilterError": "blocked_content",
             "pydantic_ai.ModelRetry": "invalid",
             "pydantic_ai.UserError": "bug",
@@ -627,7 +627,7 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "asyncssh.DisconnectError": "disconnected",
             "kombu.OperationalError": "refused",
             "websockets.ConnectionClosed": "disconnected",
-            "websockets.InvalidHandshake": "bad_gateway",
+            "websockets.InvalidHandshake": "unavailable",
             "websockets.InvalidURI": "invalid",
             "docker.ContainerError": "unknown",
             "docker.DockerException": "unavailable",
@@ -640,6 +640,31 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "trio.TooSlowError": "timeout",
         },
     ),
+)
+
+# raised only before a connection stood: what came through them has not been sent
+CONNECTING = frozenset(
+    {
+        "httpx.ConnectError",
+        "httpx.ConnectTimeout",
+        "requests.ConnectTimeout",
+        "requests.SSLError",
+        "urllib3.NewConnectionError",
+        "urllib3.ConnectTimeoutError",
+        "urllib3.SSLError",
+        "aiohttp.ClientConnectorError",
+        "botocore.EndpointConnectionError",
+        "botocore.ConnectTimeoutError",
+        "azure.ServiceRequestError",
+        "ldap3.LDAPSocketOpenError",
+        "paramiko.NoValidConnectionsError",
+        "websockets.InvalidHandshake",
+    }
+)
+
+# clients that fetch whatever they are given: a page that is not found is the caller's address, not ours
+FETCHERS = frozenset(
+    {"httpx", "requests", "urllib3", "urllib", "aiohttp", "http", "pycurl", "curl_cffi", "scrapy", "playwright"}
 )
 
 WRAPPERS = frozenset(
