@@ -212,3 +212,28 @@ async def lifetime() -> None:
         assert_type(own.metrics("flight_search")["error_rate"], Any)
     await own.close(grace="1s")
     assert_type(failsoft.__version__, str)
+
+
+# --- conversations ---------------------------------------------------------------------------------------------------
+
+
+async def threads() -> None:
+    def phrase(facts: Mapping[str, Any]) -> str:
+        return str(facts["text"])
+
+    async def phrase_later(facts: Mapping[str, Any]) -> str:
+        return str(facts["text"])
+
+    Runtime(explain=phrase)
+    Runtime(explain=phrase_later)
+    thread = rt.threads["chat-42"]
+    for offer in rt.threads("chat-42", tenant="acme").offers:
+        assert_type(offer.tool, str)
+        assert_type(offer.arguments, Mapping[str, Any])
+        assert_type(offer.explanation.user, str)
+    outcome = await thread.retry("hotel_search")
+    assert_type(await thread.retry(hotel_search), Outcome[Any])
+    assert_type(rt.explain(outcome, "de").model, str)
+    assert_type(thread.available("hotel_search"), bool)
+    assert_type([call.text for call in thread.close_dangling()], list[str])
+    thread.clear()
