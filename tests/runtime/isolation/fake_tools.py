@@ -41,6 +41,10 @@ def pid() -> int:
     return os.getpid()
 
 
+def is_loaded(module: str) -> bool:
+    return module in sys.modules
+
+
 def pause(seconds: float) -> int:
     time.sleep(seconds)
     return os.getpid()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import importlib
 import logging
 import os
 import signal
@@ -527,6 +528,13 @@ def test_nothing_is_started_before_it_is_needed() -> None:
     assert family(made.workers) == set()
     made.workers.close()
     assert made.workers.counts.started == 0
+
+
+def test_what_declaring_tools_needs_is_loaded_once_for_all_workers(fresh: Make) -> None:
+    importlib.import_module("failsoft.core.manifest")
+    made = fresh()
+    assert made.run(fake_tools.is_loaded, "failsoft.core.manifest").value is True
+    assert made.run(fake_tools.is_loaded, "tests.runtime.isolation.fake_library").value is False
 
 
 def test_workers_can_be_prepared(fresh: Make) -> None:

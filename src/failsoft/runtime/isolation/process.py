@@ -28,6 +28,9 @@ from failsoft.runtime.isolation import wire
 
 _log = logging.getLogger(__name__)
 
+# What declaring tools loads, slowly: once it is needed here, every worker will need it. Nothing in it starts a thread
+_SHARED = ("failsoft.core.manifest",)
+
 
 class Ended(Exception):
     """The process is gone. ``status`` is its exit status, minus its signal, or None: its supervisor is gone too."""
@@ -210,9 +213,10 @@ class Supervisor:
         self.close()
         ours, theirs = socket.socketpair()
         with theirs:
+            shared = [name for name in _SHARED if name in sys.modules]
             code = (
                 f"import sys; sys.path[:] = {sys.path!r}; "
-                f"from failsoft.runtime.isolation.supervisor import main; main({os.getpid()})"
+                f"from failsoft.runtime.isolation.supervisor import main; main({os.getpid()}, {shared!r})"
             )
             self.pid = os.posix_spawn(
                 sys.executable,

@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import os
 import pickle
 import select
@@ -31,7 +32,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -285,14 +286,20 @@ def _run_command(sock: socket.socket, fds: list[int], options: Any) -> None:
     os._exit(127)
 
 
-def main(parent: int) -> NoReturn:
-    """Run as the supervisor of the process ``parent``, whose socket is our standard input."""
+def main(parent: int, shared: Iterable[str]) -> NoReturn:
+    """Run as the supervisor of the process ``parent``, whose socket is our standard input.
+
+    The modules ``shared`` are loaded here, once, for all workers; a tool's own modules never are: they may start threads.
+    """
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # what the application lets its children inherit is not for us
     control = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.close(nothing)
     supervisor = Supervisor(control, parent)
+    for module in shared:
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
     gc.freeze()  # what is here now never changes: the workers share its pages
     try:
         supervisor.run()
