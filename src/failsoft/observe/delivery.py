@@ -6,6 +6,7 @@ Rules
 - A consumer that keeps up has seen an event before the call that caused it goes on. One that once took longer than
   ``PATIENCE`` is waited for no more, only fed.
 - One that raises is logged once and counted; what does not fit into its queue is dropped and counted.
+- One that has nothing to do for ``IDLE`` seconds asks for more, if there is somebody to ask.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 PATIENCE = 0.05
 CAPACITY = 100_000
+IDLE = 1.0
 
 log = logging.getLogger("failsoft")
 
@@ -26,27 +28,33 @@ log = logging.getLogger("failsoft")
 class Delivery:
     """One consumer of batches and the thread that feeds it."""
 
-    def __init__(self, consume: Callable[[Sequence[Any]], None], *, name: str, wait: bool) -> None:
+    def __init__(
+        self, consume: Callable[[Any], None], *, name: str, wait: bool, ask: Callable[[], None] | None = None
+    ) -> None:
         self._consume = consume
+        self._ask = ask
         self._name = name
         self._wait = wait
-        self._queue: deque[Sequence[Any]] = deque()
+        self._queue: deque[tuple[Any, int]] = deque()  # batches with their sizes
         self._changed = threading.Condition()
         self._given = self._taken = self._size = 0
         self._thread: threading.Thread | None = None
         self._closed = False
         self.failed = 0
         self.dropped = 0
+        if ask is not None:
+            self._start()
 
-    def put(self, batch: Sequence[Any]) -> None:
+    def put(self, batch: Sequence[Any], size: int | None = None) -> None:
         """Queue a batch; wait for a consumer that keeps up."""
+        size = len(batch) if size is None else size
         with self._changed:
-            if self._closed or self._size + len(batch) > CAPACITY:
-                self.dropped += len(batch)
+            if self._closed or self._size + size > CAPACITY:
+                self.dropped += size
                 return
             self._start()
-            self._queue.append(batch)
-            self._size += len(batch)
+            self._queue.append((batch, size))
+            self._size += size
             self._given += 1
             self._changed.notify_all()
         if self._wait and threading.current_thread() is not self._thread and not self.flush(PATIENCE):
@@ -72,6 +80,8 @@ class Delivery:
         self._thread = None
         self._queue.clear()
         self._taken, self._size = self._given, 0
+        if self._ask is not None and not self._closed:
+            self._start()
 
     def _start(self) -> None:
         if self._thread is None:
@@ -81,11 +91,15 @@ class Delivery:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closed)
-                if not self._queue:
+                self._changed.wait_for(lambda: self._queue or self._closed, None if self._ask is None else IDLE)
+                if not self._queue and self._closed:
                     return
-                batch = self._queue.popleft()
-                self._size -= len(batch)
+                batch, size = self._queue.popleft() if self._queue else (None, 0)
+                self._size -= size
+            if batch is None:
+                if self._ask is not None:
+                    self._ask()
+                continue
             try:
                 self._consume(batch)
             except Exception:

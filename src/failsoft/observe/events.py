@@ -11,10 +11,10 @@ plain things is none of the garbage collector's business. Rules for readers: an 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from failsoft.core.memory import Evidence
+from failsoft.core.runs import iso
 
 # Every event type there is, with what it tells.
 CALL_SUCCEEDED = "CallSucceeded"
@@ -83,8 +83,3 @@ class Event(NamedTuple):
         if isinstance(evidence, Evidence):
             record["evidence"] = evidence.to_dict()
         return record
-
-
-def iso(timestamp: float) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
-    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from failsoft.core.runs import name_call
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.events import REFUSED, Event
 from failsoft.observe.metrics import Metrics
@@ -43,6 +44,7 @@ class Trace:
         self._count = 0
         self._metrics: dict[str, Metrics] = {}
         self._deliveries: list[Delivery] = []
+        self._raw: list[Delivery] = []  # of those who take batches as they are
 
     def metrics(self, tool_id: str) -> Metrics:
         """One tool's figures, up to date."""
@@ -55,7 +57,7 @@ class Trace:
         self.drain()
         with self._lock:
             kept = [
-                self._event(raw, offset, seq)
+                make(raw, offset, seq)
                 for batch, offset, first in self._ring
                 for seq, raw in enumerate(batch, first)
             ]
@@ -65,7 +67,7 @@ class Trace:
         """One turn's events, oldest first; also those that the ring has dropped."""
         self.drain()
         return tuple(
-            self._event(raw, offset, seq)
+            make(raw, offset, seq)
             for batch, offset, first in turn.batches
             for seq, raw in enumerate(batch, first)
             if raw[4] is turn
@@ -94,6 +96,12 @@ class Trace:
 
         return detach
 
+    def attach_raw(self, consume: Callable[[Batch], None], *, name: str) -> None:
+        """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record."""
+        delivery = Delivery(consume, name=name, wait=False, ask=self.drain)
+        with self._lock:
+            self._raw.append(delivery)
+
     def drain(self) -> None:
         """Turn what is pending into events."""
         if not self.pending:
@@ -112,9 +120,11 @@ class Trace:
                 if turn is not None:
                     turn.batches.append(self._ring[-1])
             if self._deliveries:
-                made = [self._event(raw, offset, seq) for seq, raw in enumerate(batch, first)]
+                made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
                 for delivery in self._deliveries:
                     delivery.put(made)
+            for delivery in self._raw:
+                delivery.put(self._ring[-1], len(batch))
 
     def _tally(self, batch: list[Raw]) -> None:
         plain = [raw[2] for raw in batch if type(raw[5]) is float]
@@ -133,26 +143,29 @@ class Trace:
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""
         self.drain()
-        flushed = [delivery.flush(left(deadline)) for delivery in self._deliveries]  # every one, also after a failure
+        flushed = [delivery.flush(left(deadline)) for delivery in self._all()]  # every one, also after a failure
         return all(flushed)
 
     def close(self, deadline: float) -> None:
         self.drain()
-        for delivery in self._deliveries:
+        for delivery in self._all():
             delivery.close(left(deadline))
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's locks as they were, held or not."""
         self._lock = threading.RLock()
-        for delivery in self._deliveries:
+        for delivery in self._all():
             delivery.renew_after_fork()
 
     def losses(self) -> dict[str, int]:
         """What consumers have failed at, and what they could not take."""
         return {
-            "failed": sum(delivery.failed for delivery in self._deliveries),
-            "dropped": sum(delivery.dropped for delivery in self._deliveries),
+            "failed": sum(delivery.failed for delivery in self._all()),
+            "dropped": sum(delivery.dropped for delivery in self._all()),
         }
+
+    def _all(self) -> list[Delivery]:
+        return [*self._deliveries, *self._raw]
 
     def _metrics_of(self, tool_id: str) -> Metrics:
         found = self._metrics.get(tool_id)
@@ -160,12 +173,14 @@ class Trace:
             found = self._metrics[tool_id] = Metrics()
         return found
 
-    def _event(self, raw: Raw, offset: float, seq: int) -> Event:
-        event_type, at, tool, call_id, turn, fields = raw
-        tool_id = tool if tool is None or isinstance(tool, str) else tool.id
-        if type(fields) is float:
-            fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
-            call_id = call_id or f"{tool_id}.{seq}"  # nobody asked for its id when it was made
-        if isinstance(call_id, int):
-            call_id = f"{tool_id}-{call_id}"
-        return Event(seq, event_type, at + offset, tool_id, call_id, None if turn is None else turn.id, fields)
+
+def make(raw: Raw, offset: float, seq: int) -> Event:
+    """A record as an event."""
+    event_type, at, tool, call_id, turn, fields = raw
+    tool_id = tool if tool is None or isinstance(tool, str) else tool.id
+    if type(fields) is float:
+        fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
+        call_id = name_call(tool_id, call_id, seq)
+    elif isinstance(call_id, int):
+        call_id = f"{tool_id}-{call_id}"
+    return Event(seq, event_type, at + offset, tool_id, call_id, None if turn is None else turn.id, fields)

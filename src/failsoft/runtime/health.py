@@ -6,6 +6,7 @@ at: a ready-made right to report while the circuit is closed without a failure, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from failsoft.core import breaker, budget
@@ -30,7 +31,7 @@ class HealthView(NamedTuple):
 class Health:
     """One breaker and one budget."""
 
-    __slots__ = ("budget", "holds", "opened_by", "options", "seen", "state", "ticket")
+    __slots__ = ("budget", "holds", "keep", "opened_by", "options", "seen", "state", "ticket")
 
     def __init__(self, options: BreakerOptions) -> None:
         self.options = options
@@ -40,6 +41,7 @@ class Health:
         self.holds: Holds = {}  # by tenant: until when the service wants to be left alone
         self.budget = budget.Budget()
         self.seen = 0  # successes that the budget has been credited for
+        self.keep: Callable[[], None] | None = None  # called when the circuit has opened or closed; must not block
 
     def admit(self, now: float, timeout: float) -> Ticket | Refusal:
         self.state, answer = breaker.admit(self.state, self.options, now=now, lease=min(timeout, LONGEST_PROBE) + LEASE)
@@ -52,10 +54,17 @@ class Health:
         if after is before:
             return None
         self.ticket = Ticket(after.generation, None) if breaker.is_pristine(after) else None
+        changed: State | None = after.state if after.state != before.state else None
         if after.generation != before.generation:
             self.opened_by = fault
-            return "open"
-        return after.state if after.state != before.state else None
+            changed = "open"
+        if changed is not None and self.keep is not None:
+            self.keep()
+        return changed
+
+    def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
+        """Go on from what an earlier process has left."""
+        self.state, self.opened_by, self.ticket = state, opened_by, None
 
     def observe(self, now: float) -> State:
         return breaker.observe(self.state, self.options, now=now)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast, overload
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
+PATIENCE = 0.1  # seconds that the end of a turn waits for the store, all in all
 
 
 class TurnCallKeywords(TypedDict, total=False):
@@ -578,7 +580,8 @@ class Turn:
         """Have the turn on disk before its caller goes on, unless that takes long."""
         if self.engine.memory is not None:
             self.engine.memory.save()
-        self.acknowledged = await asyncio.to_thread(keeper.acknowledge)
+        with suppress(TimeoutError):  # every thread may be taken: that too is not worth waiting for
+            self.acknowledged = await asyncio.wait_for(asyncio.to_thread(keeper.acknowledge), PATIENCE)
 
     def _trace(self) -> tuple[Event, ...]:
         return self.engine.trace.events_of(self)

@@ -11,6 +11,8 @@ Rules
   to ``MOST_WAITING`` and tried again, then dropped; one warning, and counts in ``troubles``.
 - A file that is no database is moved aside, with its name and the time in its new name, never deleted.
 - Retention: ``prune`` drops events by age and by size.
+- A run of plain successes (``core.runs``) is one row, at the position of its last event; readers see the events.
+- A forked child writes with a thread and a connection of its own; what its parent has queued is the parent's to write.
 
 Why a thread and not one transaction a call: 500,000 rows a second in batches against a few thousand alone.
 """
@@ -19,13 +21,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from weakref import WeakSet
 
+from failsoft.core.runs import Run, pack, unpack
 from failsoft.stores.base import Kind
 
 MOST_WAITING = 200_000  # operations
@@ -38,7 +44,8 @@ MIGRATIONS = (
     """
     CREATE TABLE record (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until REAL,
                          PRIMARY KEY (kind, key)) WITHOUT ROWID;
-    CREATE TABLE event (position INTEGER PRIMARY KEY AUTOINCREMENT, turn_id TEXT, timestamp TEXT, body TEXT NOT NULL);
+    CREATE TABLE event (position INTEGER PRIMARY KEY AUTOINCREMENT, turn_id TEXT, timestamp TEXT, count INTEGER NOT NULL,
+                        body NOT NULL);
     CREATE INDEX event_by_turn ON event (turn_id, position) WHERE turn_id IS NOT NULL;
     """,
 )
@@ -56,11 +63,12 @@ class Put(NamedTuple):
 
 
 class Append(NamedTuple):
-    """An event on its way to the file."""
+    """An event, or a run of them, on its way to the file."""
 
     turn_id: str | None
     timestamp: str | None
-    body: str
+    events: int
+    body: str | bytes  # JSON, or a packed run
 
 
 class Troubles(NamedTuple):
@@ -88,11 +96,13 @@ class SqliteStore:
         self._changed = threading.Condition()
         self._waiting: list[Put | Append] = []  # in order
         self._writing: list[Put | Append] = []  # a batch on its way to the file
+        self._size = 0  # of what is waiting, in events and records
         self._writer: threading.Thread | None = None
         self._closed = False
         self._failures = self._dropped = 0
         self._reading = threading.Lock()
         self._reader: sqlite3.Connection | None = None
+        _ALIVE.add(self)
 
     # -- writing: queued, never raising ------------------------------------------------------------------------------
 
@@ -103,15 +113,21 @@ class SqliteStore:
         self._queue([Put(kind, key, None, None)])
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
-        self._queue([Append(event.get("turn_id"), event.get("timestamp"), json.dumps(event)) for event in events])
+        if isinstance(events, Run):
+            self._queue([Append(events.turn_id, events.timestamp, len(events), pack(events))])
+        else:
+            self._queue(
+                [Append(event.get("turn_id"), event.get("timestamp"), 1, json.dumps(event)) for event in events]
+            )
 
     def _queue(self, operations: Sequence[Put | Append]) -> None:
+        size = _size(operations)
         with self._changed:
-            room = MOST_WAITING - len(self._waiting)
-            if self._closed or room < len(operations):
-                self._dropped += len(operations)
+            if self._closed or self._size + size > MOST_WAITING:
+                self._dropped += size
                 return
             self._waiting.extend(operations)
+            self._size += size
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, name="failsoft sqlite", daemon=True)
                 self._writer.start()
@@ -176,7 +192,8 @@ class SqliteStore:
         self.flush(BUSY_SECONDS)
         where, values = ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, turn_id, limit))
         sql = f"SELECT position, body FROM event WHERE position > ? {where} ORDER BY position LIMIT ?"  # noqa: S608 - ours
-        return [(position, json.loads(body)) for position, body in self._select(sql, values)]
+        found = ((at, event) for row in self._select(sql, values) for at, event in _expand(*row) if at > after)
+        return [*islice(found, limit)]
 
     def turns(self, limit: int = 100) -> list[str]:
         """The ids of the turns with the latest events, the latest first."""
@@ -192,10 +209,9 @@ class SqliteStore:
             with connection:
                 gone = 0
                 if before is not None:
-                    gone += connection.execute("DELETE FROM event WHERE timestamp < ?", (before,)).rowcount
+                    gone += _delete(connection, "timestamp < ?", before)
                 if most is not None:
-                    sql = "DELETE FROM event WHERE position <= (SELECT max(position) FROM event) - ?"
-                    gone += connection.execute(sql, (most,)).rowcount
+                    gone += _delete(connection, "position <= (SELECT max(position) FROM event) - ?", most)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.execute("VACUUM")
         finally:
@@ -232,6 +248,7 @@ class SqliteStore:
                 connection = self._recover(connection, error)
             else:
                 with self._changed:
+                    self._size -= _size(self._writing)
                     self._writing = []
                     self._changed.notify_all()
         if connection is not None:
@@ -247,13 +264,19 @@ class SqliteStore:
         with self._changed:
             self._waiting = self._writing + self._waiting
             self._writing = []
-            over = len(self._waiting) - MOST_WAITING
-            if self._closed or over > 0:
-                self._dropped += len(self._waiting) if self._closed else over
-                self._waiting = [] if self._closed else self._waiting[over:]
+            if self._closed:
+                self._dropped += self._size
+                self._waiting, self._size = [], 0
                 self._changed.notify_all()
             self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
         return None
+
+    def renew_after_fork(self) -> None:
+        """A forked child has its parent's locks as they were, none of its threads, and must not touch its connections."""
+        _INHERITED.append(self._reader)
+        self._changed, self._reading = threading.Condition(), threading.Lock()
+        self._waiting, self._writing, self._size = [], [], 0
+        self._writer = self._reader = None
 
     def _complain(self, error: Exception) -> None:
         self._failures += 1
@@ -288,7 +311,12 @@ def _write(connection: sqlite3.Connection, operations: Sequence[Put | Append], n
     events = [operation for operation in operations if isinstance(operation, Append)]
     puts = [operation for operation in operations if isinstance(operation, Put)]
     with connection:
-        connection.executemany("INSERT INTO event (turn_id, timestamp, body) VALUES (?, ?, ?)", events)
+        connection.execute("BEGIN IMMEDIATE")
+        if events:
+            (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'").fetchone()
+            places = islice(accumulate((event.events for event in events), initial=last), 1, None)
+            rows = [(place, *event) for place, event in zip(places, events, strict=True)]
+            connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?)", rows)
         for put in puts:
             if put.value is None:
                 connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", (put.kind, put.key))
@@ -296,6 +324,25 @@ def _write(connection: sqlite3.Connection, operations: Sequence[Put | Append], n
                 connection.execute("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?)", put)
         if puts:
             connection.execute("DELETE FROM record WHERE until <= ?", (now,))
+
+
+def _delete(connection: sqlite3.Connection, where: str, value: Any) -> int:
+    (gone,) = connection.execute(f"SELECT total(count) FROM event WHERE {where}", (value,)).fetchone()  # noqa: S608 - ours
+    connection.execute(f"DELETE FROM event WHERE {where}", (value,))  # noqa: S608 - ours
+    return int(gone)
+
+
+def _expand(position: int, body: str | bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A row as the events that it holds."""
+    if isinstance(body, str):
+        yield position, json.loads(body)
+    else:
+        run = unpack(body)
+        yield from enumerate(run, position - len(run) + 1)
+
+
+def _size(operations: Sequence[Put | Append]) -> int:
+    return sum(operation.events if isinstance(operation, Append) else 1 for operation in operations)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -320,3 +367,15 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 def _is_no_database(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+
+
+_ALIVE: WeakSet[SqliteStore] = WeakSet()
+_INHERITED: list[sqlite3.Connection | None] = []  # of a parent process: kept, so that they are not closed here
+
+
+def _after_fork() -> None:
+    for store in list(_ALIVE):
+        store.renew_after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,141 @@
+"""What goes to the store while the program runs: the event stream, and circuits that are open.
+
+Rules
+-----
+- Events go in batches, by a thread of their own; plain successes as runs (``core.runs``). Within about a second they
+  are with the store; ``flush``, and the end of a turn, wait until they are durable.
+- The end of a turn waits ``PATIENCE`` at most. A store that has kept one waiting is not waited for again for ``PAUSE``.
+- A circuit is kept when it opens and dropped when it closes. After a restart it stays open for the rest of its time,
+  by the wall clock, and never for longer than its timeout; if that time is over it admits one probe, as it would have.
+  Each process keeps its own circuits: of two on one store, the last one that opened a circuit is what a restart finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic as real_time
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.breaker import BreakerState
+from failsoft.core.fault import Code, Fault
+from failsoft.core.plain import plain
+from failsoft.core.runs import Run
+from failsoft.observe.delivery import left
+from failsoft.observe.trace import Batch, Raw, Trace, make
+from failsoft.stores.base import Store, key_of
+
+if TYPE_CHECKING:
+    from failsoft.runtime.clock import Clock
+    from failsoft.runtime.health import Health
+
+PATIENCE = 0.05  # seconds
+PAUSE = 5.0
+KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
+SHORTEST_RUN = 4
+
+
+class Keeper:
+    """A runtime's side of its store."""
+
+    def __init__(self, store: Store, trace: Trace, clock: Clock) -> None:
+        self._store = store
+        self._trace = trace
+        self._clock = clock
+        self._paused_until = 0.0
+        self._circuits: dict[str, Any] = dict(store.find("breaker"))
+        trace.attach_raw(self._append, name="store")
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _append(self, batch: Batch) -> None:
+        for stretch in cut(batch):
+            self._store.append(stretch)
+
+    def flush(self, deadline: float) -> bool:
+        """Wait until all events so far are durable; False if they are not by then (a real, monotonic time)."""
+        taken = self._trace.flush(deadline)
+        return self._store.flush(left(deadline)) and taken
+
+    def acknowledge(self) -> bool:
+        """The same at the end of a turn."""
+        now = real_time()
+        if now < self._paused_until:
+            self._trace.drain()
+            return False
+        done = self.flush(now + PATIENCE)
+        if not done:
+            self._paused_until = real_time() + PAUSE
+        return done
+
+    # -- circuits ----------------------------------------------------------------------------------------------------
+
+    def keep_circuit(self, health: Health, *names: str) -> None:
+        """A circuit has opened or closed."""
+        key = key_of(*names)
+        state, options, fault = health.state, health.options, health.opened_by
+        if state.state == "closed":
+            self._store.delete("breaker", key)
+        elif state.state == "open":
+            record = {
+                "until": self._clock.wall() + options.timeout,
+                "failures": state.failures,
+                "opened_by": None if fault is None else fault.to_dict(),
+            }
+            self._store.put("breaker", key, record, ttl=options.timeout + KEPT)
+
+    def restore_circuit(self, health: Health, *names: str) -> None:
+        """Take up what the process before has left, and keep what becomes of it."""
+        health.keep = lambda: self.keep_circuit(health, *names)
+        record = self._circuits.pop(key_of(*names), None)
+        if record is None:
+            return
+        try:
+            until, failures, fault = float(record["until"]), int(record["failures"]), _fault(record["opened_by"])
+        except (KeyError, TypeError, ValueError):  # what cannot be read is nothing
+            return
+        timeout = health.options.timeout
+        rest = min(max(until - self._clock.wall(), 0.0), timeout)
+        since = self._clock.monotonic() - timeout + rest
+        health.restore(BreakerState("open", failures=failures, generation=1, since=since), fault)
+
+
+def cut(batch: Batch) -> Iterator[Run | list[dict[str, Any]]]:
+    """A batch in stretches: runs of plain successes, and the events between them as flat records."""
+    raws, offset, first = batch
+    begin, size = 0, len(raws)
+    others: list[dict[str, Any]] = []
+    while begin < size:
+        end = _run_end(raws, begin)
+        if end - begin < SHORTEST_RUN:
+            end = max(end, begin + 1)
+            others += [plain(make(raws[at], offset, first + at).to_dict()) for at in range(begin, end)]
+        else:
+            if others:
+                yield others
+                others = []
+            yield _run(raws[begin:end], offset, first + begin)
+        begin = end
+    if others:
+        yield others
+
+
+def _run_end(raws: list[Raw], begin: int) -> int:
+    turn = raws[begin][4]
+    for at in range(begin, len(raws)):
+        raw = raws[at]
+        if type(raw[5]) is not float or raw[4] is not turn:
+            return at
+    return len(raws)
+
+
+def _run(raws: list[Raw], offset: float, first: int) -> Run:
+    _, ended, tools, calls, _, began = zip(*raws, strict=True)
+    turn = raws[0][4]
+    return Run(first, offset, None if turn is None else turn.id, tools, calls, began, ended)
+
+
+def _fault(data: dict[str, Any] | None) -> Fault | None:
+    if data is None:
+        return None
+    known = {name: data[name] for name in Fault._fields if name not in ("code", "cause")}
+    return Fault(Code(data["code"]), **known)
