@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, phrases, real, records, virtual
@@ -631,6 +630,11 @@ async def test_a_blocking_tool_in_a_thread_of_the_body_belongs_to_the_turn():
     assert turn.report.results == {"blocking-1": 7}
 
 
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
 @virtual
 async def test_tuples_of_handles_stay_tuples():
     rt = Runtime()
@@ -639,7 +643,6 @@ async def test_tuples_of_handles_stay_tuples():
     async def give(value):
         return value
 
-    Pair = namedtuple("Pair", "left right")
     async with rt.turn() as turn:
         one = turn.call("give", {"value": 1})
         turn.call("give", {"value": (one, 2)}, id="plain")
