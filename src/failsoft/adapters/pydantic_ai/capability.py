@@ -1,0 +1,74 @@
+"""The capabilities: ``Failsoft`` for any agent, and the small one that ``Agent`` puts into itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapRunHandler
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import AgentDepsT
+from pydantic_ai.toolsets import AbstractToolset
+
+from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset, guard_sources
+from failsoft.core.durations import Duration
+from failsoft.core.report import TurnReport
+from failsoft.runtime.runtime import Runtime
+
+
+@dataclass
+class Failsoft(AbstractCapability[AgentDepsT]):
+    """Runs all tools of an agent through a runtime: ``Agent(..., capabilities=[Failsoft(runtime)])``.
+
+    One run is one turn; the conversation is the thread. A tool's id is its name. It counts as not idempotent until its
+    metadata, a manifest entry or a registered tool of that name say otherwise.
+    """
+
+    runtime: Runtime
+    _: KW_ONLY
+    tool_failed: Literal["never", "permanent", "always"] = "never"
+    """Which failures reach the model as ``ToolFailed``, which costs none of a tool's retries, instead of ``ModelRetry``."""
+    trusted: Collection[str] = ()
+    """Ids of MCP toolsets whose hints (``readOnlyHint``, ``idempotentHint``) are believed."""
+    timeout: Duration | None = None
+    """The turn's; unsaid, the runtime's."""
+    on_report: Callable[[TurnReport], Any] | None = None
+    """Called with the report of every run."""
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        return None  # it holds a runtime: no file can say that
+
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="outermost")
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        return GuardedToolset(guard_sources(toolset, self), self)
+
+    async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        turn = self.runtime.turn(timeout=self.timeout, thread=ctx.conversation_id, id=ctx.run_id)
+        try:
+            async with turn:
+                return await handler()
+        finally:
+            if self.on_report is not None:
+                self.on_report(turn.report)
+
+
+@dataclass
+class Graceful(AbstractCapability[AgentDepsT]):
+    """S-agent for the tools that are no functions of the agent's own."""
+
+    default: bool = True
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        return None
+
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(wrapped_by=[Failsoft])
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        return GracefulToolset(toolset, self.default)

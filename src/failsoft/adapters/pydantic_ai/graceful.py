@@ -1,0 +1,112 @@
+"""S-agent's wrapper: an exception of a tool becomes ``ModelRetry("ExceptionType: message")``, which the model reads.
+
+Rules
+-----
+- The text is exactly that, masked only where a secret is found in it (R20). ``__cause__`` is the very same exception.
+- What pydantic-ai steers itself with passes untouched, ``ModelRetry`` first of all (R21); so does all that is no
+  ``Exception``: cancellation, ``KeyboardInterrupt`` …
+- The ``ModelRetry`` made here carries a mark, so that the capability can take the original error out of it again. One
+  that a tool raised itself has none, and passes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic_ai import exceptions
+
+from failsoft.core.redact import sanitise
+from failsoft.core.secret_formats import REDACTED
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+log = logging.getLogger("failsoft")
+
+_NAMES = (
+    "ModelRetry",
+    "ToolFailed",
+    "ToolRetryError",
+    "ToolFailedError",
+    "CallDeferred",
+    "ApprovalRequired",
+    "SkipToolExecution",
+    "SkipToolValidation",
+    "SkipModelRequest",
+    "RetryModelRequest",  # newer than 2.16
+    "AgentRunError",  # a sub-agent's: limits, cancellation, its provider's outage
+    "UserError",
+)
+CONTROL: tuple[type[Exception], ...] = tuple(
+    getattr(exceptions, name) for name in _NAMES if hasattr(exceptions, name)
+)  # fmt: skip
+
+_MARK = "_failsoft_original"
+
+
+def make_graceful(fn: F) -> F:
+    """The function with its exceptions turned into ``ModelRetry``; same name, signature and documentation."""
+    if not (inspect.isfunction(fn) or inspect.ismethod(fn)):
+        return fn  # partials and callable objects have no annotations to copy: GracefulToolset sees to them
+    if inspect.iscoroutinefunction(fn):
+
+        @functools.wraps(fn)
+        async def graceful(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await fn(*args, **kwargs)
+            except Exception as error:
+                if is_control(error):
+                    raise
+                raise retry_for(error, fn.__name__) from error
+
+    else:
+
+        @functools.wraps(fn)
+        def graceful(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return fn(*args, **kwargs)
+            except Exception as error:
+                if is_control(error):
+                    raise
+                raise retry_for(error, fn.__name__) from error
+
+    return graceful  # type: ignore[return-value]  # functools.wraps keeps the signature
+
+
+def is_control(error: BaseException) -> bool:
+    """Does pydantic-ai steer itself with this one, or with one that is in this group?"""
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup(CONTROL) is not None
+    return isinstance(error, CONTROL)
+
+
+def retry_for(error: Exception, tool: str) -> exceptions.ModelRetry:
+    """What the model is to read about an error."""
+    text = describe(error)
+    log.debug("%s failed; the model is told: %s", tool, sanitise(text))
+    return mark(exceptions.ModelRetry(text), error)
+
+
+def describe(error: Exception) -> str:
+    """``ExceptionType: message``, masked only where there is a secret in it."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # a __str__ of its own that fails
+        return f"{type(error).__name__}: {sanitise(error)}"
+    safe = sanitise(text, limit=4 * len(text))  # bytes: nothing is cut
+    return safe if safe.count(REDACTED) > text.count(REDACTED) else text
+
+
+def mark(retry: exceptions.ModelRetry, error: Exception) -> exceptions.ModelRetry:
+    """Note which error a ``ModelRetry`` stands for."""
+    setattr(retry, _MARK, error)
+    return retry
+
+
+def original_of(retry: exceptions.ModelRetry) -> Exception | None:
+    """The error that a ``ModelRetry`` stands for; None if a tool asked for the retry itself."""
+    original = getattr(retry, _MARK, None)
+    return original if isinstance(original, Exception) else None

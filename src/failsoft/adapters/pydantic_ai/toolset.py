@@ -1,0 +1,249 @@
+"""Toolsets that stand around a run's own: all tools of an agent pass here, whoever provides them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from pydantic_ai import ModelRetry, RunContext, ToolReturn
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.tools import AgentDepsT
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, WrapperToolset
+
+from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, mark, original_of, retry_for
+from failsoft.core.options import Override, RetryOptions
+from failsoft.core.outcome import Outcome
+from failsoft.errors import CallFailed
+from failsoft.runtime.foreign import Passing
+
+if TYPE_CHECKING:
+    from failsoft.adapters.pydantic_ai.capability import Failsoft
+
+T = TypeVar("T")
+
+KEY = "failsoft"  # in a tool's metadata: its options, and ``graceful_errors``
+
+# The framework has validated the arguments: what fails to validate inside the tool is the tool's own.
+_CONTRACT = Override(
+    exception="pydantic_core._pydantic_core.ValidationError", as_="permanent", category="internal_contract_bug"
+)
+
+
+def said(tool: ToolsetTool[Any]) -> dict[str, Any]:
+    """What a tool's metadata say to failsoft."""
+    return dict((tool.tool_def.metadata or {}).get(KEY) or {})
+
+
+@dataclass
+class GracefulToolset(WrapperToolset[AgentDepsT]):
+    """S-agent for tools that are no functions of the agent's own: toolsets, MCP servers, callable objects."""
+
+    default: bool = True
+
+    async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
+        tools = await super().get_tools(ctx)
+        if self.default:
+            return tools
+        return {name: self._note(tool) for name, tool in tools.items()}
+
+    def _note(self, tool: ToolsetTool[AgentDepsT]) -> ToolsetTool[AgentDepsT]:
+        """Write the agent's choice into the metadata: the capability reads it there."""
+        words = {"graceful_errors": False, **said(tool)}
+        return replace(tool, tool_def=replace(tool.tool_def, metadata={**(tool.tool_def.metadata or {}), KEY: words}))
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
+    ) -> Any:
+        try:
+            return await super().call_tool(name, tool_args, ctx, tool)
+        except Exception as error:
+            if is_control(error) or not said(tool).get("graceful_errors", self.default):
+                raise
+            raise retry_for(error, name) from error
+
+
+@dataclass
+class GuardedToolset(WrapperToolset[AgentDepsT]):
+    """Runs every call through the runtime."""
+
+    rules: Failsoft[AgentDepsT]
+    known: dict[str, ToolsetTool[AgentDepsT]] = field(default_factory=dict)
+
+    async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
+        tools = await super().get_tools(ctx)
+        self.known.update(tools)
+        for name, tool in tools.items():
+            if not _is_guarded(name, tool):
+                self.rules.runtime.declare(name, **self._declared(tool))
+        thread = self.rules.runtime.threads[ctx.conversation_id or ""]
+        return {name: tool for name, tool in tools.items() if thread.available(name) or _is_guarded(name, tool)}
+
+    def _declared(self, tool: ToolsetTool[Any]) -> dict[str, Any]:
+        """What is known of a tool, its server's hints last of all."""
+        words = said(tool)
+        words.pop("graceful_errors", None)
+        hints = (tool.tool_def.metadata or {}).get("annotations") or {}
+        if tool.toolset.id in self.rules.trusted and not words.keys() & {"read_only", "idempotent"}:
+            if hints.get("readOnlyHint"):
+                words["read_only"] = True
+            elif hints.get("idempotentHint"):
+                words["idempotent"] = True
+        return {**words, "classification": [*words.get("classification", ()), _CONTRACT]}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
+    ) -> Any:
+        if _is_guarded(name, tool):
+            outcome = await self._run_guarded(name, tool_args, ctx, tool)
+        else:
+            runners = {other: partial(self._attempt, other, one, ctx) for other, one in self.known.items()}
+            runners[name] = partial(self._attempt, name, tool, ctx)
+            outcome = await self.rules.runtime.run(
+                name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id
+            )  # fmt: skip
+        if outcome.status != "succeeded":
+            raise self._failure(outcome, said(tool).get("graceful_errors", True))
+        if outcome.missing is not None:
+            return ToolReturn(outcome.value, content=outcome.explanation.model)
+        return outcome.value
+
+    async def _attempt(
+        self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
+    ) -> Any:
+        try:
+            return await super().call_tool(name, tool_args, replace(ctx, tool_name=name), tool)
+        except ModelRetry as retry:
+            original = original_of(retry)
+            if original is None:
+                raise
+        except ExceptionGroup as group:
+            if is_control(group):
+                raise Passing(group) from None
+            raise
+        raise original
+
+    async def _run_guarded(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
+    ) -> Outcome[Any]:
+        """The function goes through a runtime by itself."""
+        try:
+            return Outcome(name, name, "succeeded", await super().call_tool(name, tool_args, ctx, tool))
+        except CallFailed as failed:
+            return failed.outcome
+        except ModelRetry as retry:
+            original = original_of(retry)
+            if not isinstance(original, CallFailed):
+                raise
+            return original.outcome
+
+    def _failure(self, outcome: Outcome[Any], graceful: bool) -> BaseException:
+        """The outcome in the framework's words."""
+        fault = outcome.fault
+        cause = None if fault is None else fault.cause
+        if not graceful:
+            return cause or CallFailed(outcome)
+        permanent = fault is not None and fault.classification == "permanent"
+        as_failed = self.rules.tool_failed == "always" or (self.rules.tool_failed == "permanent" and permanent)
+        failure = (ToolFailed if as_failed else ModelRetry)(outcome.explanation.model)
+        failure.__cause__ = cause
+        return failure
+
+
+@dataclass
+class SourceGuard(WrapperToolset[AgentDepsT]):
+    """Around a source of tools that may be down (an MCP server, say): then the run goes on without its tools."""
+
+    rules: Failsoft[AgentDepsT]
+    absent: Outcome[Any] | None = None  # it could not be entered
+    lost: Outcome[Any] | None = None  # it could not say what it has
+
+    @property
+    def source(self) -> str:
+        """The source's id among the runtime's tools."""
+        return f"toolset:{self.wrapped.id or type(self.wrapped).__name__}"
+
+    async def __aenter__(self) -> Self:
+        self.absent, _ = await self._try(self.wrapped.__aenter__)
+        return self
+
+    async def __aexit__(self, *args: object) -> bool | None:
+        return None if self.absent is not None else await super().__aexit__(*args)
+
+    async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        _, stepped = await self._try(partial(super().for_run_step, ctx))
+        return stepped or self
+
+    async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
+        self.lost, tools = (self.absent, None) if self.absent else await self._try(partial(super().get_tools, ctx))
+        return tools or {}
+
+    async def get_instructions(self, ctx: RunContext[AgentDepsT]) -> Any:
+        lost = self.absent or self.lost
+        if lost is not None:
+            return f"Some tools are missing in this run. {lost.explanation.model}"
+        _, instructions = await self._try(partial(super().get_instructions, ctx))
+        return instructions
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
+    ) -> Any:
+        try:
+            return await super().call_tool(name, tool_args, ctx, tool)
+        except ModelRetry as retry:
+            if self._stands_for_an_error(retry):
+                cause = retry.__cause__
+                mark(retry, cause if isinstance(cause, Exception) else ServerError(retry.message))
+            raise
+
+    def _stands_for_an_error(self, retry: ModelRetry) -> bool:
+        """MCP toolsets make a ModelRetry of every error; what a hook of the user's raised is none of theirs."""
+        if original_of(retry) is not None or all(kind.__name__ != "MCPToolset" for kind in type(self.wrapped).__mro__):
+            return False
+        return retry.__cause__ is not None or getattr(self.wrapped, "process_tool_call", None) is None
+
+    async def _try(self, do: Callable[[], Awaitable[T]]) -> tuple[Outcome[Any] | None, T | None]:
+        """Do it here, where it has to happen (in the run's own task), and let the runtime judge how it ended."""
+        runtime, error, result = self.rules.runtime, None, None
+        runtime.declare(self.source, idempotent=True, retry=RetryOptions(max_attempts=1), label="a source of tools")
+        if runtime.health(self.source).state != "open":
+            try:
+                result = await do()
+            except CONTROL:
+                raise
+            except Exception as caught:
+                error = caught
+            health = runtime.health(self.source)
+            if error is None and health.state == "closed" and not health.failure_count:
+                return None, result
+
+        async def end(_: dict[str, Any]) -> None:
+            if error is not None:
+                raise error
+
+        outcome = await runtime.run(self.source, {}, {self.source: end})
+        return (None if outcome.status == "succeeded" else outcome), result
+
+
+class ServerError(Exception):
+    """An MCP server's error, of which only the text is known."""
+
+
+def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+    """Every toolset further in that may be down, guarded."""
+
+    def guard(leaf: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        return leaf if isinstance(leaf, FunctionToolset) else SourceGuard(leaf, rules)
+
+    return toolset.visit_and_replace(guard)
+
+
+def _is_guarded(name: str, tool: ToolsetTool[Any]) -> bool:
+    """Is its function one that a runtime has guarded already (``@rt.tool``)?"""
+    owner = tool.toolset
+    found = owner.tools.get(name) if isinstance(owner, FunctionToolset) else None
+    return hasattr(getattr(found, "function", None), "__failsoft__")
+
+
+__all__: Sequence[str] = ["GracefulToolset", "GuardedToolset", "guard_sources"]
