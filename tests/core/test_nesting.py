@@ -54,7 +54,7 @@ def handled(error: Exception, context: Exception) -> Exception:
 def test_a_failed_call_is_found_wherever_it_hides(error: Exception) -> None:
     (found,) = failures_inside(error)
     assert found.tool == "search"
-    assert adopt_fault(classify(error), error) == DOWN._replace(rule="nested: http_status: 503", cause=found)
+    assert adopt_fault(classify(error), error) == DOWN._replace(rule="nested: http_status: 503", cause=error)
 
 
 def test_where_there_is_none_there_is_none() -> None:

@@ -169,3 +169,45 @@ async def test_a_failure_further_in_is_told_once_and_the_outer_error_names_it():
     assert [outcome.tool for outcome in told] == ["inner"]
     [error] = [event for event in records(rt, "ToolError") if event["tool_id"] == "outer"]
     assert error["inner_call_id"].startswith("inner-")
+
+
+@pytest.mark.parametrize("tool", ["leaves it", "wraps it", "asks a turn"])
+@pytest.mark.parametrize("in_turn", [False, True])
+@virtual
+async def test_a_failure_inside_is_told_once_with_one_record_for_debugging(tool: str, in_turn: bool) -> None:
+    told: list[str] = []
+    rt = Runtime(on_escalation=lambda outcome: told.append(outcome.explanation.user))
+    inner = rt.add(Scripted(TypeError("a bug")), id="inner")
+
+    async def leave_it() -> Any:
+        return await inner()
+
+    async def wrap_it() -> Any:
+        try:
+            return await inner()
+        except CallFailed as failed:
+            raise RuntimeError("it did not work") from failed
+
+    async def ask_a_turn() -> Any:
+        async with rt.turn() as turn:
+            handle = turn.call("inner")
+        return await handle.value()
+
+    rt.add(leave_it, id="leaves it")
+    rt.add(wrap_it, id="wraps it")
+    rt.add(ask_a_turn, id="asks a turn")
+    if in_turn:
+        async with rt.turn() as turn:
+            handle = turn.call(tool)
+        outcome = await handle
+    else:
+        outcome = await rt.call(tool)
+    await rt.close()
+    assert outcome.fault is not None
+    assert (outcome.fault.message, outcome.fault.rule) == ("a bug", "nested: type: builtins.TypeError")
+    assert told == ["Something broke internally, I’ve logged it."]
+    (record,) = records(rt, "InternalError")
+    assert record["tool_id"] == "inner"
+    with pytest.raises(CallFailed) as caught:
+        outcome.unwrap()
+    assert type(caught.value.__cause__) is (RuntimeError if tool == "wraps it" else CallFailed)

@@ -50,7 +50,7 @@ def adopt_fault(fault: Fault, error: BaseException) -> Fault:
         if inner is not None and (
             fault.rule == "unknown" or (fault.code, fault.category) == (inner.code, inner.category)
         ):
-            return inner._replace(rule=NESTED + inner.rule.removeprefix(NESTED), cause=failed)
+            return inner._replace(rule=NESTED + inner.rule.removeprefix(NESTED), cause=error)
     return fault
 
 
@@ -59,8 +59,14 @@ def find_origin(outcome: Outcome[Any]) -> list[Outcome[Any]]:
     path = [outcome]
     while len(path) < _LINKS:
         fault = path[-1].fault
-        failed = None if fault is None or not fault.rule.startswith(NESTED) else fault.cause
-        if not isinstance(failed, CallFailed):
+        if fault is None or not fault.rule.startswith(NESTED):
+            break
+        failed = next((one for one in failures_inside(fault.cause) if _is_same(one.fault, fault)), None)
+        if failed is None:
             break
         path.append(failed.outcome)
     return path
+
+
+def _is_same(inner: Fault | None, outer: Fault) -> bool:
+    return inner is not None and inner.rule.removeprefix(NESTED) == outer.rule.removeprefix(NESTED)

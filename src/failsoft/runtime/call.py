@@ -525,7 +525,7 @@ def _note(
         if fault.effect == "unknown" and stop.tool.safe is None:
             stop.tool.warn_undeclared()
     rt.emit(events.TOOL_ERROR, stop.tool, call, fields)
-    if fault.category == "internal_contract_bug":
+    if fault.category == "internal_contract_bug" and not fault.rule.startswith(own_faults.NESTED):
         rt.emit(events.INTERNAL_ERROR, stop.tool, call, rt.debugging(fault))
 
 

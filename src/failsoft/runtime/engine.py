@@ -10,6 +10,7 @@ import asyncio
 import logging
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,12 @@ from weakref import WeakKeyDictionary
 from failsoft.core import hold, own_faults
 from failsoft.core.breaker import State, Ticket
 from failsoft.core.fault import Fault
+from failsoft.core.nesting import find_origin
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
 from failsoft.core.redact import LIMIT, sanitise
-from failsoft.errors import CallFailed, FailsoftError
+from failsoft.errors import FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.trace import Trace
@@ -95,6 +97,7 @@ class Engine:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
         self._stand_ins: dict[tuple[str, str], Health] = {}
         self._notice = None if on_escalation is None else notice_of(on_escalation)
+        self._told: deque[Outcome[Any]] = deque(maxlen=64)  # the latest: not every call inside another knows that it is
 
     @property
     def workers(self) -> Workers:
@@ -252,8 +255,12 @@ class Engine:
         return outcome
 
     def tell(self, outcome: Outcome[Any]) -> None:
-        """Let whoever wants to know of escalations hear of this one."""
-        if self._notice is not None:
+        """Let whoever wants to know of escalations hear of this one, unless a call further in has told it already."""
+        if self._notice is None:
+            return
+        inside = find_origin(outcome)[1:]
+        if not any(one is told for one in inside for told in self._told):
+            self._told.append(outcome)
             self._notice.put([outcome])
 
     def leave_behind(self, task: asyncio.Task[None]) -> None:
@@ -415,9 +422,8 @@ class Engine:
             events.ESCALATED, call.tool, call,
             {"message": f"Escalated {call.tool.id}", "code": None if fault is None else fault.code.value},
         )  # fmt: skip
-        told = fault is not None and isinstance(fault.cause, CallFailed) and fault.cause.outcome.escalated
-        if self._notice is not None and call.parent is None and not told:  # a call further in has told it already
-            self._notice.put([outcome])
+        if not call.inner:
+            self.tell(outcome)
 
     def debugging(self, fault: Fault) -> dict[str, Any]:
         """What somebody needs to find a contract bug; of a long traceback its end, where the bug is."""
