@@ -357,6 +357,11 @@ class Runtime:
         return self._engine.trace.metrics(tool_id).figures()
 
     @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policy book: the manifest's policies, then those given here."""
+        return self._engine.policies
+
+    @property
     def memory(self) -> RecoveryMemory:
         """What has helped against which errors: ``rt.memory.families()``."""
         return self._memory

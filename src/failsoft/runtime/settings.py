@@ -74,7 +74,7 @@ def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Polic
         return cast("tuple[Policy, ...]", book)
     from failsoft.core.manifest import parse_policies
 
-    return parse_policies(book, place="policies")
+    return parse_policies(book, place="Runtime")
 
 
 def read_mode(mode: Mode) -> Mode:
