@@ -317,7 +317,12 @@ async def test_an_exhausted_passing_failure_leaves_one_offer() -> None:
     nothing = await thread.retry("search")
     assert faulty(nothing) == ("tool_validation", "no_offer", 0)
     assert nothing.status == "failed"
-    assert nothing.explanation.user == "There’s nothing to try again for search."
+    assert nothing.explanation == (
+        "There’s nothing to try again for search.",
+        "search was not run: there is no retry offer for it in this thread. It had no effect. "
+        "Call it as usual only if the user wants something new.",
+        "search was not run: there was no retry offer for it in this thread. To do: nothing.",
+    )
     assert tool.attempts == 3
     messages = ["Retry offered for search", "Retry offer taken for search"]
     assert [text for text in phrases(rt) if text.startswith("Retry offer")] == messages
