@@ -128,7 +128,12 @@ def test_every_key_is_read_by_something() -> None:
         for status in get_args(Status)
     ]
     outcomes += [
-        Outcome("outer", "outer", "failed", fault=fault._replace(rule="nested: x", cause=CallFailed(outcomes[0]))),
+        Outcome(
+            "outer",
+            "outer",
+            "failed",
+            fault=faults[0]._replace(rule=f"nested: {rules[0]}", cause=CallFailed(outcomes[0])),
+        ),
         Outcome("part", "part", "succeeded", missing=[1], decision=Decision("escalate", "why")),
         Outcome("again", "part", "succeeded", missing=[1]),
         *(Outcome(f"after {tool}", tool, "skipped", root=root) for root, tool in zip("abab", "ijkl", strict=True)),
@@ -136,7 +141,7 @@ def test_every_key_is_read_by_something() -> None:
     ]
     for outcome in outcomes:
         explain(outcome, texts, safe_to_repeat=False)
-        compose(TurnReport("t", {outcome.id: outcome}), texts)
+        compose(TurnReport("t", {outcome.id: outcome}), texts, unsafe={outcome.tool})
     for several in (outcomes, outcomes[-2:], outcomes[-4:], outcomes[-5:], []):
         compose(TurnReport("t", {outcome.id: outcome for outcome in several}), texts)
     assert sorted(set(ENGLISH) - texts.read) == []
