@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from failsoft.core.runs import Run
 from failsoft.stores import sqlite
 from failsoft.stores.sqlite import SqliteStore
 
@@ -174,6 +175,31 @@ def test_pruning_by_age_and_by_number(tmp_path: Path) -> None:
     assert store.prune(before="2026-01-04T00:00:00.000Z") == 3
     assert store.prune(most=2) == 5
     assert [event["seq"] for _, event in store.read()] == [8, 9]
+    store.close()
+
+
+def test_pruning_counts_the_events_of_runs(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    for first, day in ((1, 0), (5, 86_400)):
+        store.append(Run(first, 1.7e9 + day, None, ["a"] * 4, [None] * 4, [0.0] * 4, [0.5] * 4))
+    assert store.prune(before="2023-11-15T00:00:00.000Z") == 4
+    assert [event["seq"] for _, event in store.read()] == [5, 6, 7, 8]
+    assert store.prune(most=2) == 0, "a run goes as a whole"
+    assert store.prune(most=0) == 4
+    store.close()
+
+
+def test_a_forked_child_writes_for_itself(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": 1}])
+    assert len(store.read()) == 1
+    child = os.fork()
+    if child == 0:
+        store.append([{"seq": 2}])
+        os._exit(0 if store.flush(10) and len(store.read()) == 2 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.append([{"seq": 3}])
+    assert [event["seq"] for _, event in store.read()] == [1, 2, 3]
     store.close()
 
 

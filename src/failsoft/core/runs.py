@@ -103,8 +103,8 @@ def pack(run: Run) -> bytes:
     elif isinstance(number, int) and calls == [*range(number, number + len(calls))]:
         calls = number
     head = {"first": run.first, "offset": run.offset, "turn": run.turn_id, "tools": tools, "calls": calls}
-    times = array("d", run.began), array("d", run.ended)
-    return b"\n".join((json.dumps(head).encode(), b"".join(column.tobytes() for column in times)))
+    times = [array("d", column).tobytes() for column in (run.began, run.ended)]
+    return b"".join((json.dumps(head).encode(), b"\n", *times))
 
 
 def unpack(data: bytes) -> Run:

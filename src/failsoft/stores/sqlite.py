@@ -25,8 +25,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
@@ -38,6 +38,7 @@ MOST_WAITING = 200_000  # operations
 BATCH = 10_000  # operations in one transaction: another process waits no longer than this takes
 BUSY_SECONDS = 5.0
 RETRY_SECONDS = 0.5  # after a write that failed
+TOGETHER = 64  # rows in one statement: with each one the interpreter's lock is let go and waited for
 
 MIGRATIONS = (
     # 1: the first form
@@ -160,24 +161,25 @@ class SqliteStore:
 
     def get(self, kind: Kind, key: str) -> Any:
         """The value, None if there is none or its time is over."""
-        rows = self._select("SELECT key, value, until FROM record WHERE kind = ? AND key = ?", (kind, key))
-        kept = self._alive(kind, rows, lambda other: other == key)
+        sql = "SELECT key, value, until FROM record WHERE kind = ? AND key = ?"
+        kept = self._alive(kind, sql, (kind, key), lambda other: other == key)
         return json.loads(kept[key]) if key in kept else None
 
     def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
         """All (key, value) in the scope, in the order of their keys."""
-        rows = self._select("SELECT key, value, until FROM record WHERE kind = ?", (kind,))
-        kept = self._alive(kind, rows, lambda key: not scope or key == scope or key.startswith(f"{scope}/"))
+        sql = "SELECT key, value, until FROM record WHERE kind = ?"
+        kept = self._alive(kind, sql, (kind,), lambda key: not scope or key == scope or key.startswith(f"{scope}/"))
         return [(key, json.loads(kept[key])) for key in sorted(kept)]
 
-    def _alive(
-        self, kind: Kind, rows: Iterable[tuple[str, str, float | None]], wanted: Callable[[str], bool]
-    ) -> dict[str, str]:
-        found: dict[str, tuple[str | None, float | None]] = {key: (value, until) for key, value, until in rows}
-        with self._changed:
-            for operation in (*self._writing, *self._waiting):
-                if isinstance(operation, Put) and operation.kind == kind:
-                    found[operation.key] = (operation.value, operation.until)
+    def _alive(self, kind: Kind, sql: str, values: tuple[str, ...], wanted: Callable[[str], bool]) -> dict[str, str]:
+        with self._changed:  # before the file is read: what is written meanwhile is seen in one or the other
+            under_way = [*self._writing, *self._waiting]
+        found: dict[str, tuple[str | None, float | None]] = {
+            key: (value, until) for key, value, until in self._select(sql, values)
+        }
+        for operation in under_way:
+            if isinstance(operation, Put) and operation.kind == kind:
+                found[operation.key] = (operation.value, operation.until)
         now = self._wall()
         return {
             key: value
@@ -313,10 +315,15 @@ def _write(connection: sqlite3.Connection, operations: Sequence[Put | Append], n
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         if events:
-            (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'").fetchone()
+            (last,) = connection.execute(
+                "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'"
+            ).fetchone()
             places = islice(accumulate((event.events for event in events), initial=last), 1, None)
             rows = [(place, *event) for place, event in zip(places, events, strict=True)]
-            connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?)", rows)
+            for begin in range(0, len(rows), TOGETHER):
+                some = rows[begin : begin + TOGETHER]
+                values = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
+                connection.execute(f"INSERT INTO event VALUES {values}", [*chain(*some)])  # noqa: S608 - ours
         for put in puts:
             if put.value is None:
                 connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", (put.kind, put.key))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from failsoft.core.runs import Run
 from failsoft.stores.base import Store, key_of
 
 MakeStore = Callable[[Callable[[], float]], Store]
@@ -98,6 +99,21 @@ def _events(store: Store, _: _Wall) -> None:
     assert store.read(turn_id="nobody's") == []
 
 
+def _runs(store: Store, _: _Wall) -> None:
+    """A run of plain successes is read as its events, also from the middle and beside others"""
+    run = Run(2, 1.7e9, "t", ["a", "b"] * 3, [None] * 6, [0.0] * 6, [0.5] * 6)
+    store.append([{"seq": 1, "turn_id": "u"}])
+    store.append(run)
+    store.append([{"seq": 8, "turn_id": "t"}])
+    everything = store.read()
+    assert [event["seq"] for _, event in everything] == list(range(1, 9))
+    assert [event for _, event in everything[1:7]] == [*run]
+    positions = [position for position, _ in everything]
+    assert positions == sorted(set(positions)), positions
+    assert [event["seq"] for _, event in store.read(after=positions[3], limit=2)] == [5, 6]
+    assert [event["seq"] for _, event in store.read(turn_id="t", limit=100)] == list(range(2, 9))
+
+
 def _threads(store: Store, _: _Wall) -> None:
     """All methods may be called from any thread"""
 
@@ -129,4 +145,4 @@ def _closing(store: Store, _: _Wall) -> None:
     store.delete("memory", "k")
 
 
-_CHECKS = (_equal_and_apart, _replacing, _time, _scopes, _events, _threads, _closing)
+_CHECKS = (_equal_and_apart, _replacing, _time, _scopes, _events, _runs, _threads, _closing)
