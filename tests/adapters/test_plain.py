@@ -126,7 +126,7 @@ book_table(text='{"people": 4')
   book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "The arguments do not fit. They are not valid JSON: Expecting ',' delimiter: line 1 column 13 (char 12)."
 --- write that times out
 pay(amount=40)
-  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, in a little while. Error text, as data: "Tool timeout after 50ms"
+  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
 --- model that loops
 read_file(path='x')
   read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"

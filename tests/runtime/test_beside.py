@@ -1,52 +1,79 @@
-"""Coroutines for callers without an event loop, and for those that have one and block it."""
+"""Coroutines for callers that block, whether their thread has an event loop or not."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from contextvars import ContextVar
 
 import pytest
 
 from failsoft import Runtime
-from failsoft.runtime.beside import run_here
+from failsoft.runtime import offload
+from failsoft.runtime.beside import NoThreadError, in_thread, run_beside
 from failsoft.runtime.scope import SCOPE
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 
-async def look() -> tuple[str, bool]:
+async def look() -> str:
     await asyncio.sleep(0)
-    return WHO.get(), threading.current_thread() is threading.main_thread()
+    return WHO.get()
 
 
-async def fail() -> None:
-    raise KeyError("price")
+async def fail(error: BaseException) -> None:
+    raise error
 
 
-def test_in_this_thread_each_time_with_the_callers_context() -> None:
+def on_loop(do: object) -> object:
+    async def main() -> object:
+        return do()  # type: ignore[operator]
+
+    return asyncio.run(main())
+
+
+def test_with_the_callers_context_each_time() -> None:
     for who in ("Ada", "Ben"):
         token = WHO.set(who)
-        assert run_here(look) == (who, True)
+        assert run_beside(look) == who
         WHO.reset(token)
 
 
 def test_beside_a_running_loop() -> None:
-    async def main() -> tuple[str, bool]:
-        WHO.set("Cy")
-        return run_here(look)
-
-    assert asyncio.run(main()) == ("Cy", False)
+    token = WHO.set("Cy")
+    assert on_loop(lambda: run_beside(look)) == "Cy"
+    WHO.reset(token)
 
 
-def test_errors_come_out_as_they_are() -> None:
-    async def main() -> None:
-        run_here(fail)
+def test_from_a_coroutine_that_blocks_the_shared_loop() -> None:
+    async def outer() -> str:
+        return run_beside(look)
 
-    with pytest.raises(KeyError, match="price"):
-        run_here(fail)
-    with pytest.raises(KeyError, match="price"):
-        asyncio.run(main())
+    assert run_beside(outer) == "nobody"
+
+
+@pytest.mark.parametrize("error", [KeyError("price"), SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_errors_come_out_as_they_are_and_the_loop_lives_on(error: BaseException) -> None:
+    with pytest.raises(type(error)) as raised:
+        run_beside(lambda: fail(error))
+    assert raised.value is error
+    assert run_beside(look) == "nobody"
+
+
+def loops() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "failsoft loop"]
+
+
+def test_all_callers_share_a_loop() -> None:
+    run_beside(look)
+    before = loops()
+    callers = [threading.Thread(target=run_beside, args=(look,)) for _ in range(20)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert loops() == before
 
 
 def test_a_turn_of_another_loop_is_left() -> None:
@@ -56,6 +83,45 @@ def test_a_turn_of_another_loop_is_left() -> None:
     async def main() -> None:
         async with Runtime().turn() as turn:
             assert SCOPE.get() is turn
-            assert run_here(scope) is None
+            assert run_beside(scope) is None
 
     asyncio.run(main())
+
+
+def test_a_forked_child_has_a_loop_of_its_own() -> None:
+    run_beside(look)
+    child = os.fork()
+    if not child:
+        os._exit(0 if run_beside(look) == "nobody" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_in_thread() -> None:
+    runtime = Runtime()
+
+    def where() -> tuple[str, str]:
+        return WHO.get(), threading.current_thread().name
+
+    async def main() -> tuple[str, str]:
+        WHO.set("Di")
+        with pytest.raises(KeyError):
+            await in_thread(runtime, lambda: {}["x"])
+        return await in_thread(runtime, where)
+
+    assert asyncio.run(main()) == ("Di", "failsoft tool")
+
+
+def test_in_thread_does_not_eat_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offload, "MOST_ABANDONED", 1)
+    runtime, go_on = Runtime(), threading.Event()
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await in_thread(runtime, go_on.wait)
+        with pytest.raises(NoThreadError) as refused:
+            await in_thread(runtime, go_on.wait)
+        assert refused.value.fault.rule == "thread_limit"
+
+    asyncio.run(main())
+    go_on.set()

@@ -30,7 +30,7 @@ from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.core.plain import plain
 from failsoft.errors import FailsoftError, TurnError
-from failsoft.runtime.beside import is_on_loop, run_here
+from failsoft.runtime.beside import is_on_loop, run_beside
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.runtime import Runtime
@@ -75,7 +75,7 @@ def run_tool_calls_sync(
     """The same for code that has no event loop."""
     if is_on_loop():
         raise FailsoftError("run_tool_calls_sync would block the event loop: use `await run_tool_calls(...)` here")
-    return run_here(
+    return run_beside(
         lambda: run_tool_calls(runtime, tool_calls, thread=thread, tenant=tenant, timeout=timeout),
     )
 

@@ -1,0 +1,492 @@
+"""LangChain: the agent goes on, the graph's own exceptions pass, threads are LangGraph's."""
+
+from __future__ import annotations
+
+import asyncio
+import runpy
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+pytest.importorskip("langchain")
+
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool, ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import (
+    GraphDrained,
+    GraphInterrupt,
+    GraphRecursionError,
+    NodeInterrupt,
+    ParentCommand,
+    UnknownInterruptError,
+    _mark_invalid_resume,
+)
+from langgraph.types import Command, Interrupt, interrupt
+from pydantic import BaseModel, ValidationError
+from tests.adapters.story import SCENES, Story, tell
+
+from failsoft import Runtime
+from failsoft.adapters.langchain import FailsoftMiddleware
+from failsoft.testing import Seen, adapter_checks, check_adapter
+from failsoft.testing.check_adapter import Steps, Tools
+
+
+class Model(GenericFakeChatModel):
+    """Plays its messages, and keeps what it was asked."""
+
+    asked: list[Any]
+    offered: list[list[str]]
+
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> Model:
+        self.offered.append([each.name for each in tools])
+        return self
+
+    def _generate(self, messages: list[Any], *args: Any, **kwargs: Any) -> Any:
+        self.asked.append(messages)
+        return super()._generate(messages, *args, **kwargs)
+
+
+def model(*steps: Sequence[tuple[str, dict[str, Any]]]) -> Model:
+    """Asks for these calls, step by step, then says that it is done."""
+
+    def messages() -> Iterator[AIMessage]:
+        for number, step in enumerate(steps):
+            calls = [
+                {"name": name, "args": args, "id": f"c{number}-{place}"} for place, (name, args) in enumerate(step)
+            ]
+            yield AIMessage("", tool_calls=calls)
+        while True:
+            yield AIMessage("done")
+
+    return Model(messages=messages(), asked=[], offered=[])
+
+
+def agent(rt: Runtime | None, tools: Sequence[Any], *steps: Any, **options: Any) -> Any:
+    middleware = [] if rt is None else [FailsoftMiddleware(rt)]
+    return create_agent(options.pop("model", None) or model(*steps), tools, middleware=middleware, **options)
+
+
+def told(result: dict[str, Any]) -> list[ToolMessage]:
+    return [message for message in result["messages"] if isinstance(message, ToolMessage)]
+
+
+def ask(rt: Runtime, given: Any, *calls: tuple[str, dict[str, Any]], **options: Any) -> ToolMessage:
+    """One run with one call; what the model was told."""
+    tools = given if isinstance(given, list) else [given]
+    run = agent(rt, tools, calls or [(tools[0].name, {})], **options)
+    (message,) = told(run.invoke({"messages": [HumanMessage("go")]}))
+    return message
+
+
+# --- the suite that all adapters pass ------------------------------------------------------------------------------------
+
+
+class Paused(Exception):
+    """The run has ended with an interrupt."""
+
+
+def refused_resume() -> ValidationError:
+    class Answer(BaseModel):
+        yes: bool
+
+    try:
+        Answer.model_validate({})
+    except ValidationError as error:
+        _mark_invalid_resume(error)
+        return error
+    raise AssertionError
+
+
+def node_interrupt() -> NodeInterrupt:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return NodeInterrupt("sure?", id="2")
+
+
+class Driver:
+    control_flow = (
+        GraphInterrupt([Interrupt("sure?", id="1")]),
+        node_interrupt(),
+        ParentCommand(Command(goto="elsewhere")),
+        GraphDrained(),
+        GraphRecursionError("25 steps"),
+        UnknownInterruptError("which one?", reason="ambiguous"),
+        refused_resume(),
+        ExceptionGroup("in a task group", [GraphInterrupt([Interrupt("sure?", id="3")])]),
+    )
+
+    async def run(self, runtime: Runtime | None, tools: Tools, steps: Steps) -> list[list[Seen]]:
+        given = [StructuredTool.from_function(coroutine=each, name=name) for name, each in tools.items()]
+        run = agent(runtime, given, *([(call.tool, dict(call.args)) for call in step] for step in steps))
+        result = await self.play(run)
+        if "__interrupt__" in result:
+            raise Paused(str(result["__interrupt__"]))
+        answers = {message.tool_call_id: message for message in told(result)}
+        return [
+            [Seen(call.tool, str(answers[f"c{number}-{place}"].content)) for place, call in enumerate(step)]
+            for number, step in enumerate(steps)
+        ]
+
+    async def play(self, run: Any) -> Any:
+        return await run.ainvoke({"messages": [HumanMessage("go")]})
+
+
+class SyncDriver(Driver):
+    """The same through ``invoke``, in a thread of its own."""
+
+    async def run(self, runtime: Runtime | None, tools: Tools, steps: Steps) -> list[list[Seen]]:
+        def blocking(name: str, each: Any) -> Any:
+            async def entered(city: str) -> Any:
+                return await each(city)
+
+            def call(city: str) -> Any:
+                return asyncio.run(entered(city))
+
+            return StructuredTool.from_function(call, name=name, description="Look something up in a city.")
+
+        given = [blocking(name, each) for name, each in tools.items()]
+        run = agent(runtime, given, *([(call.tool, dict(call.args)) for call in step] for step in steps))
+        result = await asyncio.to_thread(run.invoke, {"messages": [HumanMessage("go")]})
+        if "__interrupt__" in result:
+            raise Paused(str(result["__interrupt__"]))
+        answers = {message.tool_call_id: message for message in told(result)}
+        return [
+            [Seen(call.tool, str(answers[f"c{number}-{place}"].content)) for place, call in enumerate(step)]
+            for number, step in enumerate(steps)
+        ]
+
+
+NOT_IN_THREADS = {"a_cancelled_run_is_no_verdict", "a_hanging_tool_is_stopped"}  # a thread cannot be cancelled
+
+
+@pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
+def test_adapter(check: Any) -> None:
+    check_adapter(Driver(), check)
+
+
+@pytest.mark.parametrize(
+    "check", [c for c in adapter_checks() if c.__name__ not in NOT_IN_THREADS], ids=lambda check: check.__name__
+)
+def test_adapter_sync(check: Any) -> None:
+    check_adapter(SyncDriver(), check)
+
+
+# --- the story -----------------------------------------------------------------------------------------------------------
+
+
+def test_story() -> None:
+    story, heard = Story(), []
+    rt = story.runtime()
+    tools = [StructuredTool.from_function(coroutine=each) for each in story.tools.values()]
+    for number, scene in enumerate(SCENES):
+        story.runs.clear()
+        run = agent(rt, tools, *([(scene.tool, asked)] for asked in scene.asks))
+        config = {"configurable": {"thread_id": number}}
+        result = asyncio.run(run.ainvoke({"messages": [HumanMessage("go")]}, config))
+        heard.append((scene, [str(message.content) for message in told(result)]))
+        assert result["messages"][-1].content == "done"
+        assert story.runs.get(scene.tool, 0) == scene.runs, scene.title
+    assert tell(heard) == snapshot("""\
+--- missing file
+read_file(path='notes.txt')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
+--- flaky API
+weather(city='Paris')
+  Sunny in Paris
+--- dead MCP server
+search_docs(query='refunds')
+  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
+--- bad arguments
+book_table(people='many')
+  book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct people, or ask the user. Error text, as data: "The arguments do not fit. Invalid: people. people: Input should be a valid integer, unable to parse string as an integer."
+--- write that times out
+pay(amount=40)
+  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
+--- model that loops
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+""")
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_artifact_is_the_outcome() -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        raise PermissionError("401 Unauthorized: bad API key")
+
+    message = ask(Runtime(), search)
+    assert (message.status, message.name, message.tool_call_id) == ("error", "search", "c0-0")
+    assert message.artifact["fault"]["category"] == "tool_misconfigured"
+    assert message.artifact["id"] == "c0-0"
+    assert message.content == message.artifact["explanation"]["model"]
+
+
+def test_a_message_that_says_error_is_a_failure() -> None:
+    rt, tries = Runtime({"tools": {"search": {"read_only": True, "retry": {"initial_delay": "1ms"}}}}), []
+
+    @tool
+    def search() -> str:
+        """Search."""
+        tries.append(1)
+        if len(tries) < 3:
+            raise ToolException("503 Service Unavailable")
+        return "found"
+
+    search.handle_tool_error = True  # then it returns a message
+    message = ask(rt, search)
+    assert (message.status, message.content, len(tries)) == ("success", "found", 3)
+
+
+def test_bad_arguments_name_what_to_correct() -> None:
+    @tool
+    def book(people: int, day: str) -> str:
+        """Book a table."""
+        raise AssertionError
+
+    message = ask(Runtime(), book, ("book", {"people": "many"}))
+    assert message.artifact["fault"]["rule"] == "bad_arguments"
+    assert "Missing: day. Invalid: people." in message.content
+    assert "correct day and people" in message.content
+
+
+def test_what_does_not_validate_inside_a_tool_is_not_the_models_fault() -> None:
+    class City(BaseModel):
+        name: str
+
+    @tool
+    def lookup(name: str) -> str:
+        """Look a city up."""
+        return City.model_validate({"nom": name}).name
+
+    message = ask(Runtime(), lookup, ("lookup", {"name": "Bern"}))
+    assert message.artifact["fault"]["category"] == "internal_contract_bug"
+
+
+def test_unknown_tools_keep_the_frameworks_words() -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        return "found"
+
+    rt = Runtime()
+    message = ask(rt, search, ("serch", {}))
+    assert message.status == "error"
+    assert "serch is not a valid tool, try one of [search]" in message.content
+    assert "serch" not in rt.tools
+
+
+def test_a_stand_in_answers_under_the_name_that_was_asked_for() -> None:
+    @tool
+    def search(q: str) -> str:
+        """Search."""
+        raise ConnectionError("503 Service Unavailable")
+
+    @tool
+    def backup(q: str) -> str:
+        """Search elsewhere."""
+        return f"backup: {q}"
+
+    rt = Runtime({"tools": {"search": {"fallbacks": ["backup"], "retry": {"max_attempts": 1}}}})
+    message = ask(rt, [search, backup], ("search", {"q": "x"}))
+    assert (message.content, message.name, message.status) == ("backup: x", "search", "success")
+
+
+def test_commands_of_tools_pass() -> None:
+    @tool
+    def note() -> Command[Any]:
+        """Note something."""
+        return Command(update={"messages": [ToolMessage("noted", tool_call_id="c0-0")]})
+
+    assert ask(Runtime(), note).content == "noted"
+
+
+# --- what is known of tools --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metadata", "manifest", "attempts"),
+    [
+        (None, {}, 1),  # nobody has said that repeating is safe
+        ({"failsoft": {"read_only": True, "retry": {"max_attempts": 2, "initial_delay": "1ms"}}}, {}, 2),
+        (None, {"idempotent": True, "retry": {"max_attempts": 2, "initial_delay": "1ms"}}, 2),
+        ({"readOnlyHint": True}, {}, 1),  # anybody can hint
+    ],
+)
+def test_repeated_only_if_declared(metadata: Any, manifest: Any, attempts: int) -> None:
+    tries = []
+
+    @tool
+    def search() -> str:
+        """Search."""
+        tries.append(1)
+        raise TimeoutError("the answer was lost")
+
+    search.metadata = metadata
+    ask(Runtime({"tools": {"search": manifest}}), search)
+    assert len(tries) == attempts
+
+
+def test_declared_by_a_registered_tool_or_by_hand() -> None:
+    for declare in (
+        lambda rt, options: rt.add(lambda: None, id="search", **options),
+        lambda rt, options: rt.declare("search", **options),
+    ):
+        rt, tries = Runtime(), []
+        declare(rt, {"read_only": True, "retry": {"max_attempts": 2, "initial_delay": "1ms"}})
+
+        @tool
+        def search() -> str:
+            """Search."""
+            tries.append(1)  # noqa: B023
+            raise TimeoutError("the answer was lost")
+
+        ask(rt, search)
+        assert len(tries) == 2
+
+
+def test_a_guarded_function_is_guarded_once() -> None:
+    rt, tries = Runtime(), []
+
+    @tool
+    @rt.tool(read_only=True, retry={"max_attempts": 2, "initial_delay": "1ms"})
+    def search() -> str:
+        """Search."""
+        tries.append(1)
+        raise ConnectionError("503 Service Unavailable")
+
+    message = ask(rt, search)
+    assert message.content.startswith("search failed: UNAVAILABLE (tool_transient, 2 attempts)")
+    assert (len(tries), rt.health("search").failure_count) == (2, 2)
+
+
+# --- blocking ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_blocking_tool_is_answered_for_at_its_deadline() -> None:
+    @tool
+    def hang() -> str:
+        """Hang."""
+        time.sleep(0.5)
+        return "late"
+
+    began = time.monotonic()
+    message = ask(Runtime({"tools": {"hang": {"timeout": "50ms"}}}), hang)
+    assert "Tool timeout after 50ms" in message.content
+    assert time.monotonic() - began < 0.45
+
+
+def test_invoke_inside_an_event_loop() -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        raise ValueError("Invalid airport code: XYZ")
+
+    async def main() -> ToolMessage:
+        return ask(Runtime(), search)  # blocks the loop, as LangChain does
+
+    assert asyncio.run(main()).content.startswith("search failed: INVALID_ARGUMENT")
+
+
+# --- interrupts and threads ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_person_is_asked_and_answers(way: str) -> None:
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}: {interrupt('sure?')}"
+
+    rt = Runtime({"tools": {"pay": {"breaker": {"failure_threshold": 1}}}})
+    run = agent(rt, [pay], [("pay", {"amount": 4})], checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "t"}}
+
+    def play(given: Any) -> Any:
+        return run.invoke(given, config) if way == "invoke" else asyncio.run(run.ainvoke(given, config))
+
+    assert [each.value for each in play({"messages": [HumanMessage("go")]})["__interrupt__"]] == ["sure?"]
+    assert rt.health("pay").failure_count == 0
+    assert told(play(Command(resume="yes")))[0].content == "paid 4: yes"
+
+
+def test_dangling_calls_are_closed() -> None:
+    rt = Runtime()
+
+    @tool
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    @tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
+    playing = model()
+    run = agent(rt, [pay, look], model=playing, checkpointer=saver)
+    calls = [{"name": "look", "args": {}, "id": "a"}, {"name": "pay", "args": {}, "id": "b"}]
+    crashed = [HumanMessage("go"), AIMessage("", tool_calls=calls), ToolMessage("seen", tool_call_id="a")]
+    result = run.invoke({"messages": [*crashed, HumanMessage("and now?")]}, config)
+    shown = [(type(message).__name__, message.text) for message in playing.asked[0]]
+    assert shown == [
+        ("HumanMessage", "go"),
+        ("AIMessage", ""),
+        ("ToolMessage", "pay was cancelled. It may already have taken effect: check before calling again. "
+         "Call it again only if it is still wanted."),
+        ("ToolMessage", "seen"),
+        ("HumanMessage", "and now?"),
+    ]  # fmt: skip
+    assert result["messages"][-1].content == "done"
+
+
+def test_a_missing_tool_is_not_offered_again() -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        raise NotImplementedError("501 Not Implemented: tool not found: search")
+
+    @tool
+    def other() -> str:
+        """Something else."""
+        return "fine"
+
+    rt = Runtime()
+    playing = model([("search", {})])
+    run = agent(rt, [search, other], model=playing)
+    result = run.invoke({"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t"}})
+    assert told(result)[0].artifact["fault"]["category"] == "tool_unavailable"
+    assert playing.offered == [["search", "other"], ["other"]]
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
+    monkeypatch.delitem(sys.modules, "failsoft.adapters.langchain")
+    with pytest.raises(ImportError, match=r"install failsoft\[langchain\]"):
+        import failsoft.adapters.langchain  # noqa: F401
+
+
+def test_example(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "langchain_agent.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "Sunny in Paris" in printed
+    assert "pay failed: DEADLINE_EXCEEDED" in printed
