@@ -57,9 +57,7 @@ class Trace:
         self.drain()
         with self._lock:
             kept = [
-                make(raw, offset, seq)
-                for batch, offset, first in self._ring
-                for seq, raw in enumerate(batch, first)
+                make(raw, offset, seq) for batch, offset, first in self._ring for seq, raw in enumerate(batch, first)
             ]
         return kept[-self._capacity :]
 

@@ -27,7 +27,7 @@ async def quick(
     rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
 ) -> Outcome[Any]:
     """Run a plain async tool once; whatever is not a success at once goes the long way, as a whole call."""
-    started = rt.now()
+    started = rt.now() if handle is None else handle.started
     box: list[Any] | None = None
     try:
         running = tool.fn(**kwargs)

@@ -339,20 +339,22 @@ class Turn:
         needs: dict[str, Any] = {}
         for each in depends_on:
             if isinstance(each, Handle):
-                self._refuse_foreign(each)
+                if each.turn is not self:
+                    self._refuse_foreign(each)
                 needs[each.id] = ()
             else:
                 needs[each] = ()
-        found = handles_in(handle.arguments)
-        for name, other in found:
-            self._refuse_foreign(other)
+        if PLAIN.issuperset(map(type, handle.arguments.values())):
+            return needs
+        for name, other in handles_in(handle.arguments):
+            if other.turn is not self:
+                self._refuse_foreign(other)
             needs[other.id] = (*needs.get(other.id, ()), name)
-        handle.refers = bool(found)
+            handle.refers = True
         return needs
 
     def _refuse_foreign(self, handle: Handle[Any]) -> None:
-        if handle.turn is not self:
-            raise TurnError(f"{handle.id!r} belongs to another turn: await it there and pass its value on")
+        raise TurnError(f"{handle.id!r} belongs to another turn: await it there and pass its value on")
 
     def _refuse(self) -> None:
         self.engine.refuse_if_closed()
@@ -440,7 +442,7 @@ class Turn:
                 handle.task = task
                 handle.started = engine.now()
                 SCOPE.set(handle)
-                tool = cast("Tool", handle.tool)
+                tool: Any = handle.tool
                 ticket = tool.ticket
                 special = handle.extra is not None or handle.call is not None or notes.wary
                 try:
@@ -455,7 +457,8 @@ class Turn:
                         raise
                     continue  # the tool cancelled itself: its lane lives on
                 finally:
-                    self._awake += handle.dozes
+                    if handle.dozes:
+                        self._awake += 1
                 if notes.wary and outcome.status == "succeeded":
                     engine.notebook.note_success(handle.whole())
                 commands = finish(handle.id, outcome.status)
