@@ -56,8 +56,8 @@ def run(plan: Plan) -> list[Table]:
         for statement in statements.values():
             cpu_seconds(statement, where)  # writes the bytecode
         best = dict.fromkeys(statements, float("inf"))
-        for _ in range(plan.fresh_rounds * (1 if plan.tiny else 3)):
-            for name, statement in statements.items():
+        for number in range(plan.fresh_rounds * 3):
+            for name, statement in (statements if number < plan.fresh_rounds else STATEMENTS).items():
                 best[name] = min(best[name], cpu_seconds(statement, where))
         instr = {}
         if plan.instr and has_valgrind():
