@@ -81,8 +81,8 @@ async def as_value() -> Callable[..., Any]:
     rt = Runtime()
     rt.add(tool, id="tool", retry=RetryOptions(max_attempts=1), breaker=BreakerOptions(timeout="10m"))
 
-    async def call(x: Any) -> Any:
-        return await rt.call("tool", {"_": x})
+    def call(x: Any) -> Any:
+        return rt.call("tool", {"_": x})
 
     for _ in range(12):
         outcome = await call(1)
