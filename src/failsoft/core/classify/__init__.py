@@ -8,6 +8,8 @@ Rules
 - An exception group is permanent if any leaf is (R28).
 - The fault of a guarded call inside is kept as it is: it has been classified where more was known (R24).
 - Nothing is imported, awaited or asked of the outside; no error is so broken that classifying it raises.
+- What has been classified is remembered where type and text are all there is to know; so many, and no more. Texts in
+  which a secret was found are not.
 
 Why tables: the rules are data in ``tables``, each with its source. Adding a library means adding rows.
 """
@@ -15,64 +17,162 @@ Why tables: the rules are data in ``tables``, each with its source. Adding a lib
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Final
 
-from failsoft.core.classify.chain import examine, leaves
+from failsoft.core.classify.chain import Finding, codes_of, examine, leaves
 from failsoft.core.classify.engine import judge_text
 from failsoft.core.classify.hints import find_delay
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.classify.lookup import Verdict
+from failsoft.core.classify.lookup import UNKNOWN, Verdict, facts_of
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
-from failsoft.core.fault import Fault
+from failsoft.core.classify.reading import LENGTH
+from failsoft.core.fault import Effect, Fault
 from failsoft.core.redact import sanitise
 from failsoft.errors import CallFailed
 
 __all__ = ["classify"]
 
+_KEPT: Final = 1024
+_KEPT_LENGTH: Final = 400
+
+_LONG: Final = 8192
+_CUT: Final = 1024  # of a text longer than that the beginning is kept: it was no message, and cutting makes it cheap
+
+_clean: set[str] = set()
+_Key = tuple[type, object, object]
+_memory: dict[_Key, tuple[Any, ...]] = {}  # type, first argument, second argument -> the fault without its cause
+
 
 def classify(
     error_or_text: BaseException | str,
     *,
-    tool: str | None = None,  # noqa: ARG001 - part of the contract: texts may come to be read with it
+    tool: str | None = None,  # noqa: ARG001 - texts are read alike for all tools; what is special comes as overrides
     overrides: Iterable[AnyOverride] = (),
     now: float | None = None,
 ) -> Fault:
-    """What went wrong, from an exception or from the text that a tool handed back."""
-    fault = _classify(error_or_text, now)
+    """What went wrong, from an exception or from the text that a tool handed back.
+
+    ``overrides`` are the tool's own words on its errors. ``now`` (seconds since 1970) serves where a server says when to
+    come back as a point in time, but not what time it is.
+    """
+    key = _key(error_or_text)
+    known = _memory.get(key) if key is not None else None
+    if known is not None:
+        fault = Fault._make((*known, None if isinstance(error_or_text, str) else error_or_text))
+    else:
+        fault = _classify(error_or_text, now)
+        if key is not None:
+            _remember(key, fault)
     if overrides:
-        fault = apply_overrides(fault, error_or_text, lambda: (), overrides)
+        return apply_overrides(fault, error_or_text, lambda: codes_of(error_or_text), overrides)
     return fault
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str.__getitem__(str(error), slice(None))
-    except Exception:
-        return ""
+def _key(subject: BaseException | str) -> _Key | None:
+    """What the subject is remembered by; None where type and text do not say everything."""
+    if isinstance(subject, str):
+        return (str, subject, None) if type(subject) is str and len(subject) <= _KEPT_LENGTH else None
+    cls = type(subject)
+    if not (
+        isinstance(subject, BaseException)
+        and facts_of(cls).plain
+        and not subject.__dict__
+        and subject.__cause__ is None
+        and subject.__context__ is None
+    ):
+        return None
+    args = subject.args
+    if not args:
+        return (cls, None, None)
+    first = args[0]
+    if len(args) == 1:
+        return (cls, first, None) if type(first) is str and len(first) <= _KEPT_LENGTH else None
+    if isinstance(subject, OSError) and len(args) == 2 and subject.filename is None:
+        second = args[1]
+        if type(first) is int and type(second) is str and len(second) <= _KEPT_LENGTH:
+            return (cls, first, second)
+    return None
+
+
+def _remember(key: _Key, fault: Fault) -> None:
+    if isinstance(key[1], str) and fault.message != key[1]:
+        return  # something was masked or taken out of it: not to be kept
+    if len(_memory) >= _KEPT:
+        _memory.clear()
+    _memory[key] = fault[:-1]
 
 
 def _classify(subject: BaseException | str, now: float | None) -> Fault:
-    if not isinstance(subject, BaseException):
-        text = str(subject)
+    try:
+        if isinstance(subject, BaseException):
+            return _classify_error(subject, now)
+        text = _text(subject)
         verdict = judge_text(text)
-        delay = find_delay({}, (), (text[:2000],), now=now)
-        return _fault(verdict, sanitise(text), delay, None)
-    if isinstance(subject, CallFailed) and isinstance(inner := subject.fault, Fault):
-        return inner._replace(rule=f"nested: {inner.rule}", cause=subject)
-    if isinstance(subject, BaseExceptionGroup):
-        faults = [_classify(leaf, now) for leaf in leaves(subject)]
-        worst = next((one for one in faults if one.classification == "permanent"), faults[0])
-        effect = "unknown" if any(one.effect == "unknown" for one in faults) else worst.effect
-        message = sanitise(f"{_text(subject)}: {worst.message}")
-        return worst._replace(message=message, cause=subject, rule=f"group: {worst.rule}", effect=effect)
-    finding = examine(subject, _text)
-    delay = None
+        transient = KINDS[verdict.kind].classification == "transient"
+        delay = find_delay({}, (), [text[:LENGTH]], now=now) if transient else None
+        return _fault(verdict, _message(text), delay, None)
+    except Exception:  # objects whose every attribute lies: report them all the same
+        return _fault(UNKNOWN, sanitise(subject), None, subject if isinstance(subject, BaseException) else None)
+
+
+def _classify_error(error: BaseException, now: float | None) -> Fault:
+    if isinstance(error, CallFailed) and isinstance(inside := error.fault, Fault):
+        return inside._replace(rule=f"nested: {inside.rule}", cause=error)
+    if isinstance(error, BaseExceptionGroup):
+        return _classify_group(error, now)
+    finding = examine(error, _text)
+    if finding.nested is not None:
+        return _classify_error(finding.nested, now)._replace(cause=error)
+    message = finding.texts[0]
+    return _fault(
+        finding.verdict, _message(message) if message.strip() else type(error).__name__, _delay(finding, now), error
+    )
+
+
+def _delay(finding: Finding, now: float | None) -> float | None:
+    """When calling again can help: never, if the error is permanent."""
+    if KINDS[finding.verdict.kind].classification == "permanent":
+        return None
     for evidence in finding.evidence:
-        delay = find_delay(evidence.headers, evidence.delays, (), now=now)
-        if delay is not None:
-            break
-    else:
-        delay = find_delay({}, (), [text[:2000] for text in finding.texts], now=now)
-    return _fault(finding.verdict, sanitise(_text(subject) or type(subject).__name__), delay, subject)
+        if evidence.headers or evidence.delays:
+            delay = find_delay(evidence.headers, evidence.delays, (), now=now)
+            if delay is not None:
+                return delay
+    texts = [text for evidence in finding.evidence for text in evidence.texts]
+    return find_delay({}, (), [text[:LENGTH] for text in (*finding.texts, *texts)], now=now)
+
+
+def _message(text: str) -> str:
+    """The text made safe. What was found clean is known by heart; the sanitiser is the dearest part of it all."""
+    if text in _clean:
+        return text
+    safe = sanitise(text) if len(text) <= _LONG else sanitise(text, limit=_CUT)
+    if safe == text and len(text) <= _KEPT_LENGTH:
+        if len(_clean) >= _KEPT:
+            _clean.clear()
+        _clean.add(text)
+    return safe
+
+
+def _classify_group(group: BaseException, now: float | None) -> Fault:
+    faults = [_classify(leaf, now) for leaf in leaves(group)]
+    decisive = next((fault for fault in faults if fault.classification == "permanent"), faults[0])
+    effect: Effect = "unknown" if any(fault.effect == "unknown" for fault in faults) else decisive.effect
+    delays = [fault.retry_after for fault in faults if fault.retry_after is not None]
+    return decisive._replace(
+        message=sanitise(f"{_text(group)}: {decisive.message}"),
+        rule=f"group: {decisive.rule}",
+        effect=effect,
+        retry_after=max(delays, default=None),
+        cause=group,
+    )
+
+
+def _text(subject: object) -> str:
+    try:
+        return str.__getitem__(str(subject), slice(None))  # a plain str, also of a subclass with methods of its own
+    except Exception:  # no text to be had; sanitise says so
+        return ""
 
 
 def _fault(verdict: Verdict, message: str, delay: float | None, cause: BaseException | None) -> Fault:

@@ -31,7 +31,7 @@ _MESSAGE_KEYS = frozenset(
 )
 _DOORS = frozenset(
     "error errors detail details fault status response extensions root_cause cause caused_by err data innererror "
-    "violations problem exception meta body result errordetails error_details faults failure quotafailure".split()
+    "violations problem exception meta body result errordetails error_details faults failure quotafailure parameters writeerrors write_errors writeconcernerrors".split()
 )
 _STATUS_KEYS = frozenset("status code statuscode status_code httpstatus http_status".split())
 _DELAY_KEYS = frozenset(
@@ -54,7 +54,13 @@ class Body(NamedTuple):
     page: bool = False  # HTML
 
 
+_NO_MAPPINGS = frozenset({str, bytes, int, float, bool, list, tuple, type(None)})
 _EMPTY = Body([], [], [], [])
+
+
+def is_mapping(value: Any) -> bool:
+    """Whether a value has keys; quick about the usual ones."""
+    return isinstance(value, dict) or (type(value) not in _NO_MAPPINGS and isinstance(value, Mapping))
 
 
 def read_body(raw: Any) -> Body:
@@ -63,7 +69,7 @@ def read_body(raw: Any) -> Body:
         raw = bytes(raw[:LENGTH]).decode("utf-8", "replace")
     if isinstance(raw, str):
         return _read_text(raw[:LENGTH].strip())
-    if isinstance(raw, (Mapping, list, tuple)):
+    if isinstance(raw, (list, tuple)) or is_mapping(raw):
         body = Body([], [], [], [])
         _walk(raw, body)
         return body
@@ -108,12 +114,12 @@ def _walk(root: Any, body: Body) -> None:
     while nodes and seen < _NODES:
         node = nodes.pop(0)
         seen += 1
-        if isinstance(node, Mapping):
+        if is_mapping(node):
             for key, value in list(node.items())[:_NODES]:
                 if not isinstance(key, str):
                     continue
                 name = key.lower()
-                if isinstance(value, (Mapping, list, tuple)):
+                if isinstance(value, (list, tuple)) or is_mapping(value):
                     if name in _DOORS:
                         nodes.append(value)
                     if name == "errorlabels":
@@ -121,7 +127,7 @@ def _walk(root: Any, body: Body) -> None:
                 else:
                     _put(name, value, body)
         elif isinstance(node, (list, tuple)):
-            nodes.extend(item for item in node[:10] if isinstance(item, (Mapping, list, tuple)))
+            nodes.extend(item for item in node[:10] if isinstance(item, (list, tuple)) or is_mapping(item))
             body.messages.extend(item for item in node[:10] if isinstance(item, str))
 
 

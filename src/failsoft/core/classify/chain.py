@@ -4,64 +4,94 @@ Rules
 -----
 - The heaviest verdict stands; of equals the outermost. So a wrapper takes the label of what it wraps, and a specific
   outer error beats a generic inner one.
+- Texts are read only when no exception of the chain carries anything that weighs more.
 - What was merely being handled when the error was raised (``__context__``) is asked only when nothing else has spoken.
-- A group is permanent if any leaf is (R28); its effect is unknown if any leaf's is.
-- Cycles are cut; so many links are read and no more.
+- A failure in connecting has sent nothing, whatever the exceptions inside it are called.
+- Cycles are cut; so many links are read, and no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from failsoft.core.classify.engine import UNSENT, judge
-from failsoft.core.classify.evidence import Evidence, gather, inner, read
-from failsoft.core.classify.lookup import GENERIC_CODE, UNKNOWN, Verdict
+from failsoft.core.classify.engine import UNSENT, judge, judge_text, read_codes
+from failsoft.core.classify.evidence import Evidence, gather, read
+from failsoft.core.classify.lookup import GENERIC_CODE, NAME, UNKNOWN, Verdict
+from failsoft.errors import CallFailed
 
-_LINKS = 16
+_LINKS: Final = 16
+_LEAVES: Final = 32
+
+TextOf = Callable[[BaseException], str]
 
 
 class Finding:
     """What a chain of exceptions brought forward."""
 
-    __slots__ = ("evidence", "texts", "verdict")
+    __slots__ = ("evidence", "nested", "texts", "verdict")
 
     def __init__(self) -> None:
         self.verdict: Verdict = UNKNOWN
         self.evidence: list[Evidence] = []  # outermost first
         self.texts: list[str] = []
+        self.nested: BaseException | None = None  # one that carries a fault of its own, or several exceptions
 
 
-def examine(error: BaseException, text_of: Callable[[BaseException], str]) -> Finding:
+def examine(error: BaseException, text_of: TextOf) -> Finding:
     """Judge an exception and those it came from."""
     finding = Finding()
-    connecting = False
-    explicit: list[BaseException] = [error]
-    implicit: list[BaseException] = []
     seen: list[BaseException] = []
-    while (explicit or implicit) and len(seen) < _LINKS:
-        if not explicit:
-            if finding.verdict.weight >= GENERIC_CODE:
-                break
-            explicit.append(implicit.pop(0))
-        link = explicit.pop(0)
+    start: BaseException | None = error
+    while start is not None and finding.verdict.weight < GENERIC_CODE and finding.nested is None:
+        first = len(finding.evidence)
+        _walk(start, text_of, finding, seen)
+        _weigh(finding, first)
+        start = next((one.handled for one in finding.evidence[first:] if one.handled is not None), None)
+    if finding.verdict.weight >= NAME:
+        finding.nested = None  # the outer error is specific
+    kind = finding.verdict.kind
+    if kind in UNSENT and any(evidence.facts.connecting for evidence in finding.evidence):
+        finding.verdict = finding.verdict._replace(kind=UNSENT[kind])
+    return finding
+
+
+def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: list[BaseException]) -> None:
+    """Collect what a chain carries, outermost first."""
+    links = [start]
+    while links and len(seen) < _LINKS:
+        link = links.pop(0)
         if any(link is one for one in seen):
             continue
         seen.append(link)
-        carried = list(inner(link))
-        explicit += [one for one, handled in carried if not handled]
-        implicit += [one for one, handled in carried if handled]
-        text = text_of(link)
+        if len(seen) > 1 and isinstance(link, (CallFailed, BaseExceptionGroup)):
+            finding.nested = finding.nested or link
+            continue
         evidence = gather(link)
-        verdict = judge(evidence, text, wraps=bool(carried))
+        links += evidence.inner
         finding.evidence.append(evidence)
-        finding.texts += [text, *evidence.texts]
-        if verdict.weight > finding.verdict.weight:
-            finding.verdict = verdict
-        connecting = connecting or evidence.facts.connecting
-    kind = finding.verdict.kind
-    if connecting and kind in UNSENT:
-        finding.verdict = finding.verdict._replace(kind=UNSENT[kind])
-    return finding
+        finding.texts.append(text_of(link))
+
+
+def _weigh(finding: Finding, first: int) -> None:
+    links = list(zip(finding.evidence[first:], finding.texts[first:], strict=True))
+    verdicts = [judge(evidence, text) for evidence, text in links]
+    best = max(verdicts, key=lambda verdict: verdict.weight, default=UNKNOWN)
+    if best.weight < NAME:
+        spoken = ["\n".join([text, *one.texts]) for one, text in links if not one.speechless]
+        verdicts = [judge_text(text) for text in spoken if text]
+        said = max(verdicts, key=lambda verdict: verdict.weight, default=UNKNOWN)
+        best = said if said.weight > best.weight else best
+    if best.weight > finding.verdict.weight:
+        finding.verdict = best
+
+
+def codes_of(subject: BaseException | str) -> list[str]:
+    """The codes that an error brings forward, as text: what an override may name."""
+    if isinstance(subject, str):
+        return [str(code) for _, code in read_codes(subject)]
+    found = [evidence.codes for evidence in examine(subject, lambda _: "").evidence]
+    return [str(code) for codes in found for _, code in codes]
 
 
 def leaves(group: BaseException, depth: int = 0) -> list[BaseException]:
@@ -70,6 +100,6 @@ def leaves(group: BaseException, depth: int = 0) -> list[BaseException]:
     if depth >= _LINKS or not isinstance(members, tuple):
         return [group]
     found: list[BaseException] = []
-    for member in members[: _LINKS * 2]:
+    for member in members[:_LEAVES]:
         found += leaves(member, depth + 1) if isinstance(member, BaseExceptionGroup) else [member]
-    return found[: _LINKS * 2]
+    return found[:_LEAVES]

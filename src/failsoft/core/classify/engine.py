@@ -15,7 +15,7 @@ from typing import Final
 from failsoft.core.classify import lookup
 from failsoft.core.classify.body import Body, read_pairs
 from failsoft.core.classify.evidence import Evidence
-from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
+from failsoft.core.classify.lookup import CODE, GENERIC_CODE, STATUS, UNKNOWN, Verdict
 from failsoft.core.classify.reading import Reading, find_phrase
 from failsoft.core.classify.tables import http
 
@@ -30,9 +30,7 @@ UNSENT: Final = {"timeout": "connect_timeout", "disconnected": "refused", "garbl
 _LIMITS: Final = http.OVERRULED[429]
 
 
-def judge_text(text: str) -> Verdict:
-    """What a text says by itself."""
-    reading = Reading(text)
+def _gather_text(reading: Reading) -> Evidence:
     evidence = Evidence(_TEXT)
     for space, code in reading.codes:
         if space == "page":
@@ -44,6 +42,18 @@ def judge_text(text: str) -> Verdict:
         body = Body([], [], [], [])
         read_pairs(reading.text, body)
         evidence.add_body(body)
+    return evidence
+
+
+def read_codes(text: str) -> list[tuple[str, str | int]]:
+    """The codes that a text states, each with its space."""
+    return _gather_text(Reading(text)).codes
+
+
+def judge_text(text: str) -> Verdict:
+    """What a text says by itself."""
+    reading = Reading(text)
+    evidence = _gather_text(reading)
     if evidence.page and evidence.status is None:
         return Verdict(TEXT, "not_json", "page")
     verdict = _weigh(evidence, reading)
@@ -56,8 +66,8 @@ def judge_text(text: str) -> Verdict:
     return verdict._replace(weight=min(verdict.weight, TEXT))
 
 
-def judge(evidence: Evidence, text: str, *, wraps: bool = False) -> Verdict:
-    """What one exception says, without those it came from; ``wraps`` when it carries another."""
+def judge(evidence: Evidence, text: str) -> Verdict:
+    """What one exception says by what it carries and by its type; its text is asked only where a status leaves room."""
     facts = evidence.facts
     status = evidence.status
     if facts.firm is not None:
@@ -67,18 +77,14 @@ def judge(evidence: Evidence, text: str, *, wraps: bool = False) -> Verdict:
             return Verdict(FIRM_TYPE, "not_json", "page")
         if status == 404 and not facts.fetcher:
             return Verdict(FIRM_TYPE, "wrong_address", "page", status)
-    if wraps and facts.wrapper:
+    if evidence.speechless:
         return UNKNOWN
     verdict = UNKNOWN
     if evidence.codes or status is not None:
         verdict = _weigh(evidence, Reading(text, evidence.texts))
-        if verdict.weight >= STATUS:
-            begun = status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable")
-            return verdict._replace(kind="broken_stream") if begun else verdict
-    if facts.verdict.weight >= NAME:
-        return facts.verdict
-    said = judge_text("\n".join([text, *evidence.texts])) if text or evidence.texts else UNKNOWN
-    return max(said, verdict, facts.verdict, key=lambda one: one.weight)
+        if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
+            verdict = verdict._replace(kind="broken_stream")  # the answer had begun
+    return max(verdict, facts.verdict, key=lambda one: one.weight)
 
 
 def _weigh(evidence: Evidence, reading: Reading) -> Verdict:

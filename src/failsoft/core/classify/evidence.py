@@ -2,9 +2,9 @@
 
 Rules
 -----
-- Only the attributes listed here are read, each guarded: one that raises is one that is not there.
-- Nothing is called but gRPC's ``code()`` and ``details()``. A response's body is taken where it has been read already
-  (``_content``, ``_body``); properties that would read from a socket are left alone.
+- Only the attributes listed in ``tables.spaces`` are read, once each and guarded: one that raises is not there.
+- Nothing is called but gRPC's ``code()``. A response's body is taken where it has been read already (``_content``,
+  ``_body``); properties that would read from a socket are left alone.
 - A code belongs to a *space* (``sqlstate``, ``errno``, ``jsonrpc``, ...), and each space has its table.
 
 Why by name: importing forty client libraries to call ``isinstance`` is out of the question, and their attributes have
@@ -14,41 +14,25 @@ been stable for longer than their class trees.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from failsoft.core.classify.body import Body, is_page, read_body
+from failsoft.core.classify.body import Body, is_mapping, is_page, read_body
 from failsoft.core.classify.lookup import TypeFacts, facts_of
 from failsoft.core.classify.tables.errnos import LOOKUP
-from failsoft.core.classify.tables.spaces import SPACES
+from failsoft.core.classify.tables.spaces import BODIES, CODES, INNER, RESPONSES, STATUSES, UNREAD, WANTED
 
-_CODE_LENGTH = 100
-_DEPTH = 16
-_BREADTH = 8
-
-_STATUS_NAMES = ("status_code", "status", "http_status", "code", "response_code", "http_code")
-_BODY_NAMES = ("body", "json_body", "response_body", "data", "error", "content", "details", "errors", "text")
-_RESPONSE_BODY_NAMES = ("_content", "_body", "data")
-_INNER_NAMES = (
-    "reason",  # urllib3, urllib
-    "orig",  # sqlalchemy
-    "os_error",  # aiohttp
-    "inner_exception",  # azure
-    "original_exception",  # pymysql, litellm
-    "original_error",  # graphql-core
-    "cause",  # google-api-core
-    "last_exception",
-    "exc",  # celery
-    "exceptions",  # pika
-    "errors",  # elastic-transport, paramiko, cassandra
-)
+_CODE_LENGTH: Final = 100
+_BREADTH: Final = 8
+_BODY_CODES: Final = 12
+_HEADERS: Final = 100
 
 
 class Evidence:
     """What one exception, or one text, brings forward."""
 
-    __slots__ = ("codes", "delays", "facts", "headers", "page", "status", "texts")
+    __slots__ = ("codes", "delays", "facts", "handled", "headers", "inner", "page", "status", "texts")
 
     def __init__(self, facts: TypeFacts) -> None:
         self.facts = facts  # what the type alone says
@@ -58,16 +42,23 @@ class Evidence:
         self.headers: Mapping[str, str] = {}
         self.delays: list[tuple[str, Any]] = []  # what the body says about when to come back
         self.page = False  # a web page came back
+        self.inner: list[BaseException] = []  # what the exception carries or was raised from
+        self.handled: BaseException | None = None  # what was only being handled at the time
+
+    @property
+    def speechless(self) -> bool:
+        """Whether it only repeats what the exceptions in it say."""
+        return self.facts.wrapper and bool(self.inner or self.handled)
 
     def add_body(self, body: Body) -> None:
-        for number in body.numbers:
-            if -32_800 <= number <= -31_000:
+        for number in dict.fromkeys(body.numbers[:_BODY_CODES]):
+            if _is_jsonrpc(number):
                 self.codes.append(("jsonrpc", number))
             elif (self.status is None or self.status < 300) and 400 <= number <= 599:
                 self.status = number
             else:
                 self.codes.append(("provider", str(number)))
-        self.codes += [("provider", code) for code in body.codes]
+        self.codes += [("provider", code) for code in dict.fromkeys(body.codes)][:_BODY_CODES]
         self.texts += body.messages
         self.delays += body.delays
         self.page = self.page or body.page
@@ -83,41 +74,109 @@ def read(subject: Any, name: str) -> Any:
 
 def plain(value: Any) -> int | str | None:
     """A code as a plain number or text; an enum by its number, else by its name."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, Enum):
-        return value.name
     if isinstance(value, str):
+        if isinstance(value, Enum):
+            value = value.value
         value = value.strip()
         if value.isdigit() and len(value) < 7:
             return int(value)
         return value if 0 < len(value) <= _CODE_LENGTH else None
-    return None
+    if isinstance(value, int):
+        return None if isinstance(value, bool) else int(value)
+    return value.name if isinstance(value, Enum) else None
 
 
 def gather(error: BaseException) -> Evidence:
-    """Everything that one exception carries, without those it came from."""
+    """Everything that one exception carries, without what those that it came from carry."""
     facts = facts_of(type(error))
     evidence = Evidence(facts)
     if isinstance(error, OSError):
-        if isinstance(error, FileNotFoundError) and _starts_program(error):
-            evidence.codes.append(("exit", 127))
         _gather_errno(error, evidence)
-    if facts.builtin and not read(error, "__dict__"):
-        return evidence
-    for attribute, space in facts.spaces:
-        _gather_own(error, attribute, space, evidence)
-    if facts.mail:
-        _gather_mail(error, evidence)
-    own = bool(evidence.codes)
-    response = read(error, "response") or read(error, "resp") or read(error, "raw_response") or read(error, "meta")
-    _gather_status(error, response, evidence, own=own)
-    _gather_codes(error, evidence, own=own)
-    _gather_bodies(error, response, evidence)
-    _gather_headers(error, response, evidence)
+    carried = _attributes(error, facts)
+    if carried or facts.spaces or facts.mail:
+        _gather_carried(error, carried, evidence)
+    _gather_inner(error, carried, evidence)
     return evidence
+
+
+def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
+    """The attributes of interest that the exception really has."""
+    own = read(error, "__dict__")
+    names = facts.attributes
+    if own:
+        names = names | (own.keys() & WANTED)
+    found: dict[str, Any] = {}
+    for name in names:
+        if name in UNREAD.get(facts.package, ()):
+            continue
+        value = read(error, name)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: Evidence) -> None:
+    facts = evidence.facts
+    for path, space in facts.spaces:
+        code = plain(_follow(error, path))
+        if code is not None:
+            evidence.codes.append((space, code))
+    if facts.mail:
+        _gather_mail(carried, evidence)
+    own = bool(evidence.codes)  # then the number in ``code`` is the library's own, and no HTTP status
+    response = next((carried[name] for name in RESPONSES if name in carried), None)
+    _gather_status(carried, response, evidence, own=own)
+    for name, space in CODES:
+        if name in carried and not (own and name == "code"):
+            _add_code(carried[name], space, evidence)
+    _gather_bodies(carried, response, evidence)
+    _gather_headers(carried, response, evidence)
+
+
+def _follow(error: BaseException, path: str) -> Any:
+    """The value at the end of a path such as ``error.code``, ``args[0]`` or gRPC's ``code()``."""
+    value: Any = error
+    for part in path.split("."):
+        name = part.removesuffix("()").removesuffix("[0]")
+        value = read(value, name)
+        if part.endswith("()"):
+            try:
+                value = value()
+            except Exception:  # somebody else's method
+                return None
+        elif part.endswith("[0]"):
+            value = value[0] if isinstance(value, tuple) and value else None
+    return value
+
+
+def _add_code(value: Any, space: str, evidence: Evidence) -> None:
+    code = value if space == "sqlstate" and isinstance(value, str) else plain(value)
+    if isinstance(code, str):
+        if " " not in code:
+            evidence.codes.append((space, code))
+    elif code is not None and code != evidence.status:
+        evidence.codes.append(("jsonrpc" if _is_jsonrpc(code) else space, code))
+
+
+def _is_jsonrpc(number: int) -> bool:
+    return -32_800 <= number <= -31_000
+
+
+def _gather_errno(error: OSError, evidence: Evidence) -> None:
+    facts = evidence.facts
+    if isinstance(error, FileNotFoundError) and _starts_program(error):
+        evidence.codes.append(("exit", 127))
+    number = read(error, "errno")
+    name = None
+    if isinstance(number, int):
+        if facts.lookup:
+            name = LOOKUP.get(number)
+        elif not facts.tls:  # its errno is OpenSSL's, and 1 is not EPERM
+            name = errno.errorcode.get(number)
+    if name:
+        evidence.codes.append(("errno", name))
+    if facts.tls and isinstance(reason := read(error, "reason"), str):
+        evidence.codes.append(("provider", reason))
 
 
 def _starts_program(error: BaseException) -> bool:
@@ -128,108 +187,12 @@ def _starts_program(error: BaseException) -> bool:
     return trace is not None and trace.tb_frame.f_code.co_name == "_execute_child"  # subprocess.Popen
 
 
-def _gather_errno(error: OSError, evidence: Evidence) -> None:
-    number = read(error, "errno")
-    name = None
-    if isinstance(number, int):
-        if evidence.facts.lookup:
-            name = LOOKUP.get(number)
-        elif not evidence.facts.tls:  # its errno is OpenSSL's, and 1 is not EPERM
-            name = errno.errorcode.get(number)
-    if name:
-        evidence.codes.append(("errno", name))
-    if evidence.facts.tls and isinstance(reason := read(error, "reason"), str):
-        evidence.codes.append(("provider", reason))
-
-
-def _gather_own(error: BaseException, attribute: str, space: str, evidence: Evidence) -> None:
-    if attribute == "args[0]":
-        args = read(error, "args")
-        value = args[0] if isinstance(args, tuple) and args else None
-    else:
-        value = error
-        for part in attribute.split("."):
-            value = read(value, part.removesuffix("()"))
-            if part.endswith("()"):
-                value = _call(value)
-    code = plain(value)
-    if code is not None:
-        evidence.codes.append((space, code))
-
-
-def _call(method: Any) -> Any:
-    try:
-        return method()
-    except Exception:  # somebody else's method
-        return None
-
-
-def _gather_status(error: BaseException, response: Any, evidence: Evidence, *, own: bool) -> None:
-    if isinstance(response, Mapping):  # botocore
-        metadata = response.get("ResponseMetadata")
-        status = metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None
-        evidence.status = status if isinstance(status, int) else None
-    for holder in (error, response):
-        if holder is None or evidence.status is not None:
-            break
-        for name in _STATUS_NAMES:
-            if own and name == "code":
-                continue
-            value = plain(read(holder, name))
-            if isinstance(value, int) and 100 <= value <= 599:
-                evidence.status = value
-                break
-
-
-def _gather_codes(error: BaseException, evidence: Evidence, *, own: bool) -> None:
-    for attribute, space in SPACES[""]:
-        if own and attribute == "code":
-            continue
-        if (
-            attribute == "code"
-            and evidence.status is not None
-            and "aiohttp.ClientResponseError" in evidence.facts.names
-        ):
-            continue  # deprecated there, and says so when it is read
-        value = read(error, attribute)
-        code = value if space == "sqlstate" and isinstance(value, str) else plain(value)
-        if isinstance(code, str) and " " not in code:
-            evidence.codes.append((space, code))
-        elif isinstance(code, int) and code != evidence.status:
-            evidence.codes.append(("jsonrpc" if -32_800 <= code <= -31_000 else space, code))
-
-
-def _gather_bodies(error: BaseException, response: Any, evidence: Evidence) -> None:
-    if isinstance(response, Mapping):
-        evidence.add_body(read_body(response))
-    elif response is not None:
-        for name in _RESPONSE_BODY_NAMES:
-            if name == "data" and type(response).__module__.startswith("urllib3"):
-                continue  # would read from the socket
-            raw = read(response, name)
-            if isinstance(raw, (bytes, str, Mapping)) and raw:
-                evidence.add_body(read_body(raw))
-                break
-    for name in _BODY_NAMES:
-        raw = read(error, name)
-        if isinstance(raw, (Mapping, list)) or (name != "error" and isinstance(raw, (bytes, str)) and raw):
-            evidence.add_body(read_body(raw))
-        elif name == "error" and raw is not None and not isinstance(raw, BaseException):
-            evidence.add_body(read_body({key: plain(read(raw, key)) for key in ("code", "message", "type", "status")}))
-    document = read(error, "doc")  # json.JSONDecodeError
-    if isinstance(document, str) and is_page(document):
-        evidence.page = True
-    stderr = read(error, "stderr")
-    if isinstance(stderr, (bytes, str)) and stderr:
-        evidence.add_body(read_body(stderr))
-
-
-def _gather_mail(error: BaseException, evidence: Evidence) -> None:
+def _gather_mail(carried: Mapping[str, Any], evidence: Evidence) -> None:
     """SMTP replies: one, or one for each recipient. The enhanced code (RFC 3463) says more than the reply's number."""
     replies: list[Any] = [
-        (read(error, "smtp_code") or read(error, "code"), read(error, "smtp_error") or read(error, "message"))
+        (carried.get("smtp_code", carried.get("code")), carried.get("smtp_error", carried.get("message", "")))
     ]
-    recipients = read(error, "recipients")
+    recipients = carried.get("recipients")
     if isinstance(recipients, dict):
         replies += list(recipients.values())[:_BREADTH]
     for reply in replies:
@@ -241,44 +204,97 @@ def _gather_mail(error: BaseException, evidence: Evidence) -> None:
             evidence.codes.append(("smtp", code))
 
 
-def _gather_headers(error: BaseException, response: Any, evidence: Evidence) -> None:
-    holders: list[Any] = [read(error, "headers"), read(error, "response_headers")]
-    if isinstance(response, Mapping):
+def _gather_status(carried: Mapping[str, Any], response: Any, evidence: Evidence, *, own: bool) -> None:
+    if isinstance(response, dict):  # botocore
         metadata = response.get("ResponseMetadata")
-        holders.append(metadata.get("HTTPHeaders") if isinstance(metadata, Mapping) else None)
+        status = metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
+        if isinstance(status, int):
+            evidence.status = status
+            return
+    for name in STATUSES:
+        if name in carried and not (own and name == "code"):
+            value = plain(carried[name])
+            if isinstance(value, int) and 100 <= value <= 599:
+                evidence.status = value
+                return
+    if response is not None:
+        for name in STATUSES[:2]:
+            value = plain(read(response, name))
+            if isinstance(value, int) and 100 <= value <= 599:
+                evidence.status = value
+                return
+
+
+def _gather_bodies(carried: Mapping[str, Any], response: Any, evidence: Evidence) -> None:
+    if response is not None and not carried.get("body"):
+        evidence.add_body(read_body(_body_of(response)))
+    for name in BODIES:
+        raw = carried.get(name)
+        if raw is None:
+            continue
+        if isinstance(raw, list) or is_mapping(raw):
+            evidence.add_body(read_body(raw))
+        elif isinstance(raw, (bytes, str)):
+            if name != "error" and raw:
+                evidence.add_body(read_body(raw))
+        elif name == "error" and not isinstance(raw, BaseException):  # an object with the usual fields
+            fields = {key: plain(read(raw, key)) for key in ("code", "message", "type", "status")}
+            evidence.add_body(read_body(fields))
+    document = carried.get("doc")  # json.JSONDecodeError
+    if isinstance(document, str) and is_page(document):
+        evidence.page = True
+    if "retry_after" in carried:
+        evidence.delays.append(("retry_after", carried["retry_after"]))
+
+
+def _body_of(response: Any) -> Any:
+    """A response's body, where it has been read already."""
+    if is_mapping(response):
+        return response
+    for name in ("_content", "_body", "data"):
+        if name == "data" and type(response).__module__.startswith("urllib3"):
+            continue  # would read from the socket
+        raw = read(response, name)
+        if raw and (isinstance(raw, (bytes, str)) or is_mapping(raw)):
+            return raw
+    return None
+
+
+def _gather_headers(carried: Mapping[str, Any], response: Any, evidence: Evidence) -> None:
+    holders: list[Any] = [carried.get("headers"), carried.get("response_headers")]
+    if isinstance(response, dict):
+        metadata = response.get("ResponseMetadata")
+        holders.append(metadata.get("HTTPHeaders") if isinstance(metadata, dict) else None)
     elif response is not None:
         holders.append(read(response, "headers"))
     for holder in holders:
-        if holder:
+        if holder is not None:
             try:
-                pairs = list(holder.items() if hasattr(holder, "items") else holder)[:100]
+                pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
                 evidence.headers = {str(key).lower(): str(value) for key, value in pairs}
             except Exception:  # no headers after all
                 continue
             return
 
 
-def inner(error: BaseException) -> Iterator[tuple[BaseException, bool]]:
-    """What the exception carries or was raised from; True where it was only being handled at the time."""
+def _gather_inner(error: BaseException, carried: Mapping[str, Any], evidence: Evidence) -> None:
     args = read(error, "args")
-    for value in args[:_BREADTH] if isinstance(args, tuple) else ():
-        if isinstance(value, BaseException):
-            yield value, False
-    for name in _INNER_NAMES:
-        value = read(error, name)
-        if isinstance(value, Mapping):
-            value = list(value.values())
-        if isinstance(value, (list, tuple)) and value:
-            value = value[-1]
-        if isinstance(value, BaseException):
-            yield value, False
-    attempt = read(error, "last_attempt")  # tenacity
-    if isinstance(failure := read(attempt, "_exception"), BaseException):
-        yield failure, False
-    kwargs = read(error, "kwargs")  # botocore
-    if isinstance(kwargs, dict) and isinstance(failure := kwargs.get("error"), BaseException):
-        yield failure, False
+    candidates: list[Any] = list(args[:_BREADTH]) if isinstance(args, tuple) else []
+    candidates += [carried[name] for name in INNER if name in carried]
+    if "last_attempt" in carried:  # tenacity
+        candidates.append(read(carried["last_attempt"], "_exception"))
+    kwargs = carried.get("kwargs")  # botocore
+    if isinstance(kwargs, dict):
+        candidates.append(kwargs.get("error"))
+    evidence.inner = [one for one in map(_last, candidates) if isinstance(one, BaseException)]
     if error.__cause__ is not None:
-        yield error.__cause__, False
-    elif error.__context__ is not None and not error.__suppress_context__:
-        yield error.__context__, True
+        evidence.inner.append(error.__cause__)
+    elif not error.__suppress_context__:
+        evidence.handled = error.__context__
+
+
+def _last(value: Any) -> Any:
+    """Of several attempts' errors the last one."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return value[-1] if isinstance(value, (list, tuple)) and value else value

@@ -31,6 +31,8 @@ _SPAN: Final = re.compile(
     r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?\b"
 )
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DIGIT: Final = re.compile(r"\d")
+_CUE: Final = re.compile(r"again|retr|wait|reset|availab", re.IGNORECASE)
 _SPOKEN: Final = re.compile(
     r"(?:(?:try|retry|retried|available|reset|resets|wait|back|again|retrying|call)(?: \w+){0,3}? (?:in|after|for)|\bwait|retry[- ]after:?"
     r"|retry in|available in)[ :=]+(?:about |at least |approximately )?"
@@ -66,6 +68,8 @@ def _stated(
         yield _of_body(name, value, now)
     yield _reset(headers, now)
     for text in texts:
+        if not _DIGIT.search(text) or not _CUE.search(text):
+            continue
         spoken = _SPOKEN.search(text)
         if spoken is not None:
             yield span(spoken[1])

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import errno
 import re
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Final, NamedTuple
 
 from failsoft.core.classify.reading import phrase_of_name, spell
 from failsoft.core.classify.tables import codes, errnos, providers, sql, types
-from failsoft.core.classify.tables.spaces import SPACES
+from failsoft.core.classify.tables.spaces import SPACES, WANTED
 
 CODE: Final = 90
 STATUS: Final = 70
@@ -28,6 +29,8 @@ NOTHING: Final = 0
 
 _TYPES_KEPT: Final = 1024
 _LIKE_STATUS: Final = frozenset({"grpc", "jsonrpc"})  # spaces whose codes say as much as an HTTP status does
+_PLAIN_TEXTS: Final = (BaseException.__str__, OSError.__str__)
+_DESCRIPTORS: Final = (property, MemberDescriptorType, GetSetDescriptorType)
 _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
 # what a class name can only hint at: the text knows better
 _HINTS: Final = frozenset(
@@ -52,13 +55,15 @@ class TypeFacts:
     """What is known about a type before any of its instances is looked at."""
 
     __slots__ = (
-        "builtin",
+        "attributes",
         "connecting",
         "fetcher",
         "firm",
         "lookup",
         "mail",
         "names",
+        "package",
+        "plain",
         "rule",
         "spaces",
         "tls",
@@ -76,13 +81,16 @@ class TypeFacts:
                 packages.append(package)
             self.names.append(f"{types.ALIASES.get(package, package)}.{base.__name__}")
         self.spaces = tuple(row for package in packages for row in SPACES.get(package, ()))
-        self.builtin = packages == ["builtins"]
+        self.package = packages[0]
+        # what the class itself offers: class attributes, properties, slots
+        self.attributes = frozenset(name for base in cls.__mro__[:-1] for name in vars(base).keys() & WANTED)
         self.mail = "smtplib" in packages or "aiosmtplib" in packages
         self.tls = "ssl.SSLError" in self.names
         self.lookup = any(name.endswith((".gaierror", ".herror")) for name in self.names)
         self.connecting = any(name in types.CONNECTING for name in self.names)
         self.fetcher = types.ALIASES.get(packages[0], packages[0]) in types.FETCHERS
         self.wrapper = any(name in types.WRAPPERS for name in self.names)
+        self.plain = _is_plain(cls)
         self.verdict = _judge_names(self.names)
         firm = next((name for name in self.names if name in types.FIRM), None)
         self.firm = None if firm is None else types.FIRM[firm]
@@ -101,6 +109,17 @@ def facts_of(cls: type[BaseException]) -> TypeFacts:
             _FACTS.clear()
         _FACTS[cls] = facts
     return facts
+
+
+def _is_plain(cls: type[BaseException]) -> bool:
+    """Whether an instance without attributes is fully described by its type and its arguments."""
+    if cls.__str__ not in _PLAIN_TEXTS or cls is FileNotFoundError:  # that one is judged by its traceback as well
+        return False
+    return all(
+        base.__module__ == "builtins"
+        or not any(isinstance(value, _DESCRIPTORS) for name, value in vars(base).items() if name[:2] != "__")
+        for base in cls.__mro__
+    )
 
 
 def _judge_names(names: list[str]) -> Verdict:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
+from failsoft.core.classify.tables.errnos import ERRNO
 from failsoft.core.classify.tables.http import REASONS
 from failsoft.core.classify.tables.phrases import PHRASES, Phrase
 from failsoft.core.classify.tables.spots import SPOTS
@@ -28,6 +29,7 @@ _TAIL = 500
 _CODES = 6  # of one space, per text
 _NAME_LENGTH = 100
 
+_CAMEL = re.compile(r"[a-z][A-Z]|_|[A-Z][A-Z][a-z]")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
 _WORD = re.compile(r"[a-z]{3,}")
 _QUOTED = re.compile(r"(?<!\w)'[^'\n]{0,200}'(?!\w)|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`")
@@ -41,6 +43,8 @@ _TRACE = re.compile(r"Traceback \(most recent call last\)|\n\s+at [\w.$<]|\n\s+F
 _FRAME = re.compile(
     r"^(?:[ \t].*|Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?", re.MULTILINE
 )
+_CAPITAL = re.compile(r"\b[A-Z]\w{2,60}")
+_PATH = re.compile(r"([a-z_]\w*)(?:\.\w+)*\.$")
 _DIGITS = re.compile(r"(?<!\d)[3-5]\d\d(?!\d)")
 _AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
 _STATUS = (
@@ -104,12 +108,19 @@ class Reading:
         """Codes that the text states, each with its space."""
         text = self.text
         low = text.lower()
-        return [
-            (spot.space, next(filter(None, match.groups())))
-            for spot in SPOTS
-            if spot.hint in low
-            for match, _ in zip(_compiled(spot.pattern).finditer(text), range(_CODES), strict=False)
-        ]
+        found = _name_codes(text)
+        for spot in SPOTS:
+            if spot.hint not in low:
+                continue
+            pattern = _compiled(spot.pattern)
+            if spot.pattern[0] == "^":
+                match = pattern.match(text)
+                if match:
+                    found.append((spot.space, match[match.lastindex or 0]))
+            else:
+                matches = zip(pattern.finditer(text), range(_CODES), strict=False)
+                found += [(spot.space, match[match.lastindex or 0]) for match, _ in matches]
+        return found
 
     @property
     def connecting(self) -> bool:
@@ -126,7 +137,25 @@ class Reading:
 
 def spell(text: str) -> str:
     """Names as words: ``RateLimitError`` and ``rate_limit_error`` both become "rate limit error"."""
-    return _HUMP.sub(" ", text).lower()
+    return (_HUMP.sub(" ", text) if _CAMEL.search(text) else text).lower()
+
+
+def _name_codes(text: str) -> list[tuple[str, str]]:
+    """Names in capitals (C, Node.js, libuv, SQLite) and names of exceptions (Python, JavaScript, Java, .NET)."""
+    found = []
+    for match in _CAPITAL.finditer(text):
+        name = match[0]
+        if name in ERRNO:
+            found.append(("errno", name))
+        elif name.startswith("SQLITE_"):
+            found.append(("sqlite", name))
+        elif text[match.start() - 1 : match.start()] == ".":
+            path = _PATH.search(text, max(match.start() - _NAME_LENGTH, 0), match.start())
+            if path:
+                found.append(("type", f"{path[1]}.{name}"))
+        elif name.endswith(("Error", "Exception")) and text[match.end() : match.end() + 1] in ("", ":", "(", "\n"):
+            found.append(("name", name))
+    return found
 
 
 @lru_cache(maxsize=128)

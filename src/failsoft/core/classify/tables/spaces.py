@@ -1,22 +1,9 @@
-"""Where libraries keep their codes: package -> (attribute, space). Under "" stands what any library may carry.
-
-A path may end in ``()``: those are gRPC's, the only methods that are called.
-"""
+"""Where libraries keep what: the attributes that are read, and the space that a package's own codes belong to."""
 
 from __future__ import annotations
 
+# package -> (path, space): codes of a library's own. A path may end in ``()``: gRPC's, the only methods that are called.
 SPACES: dict[str, tuple[tuple[str, str], ...]] = {
-    "": (
-        ("sqlstate", "sqlstate"),
-        ("pgcode", "sqlstate"),
-        ("sqlite_errorname", "sqlite"),
-        ("grpc_status_code", "grpc"),
-        ("code", "provider"),
-        ("error_code", "provider"),
-        ("type", "provider"),
-        ("status", "provider"),
-        ("error", "provider"),
-    ),
     "grpc": (("code()", "grpc"),),
     "grpclib": (("status", "grpc"),),
     "pymongo": (("code", "mongodb"),),
@@ -25,12 +12,14 @@ SPACES: dict[str, tuple[tuple[str, str], ...]] = {
     "aiomysql": (("args[0]", "mysql"),),
     "asyncmy": (("args[0]", "mysql"),),
     "mysql": (("errno", "mysql"),),
+    "pyodbc": (("args[0]", "sqlstate"),),
     "pika": (("reply_code", "amqp"),),
     "aiormq": (("errno", "amqp"),),
     "amqp": (("reply_code", "amqp"),),
     "mcp": (("error.code", "jsonrpc"),),
     "fastmcp": (("error.code", "jsonrpc"),),
     "jsonrpc": (("code", "jsonrpc"),),
+    "xmlrpc": (("faultCode", "jsonrpc"),),
     "kafka": (("errno", "kafka"),),
     "aiokafka": (("errno", "kafka"),),
     "ldap3": (("result", "ldap"),),
@@ -41,4 +30,71 @@ SPACES: dict[str, tuple[tuple[str, str], ...]] = {
     "oracledb": (("args[0].full_code", "oracle"),),
     "websockets": (("rcvd.code", "websocket"),),
     "asyncssh": (("code", "ssh"),),
+    "curl_cffi": (("code", "curl"),),
+    "pycurl": (("args[0]", "curl"),),
+}
+
+# attribute -> space: codes that any library may carry
+CODES: tuple[tuple[str, str], ...] = (
+    ("sqlstate", "sqlstate"),
+    ("pgcode", "sqlstate"),
+    ("sqlite_errorname", "sqlite"),
+    ("grpc_status_code", "grpc"),
+    ("code", "provider"),
+    ("error_code", "provider"),
+    ("error_name", "provider"),
+    ("error_type", "provider"),
+    ("type", "provider"),
+    ("status", "provider"),
+    ("error", "provider"),
+)
+
+STATUSES = ("status_code", "status", "http_status", "code", "response_code", "http_code", "errcode")
+RESPONSES = ("response", "resp", "raw_response", "meta")
+BODIES = (
+    "body",
+    "json_body",
+    "response_body",
+    "data",
+    "error",
+    "content",
+    "details",
+    "errors",
+    "extensions",
+    "text",
+    "stderr",
+)
+INNER = (
+    "reason",  # urllib3, urllib
+    "orig",  # SQLAlchemy
+    "_os_error",  # aiohttp
+    "inner_exception",  # azure-core
+    "original_exception",  # PyMySQL, litellm
+    "original_error",  # graphql-core
+    "_cause",  # google-api-core
+    "last_exception",
+    "exc",  # celery
+    "exceptions",  # pika
+    "errors",  # elastic-transport, paramiko, cassandra-driver
+)
+_OTHERS = (
+    "headers",
+    "response_headers",
+    "retry_after",
+    "doc",
+    "last_attempt",
+    "kwargs",
+    "smtp_code",
+    "smtp_error",
+    "recipients",
+    "message",
+)
+
+WANTED = frozenset((*STATUSES, *RESPONSES, *BODIES, *INNER, *_OTHERS, *(name for name, _ in CODES)))
+
+# not to be read: they mean something else, or are deprecated and say so aloud
+UNREAD: dict[str, frozenset[str]] = {
+    "builtins": frozenset({"code"}),  # SystemExit's is no status
+    "aiohttp": frozenset({"code"}),
+    "websockets": frozenset({"code", "reason"}),
 }

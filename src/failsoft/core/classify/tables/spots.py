@@ -1,6 +1,8 @@
 """Where codes stand in text: pattern -> space. The first group that matched is the code.
 
-``hint`` is a piece of text, in lower case, that must occur before the pattern is tried.
+``hint`` is a piece of text, in lower case, that must occur before the pattern is tried. Names in capitals (``EPIPE``,
+``SQLITE_BUSY``) and names of exceptions (``KeyError:``, ``httpx.ReadTimeout``) need no spot: all capitalised words of a
+text are looked up.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ class Spot(NamedTuple):
 SPOTS: tuple[Spot, ...] = (
     Spot("<", r"(token '?\"?<|<!doctype html|<!DOCTYPE html|<html)", "page", "a web page where data was due"),
     Spot("text/html", r"(text/html)", "page", "a web page where data was due"),
-    Spot("e", r"\b(EAI_[A-Z]{4,10}|E[A-Z0-9]{3,14}|NXDOMAIN|SERVFAIL)\b", "errno", "C, Node.js, libuv"),
     Spot("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
     Spot("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
     Spot("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
@@ -29,7 +30,6 @@ SPOTS: tuple[Spot, ...] = (
     Spot("(", r"^\W{0,3}\(([12345]\d{3}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
     Spot("ora-", r"\b(ORA-\d{5})\b", "oracle", "Oracle"),
     Spot("dpy-", r"\b(DPY-\d{4})\b", "oracle", "python-oracledb"),
-    Spot("sqlite_", r"\b(SQLITE_[A-Z]+(?:_[A-Z]+)?)\b", "sqlite", "better-sqlite3, libsql"),
     Spot("statuscode.", r"\bStatusCode\.([A-Z_]{5,20})\b", "grpc", "grpcio"),
     Spot("code = ", r"\bcode = ([A-Z][A-Za-z]{4,20}) desc\b", "grpc", "Go gRPC"),
     Spot(": ", r"^(?:[\w.]+: )?\d{1,2} ([A-Z_]{5,20}): ", "grpc", "Node.js gRPC"),
@@ -52,6 +52,4 @@ SPOTS: tuple[Spot, ...] = (
         "key",
         "str() of Python's KeyError",
     ),
-    Spot("e", r"\b([A-Z]\w{1,40}(?:Error|Exception))\b(?=[:(]|\s*$)", "name", "Python, JavaScript, Java, .NET"),
-    Spot(".", r"\b([a-z_]\w*(?:\.\w+){0,6}\.[A-Z]\w+)", "type", "Python, repr and traceback"),
 )
