@@ -34,7 +34,7 @@ FORMS: dict[SegmentKind, tuple[str, str]] = {  # a segment's body, and its last 
     "cancelled": ("▓", "■"),
 }
 SIGNS: dict[TickKind, str] = {"refused": "╳", "opened": "◆", "skipped": "○"}
-_TICK_MARKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+TICK_MARKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 
 LEGEND: tuple[tuple[str, CellKind, str], ...] = (
     ("█", "ok", "worked"),
@@ -76,13 +76,13 @@ def _name(row: Row) -> str:
 def axis(waterfall: Waterfall, bar: int) -> str:
     """The time axis above the bars."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
-    step = next((step for step in _TICK_MARKS if span / step * 9 <= bar), span)
+    step = next((step for step in TICK_MARKS if span / step * 9 <= bar), span)
     line = ""
     for number in range(int(span / step + 0.01) + 1):
-        label = _label(number * step, step)
-        at = min(_column(number * step, span, bar), bar - len(label))
+        text = label(number * step, step)
+        at = min(_column(number * step, span, bar), bar - len(text))
         if at > len(line) or not line:
-            line = line.ljust(at) + label
+            line = line.ljust(at) + text
     return line.ljust(bar)
 
 
@@ -112,7 +112,7 @@ def kinds_in(waterfall: Waterfall) -> set[CellKind]:
     """What the legend has to explain."""
     kinds: set[CellKind] = set()
     for row in waterfall.rows:
-        kinds.update(_kind(row, segment) for segment in row.segments)
+        kinds.update(kind_of(row, segment) for segment in row.segments)
         kinds.update(tick.kind for tick in row.ticks)
         if row.critical:
             kinds.add("critical")
@@ -162,7 +162,7 @@ def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
         start = min(max(_column(segment.start, span, bar), free), bar - 1)
         end = min(max(_column(segment.end, span, bar), start + (segment.kind not in ("waiting", "queued"))), bar)
         body, last = FORMS[segment.kind]
-        kind = _kind(row, segment)
+        kind = kind_of(row, segment)
         if kind == "fallback":
             body = last = FALLBACK
         for column in range(start, end):
@@ -175,7 +175,8 @@ def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _kind(row: Row, segment: Segment) -> CellKind:
+def kind_of(row: Row, segment: Segment) -> CellKind:
+    """How a segment is drawn."""
     return "fallback" if segment.kind == "ok" and segment.tool != row.tool else segment.kind
 
 
@@ -183,7 +184,8 @@ def _column(at: float, span: float, bar: int) -> int:
     return int(at / span * bar + 1e-6)
 
 
-def _label(at: float, step: float) -> str:
+def label(at: float, step: float) -> str:
+    """A mark of the axis."""
     if step < 1:
         return f"{at * 1000:g} ms" if step < 0.1 else f"{at:.1f} s"
     return f"{at:g} s"

@@ -128,6 +128,12 @@ class Waterfall:
             "verdict": self.verdict.to_dict(),
         }
 
+    def to_html(self) -> str:
+        """The picture as one HTML file: nothing is fetched, nothing runs, text from outside stays text."""
+        from failsoft.core.waterfall.page import to_html
+
+        return to_html(self)
+
     def __str__(self) -> str:
         """The picture in plain text, 100 columns wide."""
         from failsoft.core.waterfall.layout import draw

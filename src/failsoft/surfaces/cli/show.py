@@ -18,8 +18,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from failsoft.core.visible import visible as clean
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+__all__ = [
+    "PLAIN_WIDTH",
+    "CommandError",
+    "clean",
+    "is_live",
+    "json_option",
+    "make_console",
+    "manifest_option",
+    "print_json",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,15 +68,6 @@ def manifest_option(command: F) -> F:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def clean(text: str) -> str:
-    """The text on one line, with whatever would act on a terminal made visible."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else " " if char.isspace() else ascii(char)[1:-1].lower() for char in text
-    )
 
 
 def make_console(*, width: int | None = None, record: bool = False) -> Console:

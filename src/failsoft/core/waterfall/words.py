@@ -1,0 +1,61 @@
+"""One call of a waterfall in words: what ``why`` lists, and what the page tells under a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from failsoft.core.waterfall.layout import summarise
+from failsoft.core.waterfall.verdict import say_seconds
+
+if TYPE_CHECKING:
+    from failsoft.core.waterfall.model import Row, Segment
+
+_SAID = {
+    "ok": "worked",
+    "failed": "failed",
+    "timeout": "timed out",
+    "killed": "was killed",
+    "running": "is running",
+    "left": "was left unfinished",
+    "cancelled": "was cancelled",
+}
+
+
+def tell_row(row: Row) -> Iterator[str]:
+    """Its attempts and waits, one line each, and what became of it."""
+    number = 0
+    for segment in row.segments:
+        number += segment.kind in _SAID
+        yield _tell(segment, number)
+    for tick in row.ticks:
+        text = f": {tick.text}" if tick.text else ""
+        if tick.kind == "opened":
+            yield f"at {say_seconds(tick.at)}: the circuit of {tick.tool} opened"
+        elif tick.kind == "refused":
+            yield f"at {say_seconds(tick.at)}: refused{text}"
+    yield f"in the end: {summarise(row)}"
+
+
+def _tell(segment: Segment, number: int) -> str:
+    when = f"at {say_seconds(segment.start)}"
+    if segment.kind == "waiting":
+        return f"{when}: waited {say_seconds(segment.duration)} to try again"
+    if segment.kind == "queued":
+        return f"{when}: waited {say_seconds(segment.duration)} for a place to run"
+    text = f": {segment.text}" if segment.text else ""
+    return f"{when}: attempt {number}, {segment.tool} {_SAID[segment.kind]} after {say_seconds(segment.duration)}{text}"
+
+
+def sum_up(row: Row) -> str:
+    """Its attempts and waits on one line: ``failed 15.0 s · waited 2.0 s · worked 3.0 s``."""
+    parts = []
+    for segment in row.segments:
+        if segment.kind in ("waiting", "queued"):
+            said = "waited" if segment.kind == "waiting" else "queued"
+        else:
+            said = _SAID[segment.kind]
+            if segment.tool != row.tool:
+                said = f"{segment.tool} {said}"
+        parts.append(f"{said} {say_seconds(segment.duration)}")
+    return " · ".join(parts)
