@@ -58,6 +58,8 @@ class Script:
 def text_of(part: Any) -> str:
     """A tool's result or a retry, in whichever form this version has it."""
     content = part.content
+    if isinstance(content, list) and content and isinstance(content[0], dict) and "msg" in content[0]:
+        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in content)  # bad arguments
     return content if isinstance(content, str) else str(content)
 
 

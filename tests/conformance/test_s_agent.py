@@ -35,7 +35,7 @@ async def fail_later(data: str) -> str:
 def hear(agent: Agent[Any, Any], *tools: str) -> list[str]:
     """What the model hears of the tools' failures."""
     script = Script([[Ask(tool, {"data": "x"}) for tool in tools]])
-    agent.run_sync("go", model=script.model)
+    asyncio.run(agent.run("go", model=script.model))
     return [seen.text for seen in script.seen[0]]
 
 
@@ -228,7 +228,7 @@ def test_wrapper_keeps_the_schema_and_the_description() -> None:
     for graceful in (True, False):
         agent, model = Agent("test"), TestModel(call_tools=[])
         agent.tool_plain(graceful_errors=graceful)(search)
-        agent.run_sync("go", model=model)
+        asyncio.run(agent.run("go", model=model))
         assert model.last_model_request_parameters is not None
         (tool,) = model.last_model_request_parameters.function_tools
         shown.append((tool.name, tool.description, tool.parameters_json_schema))
@@ -321,7 +321,7 @@ def test_consequences_exhausted_retries_end_as_pydantic_ai_has_it() -> None:
     agent.tool_plain(fail)
     script = Script([[Ask("fail", {"data": "x"})]] * 3)
     with pytest.raises(UnexpectedModelBehavior, match="exceeded max retries count of 1") as caught:
-        agent.run_sync("go", model=script.model)
+        asyncio.run(agent.run("go", model=script.model))
     retry = caught.value.__cause__
     assert isinstance(retry, ModelRetry)
     assert retry.__cause__ is ERROR

@@ -12,7 +12,8 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
-from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset, guard_sources
+from failsoft.adapters.pydantic_ai.sources import guard_sources
+from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
 from failsoft.core.durations import Duration
 from failsoft.core.report import TurnReport
 from failsoft.runtime.runtime import Runtime

@@ -1,19 +1,19 @@
-"""Toolsets that stand around a run's own: all tools of an agent pass here, whoever provides them."""
+"""Toolsets that stand around an agent's own: all its tools pass here, whoever provides them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import ModelRetry, RunContext, ToolReturn
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import AgentDepsT
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import FunctionToolset, ToolsetTool, WrapperToolset
 
-from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, mark, original_of, retry_for
-from failsoft.core.options import Override, RetryOptions
+from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, original_of, retry_for
+from failsoft.core.fault import Code
+from failsoft.core.options import Override
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed
 from failsoft.runtime.foreign import Passing
@@ -21,13 +21,15 @@ from failsoft.runtime.foreign import Passing
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
 
-T = TypeVar("T")
-
 KEY = "failsoft"  # in a tool's metadata: its options, and ``graceful_errors``
 
 # The framework has validated the arguments: what fails to validate inside the tool is the tool's own.
 _CONTRACT = Override(
-    exception="pydantic_core._pydantic_core.ValidationError", as_="permanent", category="internal_contract_bug"
+    exception="pydantic_core._pydantic_core.ValidationError",
+    as_="permanent",
+    category="internal_contract_bug",
+    to_code=Code.INTERNAL,
+    effect="unknown",
 )
 
 
@@ -151,99 +153,8 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         return failure
 
 
-@dataclass
-class SourceGuard(WrapperToolset[AgentDepsT]):
-    """Around a source of tools that may be down (an MCP server, say): then the run goes on without its tools."""
-
-    rules: Failsoft[AgentDepsT]
-    absent: Outcome[Any] | None = None  # it could not be entered
-    lost: Outcome[Any] | None = None  # it could not say what it has
-
-    @property
-    def source(self) -> str:
-        """The source's id among the runtime's tools."""
-        return f"toolset:{self.wrapped.id or type(self.wrapped).__name__}"
-
-    async def __aenter__(self) -> Self:
-        self.absent, _ = await self._try(self.wrapped.__aenter__)
-        return self
-
-    async def __aexit__(self, *args: object) -> bool | None:
-        return None if self.absent is not None else await super().__aexit__(*args)
-
-    async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
-        _, stepped = await self._try(partial(super().for_run_step, ctx))
-        return stepped or self
-
-    async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        self.lost, tools = (self.absent, None) if self.absent else await self._try(partial(super().get_tools, ctx))
-        return tools or {}
-
-    async def get_instructions(self, ctx: RunContext[AgentDepsT]) -> Any:
-        lost = self.absent or self.lost
-        if lost is not None:
-            return f"Some tools are missing in this run. {lost.explanation.model}"
-        _, instructions = await self._try(partial(super().get_instructions, ctx))
-        return instructions
-
-    async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
-    ) -> Any:
-        try:
-            return await super().call_tool(name, tool_args, ctx, tool)
-        except ModelRetry as retry:
-            if self._stands_for_an_error(retry):
-                cause = retry.__cause__
-                mark(retry, cause if isinstance(cause, Exception) else ServerError(retry.message))
-            raise
-
-    def _stands_for_an_error(self, retry: ModelRetry) -> bool:
-        """MCP toolsets make a ModelRetry of every error; what a hook of the user's raised is none of theirs."""
-        if original_of(retry) is not None or all(kind.__name__ != "MCPToolset" for kind in type(self.wrapped).__mro__):
-            return False
-        return retry.__cause__ is not None or getattr(self.wrapped, "process_tool_call", None) is None
-
-    async def _try(self, do: Callable[[], Awaitable[T]]) -> tuple[Outcome[Any] | None, T | None]:
-        """Do it here, where it has to happen (in the run's own task), and let the runtime judge how it ended."""
-        runtime, error, result = self.rules.runtime, None, None
-        runtime.declare(self.source, idempotent=True, retry=RetryOptions(max_attempts=1), label="a source of tools")
-        if runtime.health(self.source).state != "open":
-            try:
-                result = await do()
-            except CONTROL:
-                raise
-            except Exception as caught:
-                error = caught
-            health = runtime.health(self.source)
-            if error is None and health.state == "closed" and not health.failure_count:
-                return None, result
-
-        async def end(_: dict[str, Any]) -> None:
-            if error is not None:
-                raise error
-
-        outcome = await runtime.run(self.source, {}, {self.source: end})
-        return (None if outcome.status == "succeeded" else outcome), result
-
-
-class ServerError(Exception):
-    """An MCP server's error, of which only the text is known."""
-
-
-def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
-    """Every toolset further in that may be down, guarded."""
-
-    def guard(leaf: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
-        return leaf if isinstance(leaf, FunctionToolset) else SourceGuard(leaf, rules)
-
-    return toolset.visit_and_replace(guard)
-
-
 def _is_guarded(name: str, tool: ToolsetTool[Any]) -> bool:
     """Is its function one that a runtime has guarded already (``@rt.tool``)?"""
     owner = tool.toolset
     found = owner.tools.get(name) if isinstance(owner, FunctionToolset) else None
     return hasattr(getattr(found, "function", None), "__failsoft__")
-
-
-__all__: Sequence[str] = ["GracefulToolset", "GuardedToolset", "guard_sources"]

@@ -1,0 +1,128 @@
+"""Where tools come from may be down (an MCP server, say): then the run goes on without its tools.
+
+Rules
+-----
+- A source is entered, asked and left in the run's own task: sessions and cancel scopes belong to the task that opened
+  them. How that ended is handed to the runtime afterwards, as a call of the tool ``toolset:<id>``; so it is classified,
+  counted by a breaker, and in the turn's report. While that breaker is open the source is not asked at all.
+- The model is told that tools are missing. A dead server is not an empty one.
+- Function toolsets are no sources: what fails there is the user's own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from pydantic_ai import ModelRetry, RunContext
+from pydantic_ai.tools import AgentDepsT
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, WrapperToolset
+
+from failsoft.adapters.pydantic_ai.graceful import CONTROL, mark, original_of
+from failsoft.core.options import RetryOptions
+from failsoft.core.outcome import Outcome
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from failsoft.adapters.pydantic_ai.capability import Failsoft
+
+T = TypeVar("T")
+
+
+class ServerError(Exception):
+    """An MCP server's error, of which only the text is known."""
+
+
+@dataclass
+class SourceGuard(WrapperToolset[AgentDepsT]):
+    """Around one source, for one run."""
+
+    rules: Failsoft[AgentDepsT]
+    absent: Outcome[Any] | None = None  # it could not be entered
+    lost: Outcome[Any] | None = None  # it could not say what it has
+
+    @property
+    def name(self) -> str:
+        return self.wrapped.id or type(self.wrapped).__name__
+
+    async def __aenter__(self) -> Self:
+        self.absent, _ = await self._try(self.wrapped.__aenter__)
+        return self
+
+    async def __aexit__(self, *args: object) -> bool | None:
+        return None if self.absent is not None else await super().__aexit__(*args)
+
+    async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        if self.absent is not None:
+            return self
+        self.lost, stepped = await self._try(partial(super().for_run_step, ctx))
+        return stepped or self
+
+    async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
+        if self.absent is not None or self.lost is not None:
+            return {}
+        self.lost, tools = await self._try(partial(super().get_tools, ctx))
+        return tools or {}
+
+    async def get_instructions(self, ctx: RunContext[AgentDepsT]) -> Any:
+        lost = self.absent or self.lost
+        if lost is not None:
+            return f"The tools of {self.name} are missing in this run. {lost.explanation.model}"
+        _, instructions = await self._try(partial(super().get_instructions, ctx))
+        return instructions
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
+    ) -> Any:
+        try:
+            return await super().call_tool(name, tool_args, ctx, tool)
+        except ModelRetry as retry:
+            if self._stands_for_an_error(retry):
+                cause = retry.__cause__
+                mark(retry, cause if isinstance(cause, Exception) else ServerError(retry.message))
+            raise
+
+    def _stands_for_an_error(self, retry: ModelRetry) -> bool:
+        """MCP toolsets make a ModelRetry of every error; what a hook of the user's raised is none of theirs."""
+        if original_of(retry) is not None or all(kind.__name__ != "MCPToolset" for kind in type(self.wrapped).__mro__):
+            return False
+        return retry.__cause__ is not None or getattr(self.wrapped, "process_tool_call", None) is None
+
+    async def _try(self, do: Callable[[], Awaitable[T]]) -> tuple[Outcome[Any] | None, T | None]:
+        """How it failed, or what it gave."""
+        runtime, id = self.rules.runtime, f"toolset:{self.name}"
+        runtime.declare(id, idempotent=True, retry=RetryOptions(max_attempts=1), label=f"the tools of {self.name}")
+        if runtime.health(id).state == "open":
+            refusal = await runtime.run(id, {}, {id: partial(_end, None)})
+            if refusal.status != "succeeded":  # else it was to be tried again this very moment
+                return refusal, None
+        try:
+            result = await do()
+        except CONTROL:
+            raise
+        except Exception as error:
+            return await runtime.run(id, {}, {id: partial(_end, error)}), None
+        health = runtime.health(id)
+        if health.failure_count or health.state != "closed":
+            token = SCOPE.set(None)  # that it works again is no news for the turn's report
+            try:
+                await runtime.run(id, {}, {id: partial(_end, None)})
+            finally:
+                SCOPE.reset(token)
+        return None, result
+
+
+async def _end(error: Exception | None, _: dict[str, Any]) -> None:
+    if error is not None:
+        raise error
+
+
+def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+    """Every source further in, guarded."""
+
+    def guard(leaf: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        return leaf if isinstance(leaf, FunctionToolset) else SourceGuard(leaf, rules)
+
+    return toolset.visit_and_replace(guard)

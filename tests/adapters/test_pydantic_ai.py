@@ -1,0 +1,584 @@
+"""pydantic-ai: every tool of an agent goes through the runtime, and comes back in the framework's words."""
+
+from __future__ import annotations
+
+import asyncio
+import runpy
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pydantic_ai
+import pytest
+from fastmcp import FastMCP
+from fastmcp.exceptions import ToolError
+from inline_snapshot import snapshot
+from pydantic import TypeAdapter
+from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool
+from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.toolsets import ExternalToolset
+from tests.adapters.pydantic_ai_driver import Driver, Script, samples
+from tests.adapters.story import SCENES, Story, tell
+from tests.fakes import records
+
+from failsoft import CallFailed, ManifestError, Runtime, TurnReport, partial
+from failsoft.adapters.pydantic_ai import Agent, AgentConfig, Failsoft
+from failsoft.adapters.pydantic_ai.graceful import CONTROL, make_graceful
+from failsoft.testing import Ask, adapter_checks, check_adapter
+
+ROOT = Path(__file__).parents[2]
+ONCE = {"max_attempts": 1}
+QUICK = {"max_attempts": 3, "initial_delay": "1ms"}
+RESET = ConnectionResetError("Connection reset by peer")
+SAMPLES = [pytest.param(error, id=type(error).__name__) for error in samples()]
+
+
+def talk(agent: pydantic_ai.Agent[Any, Any], *asks: str | list[str], **options: Any) -> Script:
+    """Run an agent whose model asks for these tools, step by step."""
+    steps = [[Ask(tool, {}) for tool in ([step] if isinstance(step, str) else step)] for step in asks]
+    script = Script(steps)
+    asyncio.run(agent.run("go", model=script.model, **options))
+    return script
+
+
+def texts(script: Script) -> list[str]:
+    return [seen.text for step in script.seen for seen in step]
+
+
+def failing(*errors: Any) -> tuple[Callable[[], Any], list[int]]:
+    """A tool that raises these errors, one per attempt, and then has a value; and its attempts."""
+    attempts: list[int] = []
+
+    async def search() -> str:
+        attempts.append(len(attempts))
+        error = errors[min(len(attempts), len(errors)) - 1] if errors else "3 flights"
+        if isinstance(error, BaseException):
+            raise error
+        return str(error)
+
+    return search, attempts
+
+
+def agent_with(runtime: Runtime, *tools: Any, make: Any = pydantic_ai.Agent, **options: Any) -> Any:
+    rules = {name: options.pop(name) for name in ("tool_failed", "trusted", "timeout", "on_report") if name in options}
+    return make("test", tools=tools, capabilities=[Failsoft(runtime, **rules)], **{"retries": 9, **options})
+
+
+# --- what all adapters do ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
+@pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
+def test_conforms(check: Any, make: Any) -> None:
+    check_adapter(Driver(make), check)
+
+
+def test_six_scenes() -> None:
+    told = []
+    for scene in SCENES:
+        story = Story()
+        script = Script([[Ask(scene.tool, arguments)] for arguments in scene.asks])
+        agent = agent_with(story.runtime(), *story.tools.values())
+        asyncio.run(agent.run("go", model=script.model))
+        assert story.runs.get(scene.tool, 0) == scene.runs, scene.title
+        told.append((scene, texts(script)))
+    assert tell(told) == snapshot("""\
+--- missing file
+read_file(path='notes.txt')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
+--- flaky API
+weather(city='Paris')
+  Sunny in Paris
+--- dead MCP server
+search_docs(query='refunds')
+  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
+--- bad arguments
+book_table(people='many')
+  people: Input should be a valid integer, unable to parse string as an integer
+--- write that times out
+pay(amount=40)
+  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
+--- model that loops
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+""")
+
+
+def test_the_example_runs_without_a_key(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "pydantic_ai_agent.py"), run_name="__main__")
+    assert capsys.readouterr().out == snapshot("""\
+model: weather({'city': 'Paris'})
+model: read_file({'path': 'notes.txt'})
+tool: Sunny in Paris
+tool: read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
+model: pay({'amount': 'forty'})
+tool: Input should be a valid integer, unable to parse string as an integer
+model: pay({'amount': 40})
+tool: pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
+model: read_file({'path': 'x'})
+tool: read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+model: read_file({'path': 'x'})
+tool: read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+model: read_file({'path': 'x'})
+tool: read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+model: The weather is fine. Please check whether the payment went through.
+
+report: Completed weather, but the tools of docs, read file (4 times) and pay failed. Trying the tools of docs again in a little while may help. For read file (4 times) I need other details: please check and correct them.
+
+{'weather': 3, 'pay': 1}: flaky twice, then fine; the payment was never repeated
+""")
+
+
+def test_a_missing_extra_is_named() -> None:
+    hide = "import sys; sys.modules['pydantic_ai'] = None; import failsoft.adapters.pydantic_ai"
+    ended = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, check=False)
+    assert ended.stderr.rstrip().endswith("needs pydantic-ai: install failsoft[pydantic-ai]")
+    assert "ImportError" in ended.stderr
+
+
+# --- control flow: one exception after the other, in each layer (R21) ---------------------------------------------------
+
+
+@pytest.mark.parametrize("error", SAMPLES)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_control_flow_passes_the_functions_wrapper(error: BaseException, is_async: bool) -> None:
+    def search() -> str:
+        raise error
+
+    async def search_later() -> str:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        asyncio.run(make_graceful(search_later)()) if is_async else make_graceful(search)()
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("error", SAMPLES)
+@pytest.mark.parametrize("layer", ["toolset", "runtime"])
+def test_control_flow_passes_the_toolsets(error: BaseException, layer: str) -> None:
+    seen: list[BaseException] = []
+
+    class Watch(pydantic_ai.toolsets.WrapperToolset[Any]):
+        async def call_tool(self, *args: Any) -> Any:
+            try:
+                return await super().call_tool(*args)
+            except BaseException as raised:
+                seen.append(raised)
+                raise ToolFailed("seen") from None
+
+    class Outside(pydantic_ai.capabilities.AbstractCapability[Any]):
+        def get_ordering(self) -> Any:
+            return pydantic_ai.capabilities.CapabilityOrdering(position="outermost", wraps=[Failsoft])
+
+        def get_wrapper_toolset(self, toolset: Any) -> Any:
+            return Watch(toolset)
+
+    async def search() -> str:
+        raise error
+
+    runtime = Runtime()
+    mine = [Failsoft(runtime)] if layer == "runtime" else []
+    agent = Agent("test", toolsets=[FunctionToolset([search])], capabilities=[*mine, Outside()])
+    talk(agent, "search")
+    assert seen == [error]
+    assert seen[0] is error
+    assert records(runtime, "ToolError") == []
+
+
+def test_control_flow_in_a_group_passes() -> None:
+    group = ExceptionGroup("both", [ValueError("x"), ModelRetry("which one?")])
+    search, attempts = failing(group)
+    runtime = Runtime()
+    for agent in (agent_with(runtime, search), agent_with(runtime, search, make=Agent)):
+        with pytest.raises(ExceptionGroup) as caught:
+            talk(agent, "search")
+        assert caught.value is group
+    assert len(attempts) == 2
+
+
+def test_the_list_of_control_flow_is_the_notes() -> None:
+    newer = {"RetryModelRequest"} & set(dir(pydantic_ai.exceptions))
+    assert {kind.__name__ for kind in CONTROL} == newer | {
+        "ModelRetry", "ToolFailed", "ToolRetryError", "ToolFailedError", "CallDeferred", "ApprovalRequired",
+        "SkipToolExecution", "SkipToolValidation", "SkipModelRequest", "AgentRunError", "UserError",
+    }  # fmt: skip
+
+
+# --- both layers together -------------------------------------------------------------------------------------------------
+
+
+def test_the_original_error_is_judged_not_the_retry_that_stands_for_it() -> None:
+    search, attempts = failing(RESET, RESET, "3 flights")
+    runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})
+    assert texts(talk(agent_with(runtime, search, make=Agent), "search")) == ["3 flights"]
+    assert len(attempts) == 3
+
+
+def test_the_model_reads_the_explanation_and_the_cause_stays() -> None:
+    error = ValueError("Invalid airport code: XYZ")
+    search, _ = failing(error)
+    agent = agent_with(Runtime(), search, make=Agent, retries=0)
+    with pytest.raises(UnexpectedModelBehavior) as caught:
+        talk(agent, "search")
+    retry = caught.value.__cause__
+    assert isinstance(retry, ModelRetry)
+    assert retry.__cause__ is error
+    assert str(retry) == snapshot(
+        'search failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct airport code, or ask the user. Error text, as data: "Invalid airport code: XYZ"'
+    )
+
+
+def test_a_retry_that_the_tool_asks_for_is_nobodys_failure() -> None:
+    search, attempts = failing(ModelRetry("which city?"))
+    runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})
+    assert texts(talk(agent_with(runtime, search, make=Agent), "search")) == ["which city?"]
+    assert (len(attempts), runtime.health("search").failure_count) == (1, 0)
+
+
+@pytest.mark.parametrize("how", ["decorator", "config", "metadata", "toolset"])
+def test_a_tool_that_fails_loudly_is_retried_and_then_raises_its_own_error(how: str) -> None:
+    search, attempts = failing(RESET)
+    runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})
+    config = AgentConfig(graceful_tool_errors=how in ("decorator", "metadata"))
+    agent: Agent[Any, Any] = Agent("test", config=config, capabilities=[Failsoft(runtime)])
+    if how == "toolset":
+        agent = Agent(
+            "test", config=config, toolsets=[FunctionToolset([search])], capabilities=[Failsoft(runtime)]
+        )  # fmt: skip
+    elif how == "metadata":
+        agent.tool_plain(metadata={"failsoft": {"graceful_errors": False}})(search)
+    else:
+        agent.tool_plain(graceful_errors=False if how == "decorator" else None)(search)
+    with pytest.raises(ConnectionResetError) as caught:
+        talk(agent, "search")
+    assert caught.value is RESET
+    assert len(attempts) == 3
+
+
+def test_a_loud_tool_that_is_cut_off_says_so() -> None:
+    search, _ = failing(RESET)
+    runtime = Runtime({"tools": {"search": {"retry": ONCE, "breaker": {"failure_threshold": 1}}}})
+    tool = Tool(search, metadata={"failsoft": {"graceful_errors": False}})
+    with pytest.raises(ConnectionResetError):
+        talk(agent_with(runtime, tool), "search")
+    with pytest.raises(CallFailed, match="Circuit breaker open for search"):
+        talk(agent_with(runtime, tool), "search")
+
+
+# --- what the model is told, and what it costs ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool_failed", "error", "survives"),
+    [
+        ("never", ValueError("bad"), False),
+        ("permanent", ValueError("bad"), True),
+        ("permanent", RESET, False),
+        ("always", RESET, True),
+    ],
+)
+def test_tool_failed_costs_no_retries(tool_failed: str, error: Exception, survives: bool) -> None:
+    search, _ = failing(error)
+    agent = agent_with(Runtime(), search, retries=1, tool_failed=tool_failed)
+    if survives:
+        assert len(texts(talk(agent, "search", "search"))) == 2
+    else:
+        with pytest.raises(UnexpectedModelBehavior, match="exceeded max retries"):
+            talk(agent, "search", "search")
+
+
+def test_a_validation_error_inside_the_tool_is_the_tools_own() -> None:
+    def search() -> int:
+        return TypeAdapter(int).validate_python("no number")
+
+    (text,) = texts(talk(agent_with(Runtime(), search), "search"))
+    assert text.startswith(
+        "search failed: INTERNAL (internal_contract_bug, 1 attempt). It may already have taken effect."
+    )
+
+
+def test_a_partial_value_comes_with_what_it_lacks() -> None:
+    async def search() -> Any:
+        return partial(["page 1"], missing=["page 2"])
+
+    runtime = Runtime({"tools": {"search": {"accept_partial": True}}})
+    script = talk(agent_with(runtime, search), "search")
+    assert texts(script) == ["['page 1']"]
+    assert "page 2" in str(script.messages[-1])
+
+
+def test_a_blocking_tool_is_answered_for_in_time() -> None:
+    def search() -> str:
+        time.sleep(0.5)
+        return "late"
+
+    runtime = Runtime({"tools": {"search": {"timeout": "50ms", "retry": ONCE}}})
+    began = time.monotonic()
+    script = Script([[Ask("search", {})]])
+
+    async def run() -> float:
+        await agent_with(runtime, search).run("go", model=script.model)
+        return time.monotonic() - began
+
+    assert asyncio.run(run()) < 0.4
+    assert "Tool timeout after 50ms" in texts(script)[0]
+
+
+# --- declaring tools (R11) --------------------------------------------------------------------------------------------------
+
+
+def test_declared_by_the_decorator() -> None:
+    search, attempts = failing(RESET, "3 flights")
+    agent: Agent[Any, Any] = Agent("test", capabilities=[Failsoft(Runtime())])
+    agent.tool_plain(failsoft={"read_only": True, "retry": QUICK}, metadata={"mine": 1})(search)
+    assert texts(talk(agent, "search")) == ["3 flights"]
+    assert len(attempts) == 2
+
+
+def test_declared_by_metadata() -> None:
+    search, attempts = failing(RESET, "3 flights")
+    tool = Tool(search, metadata={"failsoft": {"idempotent": True, "retry": {"initial_delay": "1ms"}}})
+    assert texts(talk(agent_with(Runtime(), tool), "search")) == ["3 flights"]
+    assert len(attempts) == 2
+
+
+def test_two_tools_of_one_name_must_agree() -> None:
+    search, _ = failing()
+    runtime = Runtime()
+    talk(agent_with(runtime, Tool(search, metadata={"failsoft": {"read_only": True}})), "search")
+    with pytest.raises(ManifestError, match="search: declared as"):
+        talk(agent_with(runtime, search), "search")
+
+
+@pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_guarded_function_goes_through_the_runtime_once(make: Any, is_async: bool) -> None:
+    runtime = Runtime()
+    attempts = []
+
+    def search() -> str:
+        attempts.append(1)
+        raise RESET
+
+    async def search_later() -> str:
+        return search()
+
+    options: Any = {"id": "search", "read_only": True, "retry": QUICK, "breaker": {"failure_threshold": 99}}
+    guarded = runtime.add(search_later if is_async else search, **options)
+    reports: list[TurnReport] = []
+    agent = agent_with(runtime, Tool(guarded, name="search"), make=make, on_report=reports.append)
+    (text,) = texts(talk(agent, "search"))
+    assert text.startswith("search failed: UNAVAILABLE (tool_transient, 3 attempts)")
+    assert (len(attempts), runtime.health("search").failure_count) == (3, 3)
+    assert list(reports[0].outcomes) == ["search-1"]
+
+
+# --- threads, turns, availability ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_a_turn_of_its_conversations_thread() -> None:
+    search, _ = failing(ValueError("bad"), "3 flights")
+    reports: list[TurnReport] = []
+    runtime = Runtime()
+    agent = agent_with(runtime, search, on_report=reports.append)
+    script = Script([[Ask("search", {})], [Ask("search", {})]])
+    result = asyncio.run(agent.run("go", model=script.model, conversation_id="chat-42"))
+    (report,) = reports
+    assert (report.thread, report.turn_id) == ("chat-42", result.all_messages()[-1].run_id)
+    assert [outcome.status for outcome in report.outcomes.values()] == ["failed", "succeeded"]
+    assert {"TurnStarted", "ToolError", "CallSucceeded", "TurnEnded"} <= {event.event_type for event in report.trace}
+
+
+def test_a_run_that_breaks_has_its_report_too() -> None:
+    reports: list[TurnReport] = []
+
+    async def search() -> str:
+        raise pydantic_ai.UsageLimitExceeded("enough")
+
+    with pytest.raises(pydantic_ai.UsageLimitExceeded):
+        talk(agent_with(Runtime(), search, on_report=reports.append), "search")
+    assert [outcome.status for outcome in reports[0].outcomes.values()] == ["cancelled"]
+
+
+def test_the_turns_deadline_ends_no_run() -> None:
+    async def search() -> str:
+        await asyncio.sleep(20)
+        return "late"
+
+    agent = agent_with(Runtime(), search, timeout="50ms")
+    first, second = texts(talk(agent, "search", "search"))
+    assert first.startswith("search did not finish within the time for this turn.")
+    assert second.startswith("search was not run: the time for this turn was up.")
+
+
+def test_a_missing_tool_is_offered_no_more_in_this_conversation() -> None:
+    async def other() -> str:
+        return "fine"
+
+    async def gone() -> str:
+        raise RuntimeError("Unknown tool: gone")
+
+    agent = agent_with(Runtime(), gone, other)
+    script = talk(agent, "gone", "other", conversation_id="chat-1")
+    assert script.offered == [["gone", "other"], ["other"], ["other"]]
+    assert talk(agent, "other", conversation_id="chat-1").offered[0] == ["other"]
+    assert talk(agent, "other", conversation_id="chat-2").offered[0] == ["gone", "other"]
+
+
+def test_per_run_and_streamed() -> None:
+    search, attempts = failing(RESET, "3 flights")
+    runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})
+    agent = pydantic_ai.Agent("test", tools=[search])
+    assert texts(talk(agent, "search", capabilities=[Failsoft(runtime)])) == ["3 flights"]
+    assert len(attempts) == 2
+
+    async def stream() -> list[Any]:
+        script = Script([[Ask("search", {})]])
+        async with agent.iter("go", model=script.model, capabilities=[Failsoft(runtime)]) as run:
+            return [node async for node in run]
+
+    assert len(asyncio.run(stream())) > 3
+
+
+# --- sources of tools that are down -------------------------------------------------------------------------------------------
+
+
+def dead_server(**options: Any) -> MCPToolset[Any]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return MCPToolset(f"http://127.0.0.1:{port}/mcp", id="travel", **options)
+
+
+@pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
+def test_a_dead_mcp_server_does_not_end_the_run(make: Any) -> None:
+    search, _ = failing()
+    reports: list[TurnReport] = []
+    runtime = Runtime()
+    agent = agent_with(runtime, search, make=make, toolsets=[dead_server()], on_report=reports.append)
+    script = talk(agent, "search")
+    assert texts(script) == ["3 flights"]
+    assert script.offered[0] == ["search"]
+    missing = "The tools of travel are missing in this run. toolset:travel failed: UNAVAILABLE"
+    assert script.instructions[0].startswith(missing)
+    failures = [outcome.tool for outcome in reports[0].outcomes.values() if outcome.status == "failed"]
+    assert failures == ["toolset:travel"]
+
+
+def test_a_dead_server_is_left_alone_once_its_circuit_is_open() -> None:
+    runtime = Runtime({"tools": {"toolset:travel": {"breaker": {"failure_threshold": 1}}}})
+    server = dead_server()
+    entered = []
+    enter = server.__class__.__aenter__
+
+    class Counted(MCPToolset[Any]):
+        async def __aenter__(self) -> Any:
+            entered.append(1)
+            return await enter(self)
+
+    server.__class__ = Counted
+    for _ in range(3):
+        script = talk(agent_with(runtime, toolsets=[server]))
+        assert "toolset:travel failed" in script.instructions[0]
+    assert len(entered) == 1
+
+
+def test_a_mistake_in_the_setup_still_ends_the_run() -> None:
+    class Wrong(ExternalToolset[Any]):
+        async def get_tools(self, ctx: RunContext[Any]) -> Any:
+            raise pydantic_ai.UserError("set up wrongly")
+
+    with pytest.raises(pydantic_ai.UserError, match="set up wrongly"):
+        talk(agent_with(Runtime(), toolsets=[Wrong([])]))
+
+
+@pytest.mark.parametrize("where", ["get_tools", "for_run_step", "get_instructions"])
+def test_a_source_may_fail_at_any_point(where: str) -> None:
+    async def refuse(*_: Any) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    source: ExternalToolset[Any] = ExternalToolset([], id="travel")
+    setattr(source, where, refuse)
+    runtime = Runtime()
+    search, _ = failing()
+    script = talk(agent_with(runtime, search, toolsets=[source]), "search")
+    assert texts(script) == ["3 flights"]
+    assert runtime.health("toolset:travel").failure_count > 0
+    if where != "get_instructions":
+        assert "toolset:travel failed: UNAVAILABLE" in script.instructions[0]
+
+
+def test_a_source_that_works_again_is_trusted_again() -> None:
+    failures = [1, 1]
+
+    class Flaky(ExternalToolset[Any]):
+        async def __aenter__(self) -> Any:
+            if failures.pop(0) if failures else 0:
+                raise ConnectionRefusedError(111, "Connection refused")
+            return self
+
+    runtime, reports = Runtime(), list[TurnReport]()
+    agent = agent_with(runtime, toolsets=[Flaky([], id="travel")], on_report=reports.append)
+    counts = []
+    for _ in range(3):
+        talk(agent)
+        counts.append(runtime.health("toolset:travel").failure_count)
+    assert counts == [1, 2, 0]
+    assert [len(report.outcomes) for report in reports] == [1, 1, 0]
+
+
+def travel(**hints: bool) -> tuple[FastMCP[Any], list[int]]:
+    """An MCP server whose tool fails once."""
+    server: FastMCP[Any] = FastMCP("travel")
+    attempts: list[int] = []
+
+    @server.tool(annotations=hints)
+    def flights() -> str:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ToolError("Connection reset by peer")
+        return "3 flights"
+
+    return server, attempts
+
+
+@pytest.mark.parametrize(
+    ("hints", "trusted", "expected"),
+    [
+        ({"readOnlyHint": True}, {"travel"}, 2),
+        ({"idempotentHint": True}, {"travel"}, 2),
+        ({"readOnlyHint": True}, set(), 1),
+        ({}, {"travel"}, 1),
+    ],
+)
+def test_hints_of_trusted_servers_count(hints: dict[str, bool], trusted: set[str], expected: int) -> None:
+    server, attempts = travel(**hints)
+    agent = agent_with(Runtime(), toolsets=[MCPToolset(server, id="travel")], trusted=trusted)
+    (text,) = texts(talk(agent, "flights"))
+    assert len(attempts) == expected
+    if expected == 2:
+        assert text == "3 flights"
+    else:
+        assert text.startswith("flights failed: UNAVAILABLE (tool_transient, 1 attempt)")
+        assert "Connection reset by peer" in text
+
+
+def test_a_retry_of_the_users_own_hook_is_nobodys_failure() -> None:
+    server, attempts = travel()
+
+    async def hook(ctx: Any, call: Any, name: str, arguments: dict[str, Any]) -> Any:
+        raise ModelRetry("which one?")
+
+    runtime = Runtime()
+    agent = agent_with(runtime, toolsets=[MCPToolset(server, id="travel", process_tool_call=hook)])
+    assert texts(talk(agent, "flights")) == ["which one?"]
+    assert (attempts, runtime.health("flights").failure_count) == ([], 0)
