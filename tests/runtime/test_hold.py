@@ -184,3 +184,24 @@ async def test_a_failure_further_in_holds_only_the_tool_that_was_told() -> None:
     rt.add(outer, retry=ONCE)
     assert (await rt.call("outer", {"deep": True})).status == "failed"
     assert (await rt.call("outer", {"deep": False})).value == "shallow"
+
+
+@virtual
+async def test_a_hold_between_two_attempts_keeps_no_probe_and_still_counts_the_call() -> None:
+    plan = FaultPlan("429(retry_after=0.5)*2, 429(retry_after=30), ok")
+    rt = Runtime()
+    breaker = {"failure_threshold": 1, "timeout": "1s", "count": "calls"}
+    rt.add(plan.wrap(Scripted("x")), id="search", retry={"max_attempts": 2}, breaker=breaker)
+    tool = rt._engine.tools["search"]
+    await rt.call("search")
+    assert rt.health("search").state == "open"
+    await asyncio.sleep(2)
+    probe = asyncio.ensure_future(rt.call("search"))
+    await asyncio.sleep(0.1)  # the probe has failed once and waits
+    rt._engine.hold(rt._engine.open_call(tool, (), {}), tool, 30)
+    outcome = await probe
+    assert outcome.fault is not None
+    assert (outcome.status, plan.calls) == ("failed", 3)
+    assert rt.health("search").state == "open"  # not half-open with its only slot lost
+    await asyncio.sleep(30)
+    assert (await rt.call("search")).value == "x"

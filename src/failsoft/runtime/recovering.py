@@ -1,0 +1,219 @@
+"""What a failed attempt means for the rest of its call: the books that are kept, and what there is to choose from.
+
+Each function serves one step of ``call.way``, in this order: ``plan`` (count the failure, ask policies and memory,
+work out whether there can be a retry), ``find_options``, ``report_on``, ``accept`` (somebody else's decision) and
+``settle``, ``learn`` and ``leave``. The decisions themselves are the core's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from failsoft.core import own_faults
+from failsoft.core.breaker import Result, State
+from failsoft.core.fallback import alternatives
+from failsoft.core.fault import Fault
+from failsoft.core.hold import plan_wait
+from failsoft.core.memory import RETRY
+from failsoft.core.nesting import failures_inside
+from failsoft.core.options import Fallback
+from failsoft.core.outcome import Decision
+from failsoft.core.policy import match
+from failsoft.core.recovery import ErrorReport, decide
+from failsoft.core.retry import NoRetry, Retry, Wish, add_failure, plan_retry
+
+if TYPE_CHECKING:
+    from failsoft.core.partial import Partial
+    from failsoft.runtime.call import Call, Ended, Stop
+    from failsoft.runtime.engine import Engine
+
+
+def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> Retry | NoRetry:
+    """Keep the books of a failed attempt and work out whether there can be another."""
+    if ended is None:
+        return _plan_refused(rt, call, stop, fault)
+    now = ended.ended
+    stop.attempts = add_failure(stop.attempts, stop.retry, fault, duration=now - ended.started, now=now)
+    nested = ended.error is not None and any(failures_inside(ended.error))
+    if fault.retry_after and fault.retryable and ended.ran and not nested:
+        rt.hold(call, stop.tool, fault.retry_after)
+    calls = stop.health.options.count == "calls"
+    opened = None if calls else record(rt, call, stop, _result(fault, ended), fault)
+    wish = _consider(rt, call, stop, fault, fault if ended.ran else None)
+    retry = plan_retry(stop.retry, fault, stop.attempts, safe=stop.tool.safe, jitter=rt.random(), now=now, wish=wish)
+    if isinstance(retry, NoRetry):
+        return retry
+    if opened == "open":
+        return NoRetry("circuit open")
+    if nested:
+        return NoRetry("the call inside has had its retries")
+    if call.left_behind or (call.turn is not None and (call.turn.left() or retry.delay) < retry.delay):
+        return NoRetry("the turn's time is up")
+    if stop.family is not None and wish is None and rt.memory is not None and rt.memory.spares(stop.family):
+        return NoRetry(f"retries {stop.family.tallies[RETRY]}")
+    if not calls:
+        stop.ticket = None  # the next attempt asks the breaker again
+    return retry
+
+
+def _plan_refused(rt: Engine, call: Call, stop: Stop, fault: Fault) -> Retry | NoRetry:
+    """A gate is shut: only the end of a rate hold is worth waiting for."""
+    _consider(rt, call, stop, fault, stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None)
+    if fault.rule == own_faults.CIRCUIT_OPEN:
+        return NoRetry("circuit open")
+    if fault.rule != own_faults.RATE_HOLD or fault.retry_after is None or call.left_behind:
+        return NoRetry(fault.reason)
+    now = rt.now()
+    if stop.held is None:
+        stop.held = now
+    return plan_wait(
+        fault.retry_after,
+        waited=now - stop.held,
+        patience=stop.retry.max_total_time,
+        turn_left=None if call.turn is None else call.turn.left(),
+        jitter=rt.random(),
+        jitter_percent=stop.retry.jitter_percent,
+    )
+
+
+def _consider(rt: Engine, call: Call, stop: Stop, fault: Fault, known_by: Fault | None) -> Wish | None:
+    """Look up what the policy book says and what the memory knows; a policy may wish for a retry."""
+    if rt.memory is not None and known_by is not None:
+        stop.family = rt.memory.meet(call.tenant, stop.tool.id, known_by)
+    else:
+        stop.family = None
+    if not rt.policies:
+        return None
+    policy = stop.policy = match(
+        rt.policies,
+        tool=stop.tool.id,
+        tags=stop.tool.options.tags,
+        fault=fault,
+        attempt=stop.attempts.made,
+        breaker=stop.health.observe(rt.now()),
+        turn_left=None if call.turn is None else call.turn.left(),
+    )
+    if policy is None or policy.then.strategy != "retry":
+        return None
+    return Wish(policy.then.delay, policy.even_if_effect_unknown)
+
+
+def find_options(
+    rt: Engine, call: Call, stop: Stop, fault: Fault, tried: set[str], later: list[Fallback], wanted: str | None = None
+) -> list[Fallback]:
+    """The tools that may stand in now, best first: none once the turn is over (R7)."""
+    policy = stop.policy
+    if wanted is None and policy is not None:
+        wanted = policy.then.tool
+    if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
+        return []
+    opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
+    found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]
+    if rt.memory is not None and stop.family is not None and wanted is None:
+        found = [*rt.memory.order(stop.family, found)]
+    return [*_able(rt, call, [*found, *later], tried)]
+
+
+def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> Iterator[Fallback]:
+    """Those that are there, not cut off, and have not had their turn; each once, also where two chains name it."""
+    seen = set(tried)
+    for option in options:
+        if option.tool not in seen and rt.can_serve(call, option):
+            seen.add(option.tool)
+            yield option
+
+
+def report_on(
+    rt: Engine, call: Call, stop: Stop, fault: Fault, retry: Retry | NoRetry, options: list[Fallback],
+    best: Partial | None,
+) -> ErrorReport:  # fmt: skip
+    """All that a decision rests on."""
+    turn = call.turn
+    made = stop.attempts.made
+    return ErrorReport(
+        fault,
+        stop.tool.id,
+        call.id,
+        made,
+        max(0, made - 1),
+        stop.health.observe(rt.now()),
+        retry.delay if isinstance(retry, Retry) else None,
+        retry.why if isinstance(retry, NoRetry) else "",
+        tuple([option.tool for option in options]),
+        best is not None,
+        call.tool.options.required if call.required is None else call.required,
+        None if turn is None else turn.id,
+        None if turn is None else turn.left(),
+        call.thread,
+        call.tenant,
+        stop.policy,
+        None if stop.family is None else stop.family.evidence,
+    )
+
+
+def accept(
+    rt: Engine, call: Call, stop: Stop, decision: Decision | None, report: ErrorReport, tried: set[str]
+) -> Decision | None:
+    """A decision of somebody else's handler, unless it asks for what cannot or must not be done."""
+    if decision is None:
+        return None
+    if decision.strategy == "retry":
+        if report.retry_delay is None:
+            return None
+        delay = report.retry_delay if decision.delay is None else max(decision.delay, report.fault.retry_after or 0.0)
+        late = report.turn_left is not None and delay > report.turn_left
+        return None if late else decision._replace(delay=delay)  # a hint is never shortened (R6)
+    if decision.strategy == "alternative_tool" and decision.tool not in report.alternatives:
+        found = decision.tool and find_options(rt, call, stop, report.fault, tried, [], decision.tool)
+        return decision if found and found[0].tool == decision.tool else None
+    if decision.strategy == "partial_success" and not report.has_partial:
+        return None
+    return decision
+
+
+def settle(
+    rt: Engine, stop: Stop, ended: Ended | None, report: ErrorReport, wanted: Decision | None
+) -> tuple[ErrorReport, Decision]:
+    """What is done: somebody else's decision, or the built-in one. A retry must be paid for (R25), waiting need not."""
+    made = wanted or decide(report)
+    if made.strategy != "retry" or ended is None or rt.pay(stop):
+        return report, made
+    report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
+    return report, decide(report)
+
+
+def learn(rt: Engine, stop: Stop, now: float, *, worked: bool) -> None:
+    """Tell the memory what came of the retries made here, and of standing in."""
+    if rt.memory is None:
+        return
+    for family in stop.retried:
+        rt.memory.learn(family, None, worked=worked, seconds=now - stop.attempts.first_failed_at)
+    if stop.cause is not None:
+        rt.memory.learn(stop.cause, stop.tool.id, worked=worked, seconds=now - stop.began)
+
+
+def record(rt: Engine, call: Call, stop: Stop, result: Result, fault: Fault | None = None) -> State | None:
+    """Hand the ticket back with what the attempt came to; the breaker's new state, if that has changed."""
+    ticket, stop.ticket = stop.ticket, None
+    if ticket is None:
+        return None
+    with rt.lock:
+        changed = stop.health.record(ticket, result, rt.now(), fault)
+        stop.tool.renew_ticket()
+    if changed is not None:
+        rt.transition(call, stop.tool, changed, fault)
+    return changed
+
+
+def _result(fault: Fault, ended: Ended) -> Result:
+    return "failure" if fault.retryable and ended.ran else "neutral"
+
+
+def leave(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> None:
+    """No further attempt of this tool: with ``count: calls`` the breaker hears of it now."""
+    if ended is not None:
+        record(rt, call, stop, _result(fault, ended), fault)
+        learn(rt, stop, ended.ended, worked=False)
+    elif stop.ticket is not None:  # a gate was shut between two attempts
+        record(rt, call, stop, "failure" if stop.attempts.made else "neutral", fault)
