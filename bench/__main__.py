@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("scenarios", nargs="*", metavar="S1", help=f"of {' '.join(SCENARIOS)}; all when none is named")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--page", type=Path, help="write the page here")
-    parser.add_argument("--from", type=Path, dest="source", help="measure nothing: take an earlier run's figures")
+    parser.add_argument("--from", type=Path, dest="source", help="an earlier run: only what is named is measured again")
     parser.add_argument("--rounds", type=int, default=60, help="interleaved rounds; fresh processes get a tenth")
     parser.add_argument("--instr", action="store_true", help="count instructions too, with valgrind")
     said = parser.parse_args(arguments)
@@ -41,7 +41,11 @@ def main(arguments: list[str] | None = None) -> None:
         print("valgrind is not installed: no instructions are counted")
         said.instr = False
     plan = Plan(rounds=said.rounds, fresh_rounds=max(3, said.rounds // 10), instr=said.instr)
-    run = json.loads(said.source.read_text()) if said.source else measure(said.scenarios or list(SCENARIOS), plan)
+    earlier = json.loads(said.source.read_text()) if said.source else None
+    if earlier is None:
+        run = measure(said.scenarios or list(SCENARIOS), plan)
+    else:
+        run = renew(earlier, measure(said.scenarios, plan)) if said.scenarios else earlier
     print("\n" + page.verdicts(run["tables"]))
     if said.json:
         said.json.write_text(json.dumps(run, indent=1) + "\n")
@@ -59,6 +63,12 @@ def measure(names: list[str], plan: Plan) -> dict[str, Any]:
             print("\n" + page.section(tables[-1]), flush=True)
     machine["load_after"] = load()
     return {"machine": machine, "tables": tables}
+
+
+def renew(earlier: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
+    """An earlier run with some tables measured again."""
+    newer = {table["name"]: table for table in again["tables"]}
+    return {**earlier, "tables": [newer.get(table["name"], table) for table in earlier["tables"]]}
 
 
 def load() -> float:

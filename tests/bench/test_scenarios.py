@@ -78,3 +78,11 @@ def test_the_page_names_the_machine_and_what_was_missed() -> None:
 def test_every_target_names_a_figure_that_a_scenario_has() -> None:
     known = {"S1", "S1b", "S2", "S3", "S4", "S4 memory", "S5", "S6", "S7", "S9", "S9 stop"}
     assert {target.table for target in targets.TARGETS} == known
+
+
+def test_some_tables_of_an_earlier_run_can_be_measured_again() -> None:
+    other = {"name": "S2", "title": "t", "columns": [], "rows": [], "skipped": {}}
+
+    run = bench.renew({"machine": {}, "tables": [*_run(1.0), other]}, {"machine": {}, "tables": _run(2.0)})
+
+    assert run["tables"] == [*_run(2.0), other]
