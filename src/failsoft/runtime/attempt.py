@@ -196,6 +196,9 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
 
     try:
         started = await began  # waiting for a thread is not tool time (R27)
+        if job.refused:
+            over()
+            return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
         result = await stepped(rt, call, invoke, wait, started)
     except BaseException:
         rt.offload.abandon(job)

@@ -93,6 +93,11 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         return answered(rt, reply, timeout, "command")
     if math.isinf(timeout):
         return inline(rt, call, tool)
+    return _threaded(rt, call, invoke)
+
+
+def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    tool, timeout = invoke
     began, ended = threading.Event(), threading.Event()
     times: list[float] = []
 
@@ -105,14 +110,16 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         ended.set()
 
     job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
-    if job is None:
-        now = rt.now()
-        return Ended(now, now, fault=own_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
     try:
-        began.wait()
+        if job is not None:
+            began.wait()
+        if job is None or job.refused:
+            now = rt.now()
+            return Ended(now, now, fault=own_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
         finished = ended.wait(timeout)
     except BaseException:
-        rt.offload.abandon(job)
+        if job is not None:
+            rt.offload.abandon(job)
         raise
     started = times[0]
     if not finished:

@@ -5,7 +5,8 @@ Rules
 - Our own daemon threads, not an executor: an interpreter that wants to exit does not wait for a tool that hangs.
 - A job that has begun is never interrupted; whoever gives up on it abandons it. ``MOST_ABANDONED`` of those may be
   busy at a time, then new jobs are refused: a tool that always hangs must not eat all threads of the process.
-- Jobs wait for a free thread in order; waiting is not running.
+- Jobs wait for a free thread in order; waiting is not running. A thread that is lost to an abandoned job is replaced;
+  when that may not be and none is left, those who wait are refused as well (T6).
 - Context variables of the submitter are there (T24).
 """
 
@@ -26,7 +27,7 @@ IDLE_SECONDS = 10.0
 class Job:
     """One function call on its way through a thread."""
 
-    __slots__ = ("abandoned", "begun", "context", "done", "error", "run", "running", "value")
+    __slots__ = ("abandoned", "begun", "context", "done", "error", "refused", "run", "running", "value")
 
     def __init__(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> None:
         self.run = run
@@ -37,6 +38,7 @@ class Job:
         self.error: BaseException | None = None
         self.running = False
         self.abandoned = False
+        self.refused = False  # it will never run: no thread is left
 
 
 class Offload:
@@ -50,7 +52,7 @@ class Offload:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._jobs: deque[Job] = deque()
-        self._idle = self._threads = self._abandoned = 0
+        self._idle = self._busy = self._threads = self._abandoned = 0
 
     @property
     def abandoned(self) -> int:
@@ -66,20 +68,42 @@ class Offload:
             if self._idle >= len(self._jobs):
                 self._changed.notify()
             elif self._threads - self._abandoned < MOST_THREADS:
-                self._threads += 1
-                threading.Thread(target=self._work, name="failsoft tool", daemon=True).start()
+                self._start()
         return job
+
+    def _start(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._work, name="failsoft tool", daemon=True).start()
 
     def abandon(self, job: Job) -> bool:
         """Nobody waits for it any more. True if it is running and goes on."""
         with self._changed:
             job.abandoned = True
-            if job.running:
-                self._abandoned += 1
-                return True
-            if job in self._jobs:
-                self._jobs.remove(job)
-        return False
+            if not job.running:
+                if job in self._jobs:
+                    self._jobs.remove(job)
+                return False
+            self._abandoned += 1
+            stranded = self._replace_thread()
+        for other in stranded:
+            other.begun()
+            other.done(other)
+        return True
+
+    def _replace_thread(self) -> list[Job]:
+        """A thread is lost to those who wait: start another one, or give back those that nobody will ever serve."""
+        if self._abandoned < MOST_ABANDONED:
+            if self._threads - self._busy < len(self._jobs):  # each has one on its way otherwise
+                self._start()
+            return []
+        if self._threads > self._abandoned:
+            return []  # somebody still serves them
+        stranded = list(self._jobs)
+        self._jobs.clear()
+        for job in stranded:
+            job.refused = True
+            job.error = RuntimeError("no thread is left: too many are busy with calls that were abandoned")
+        return stranded
 
     def _work(self) -> None:
         while True:
@@ -92,6 +116,7 @@ class Offload:
                     return
                 job = self._jobs.popleft()
                 job.running = True
+                self._busy += 1
             try:
                 job.begun()
                 job.value = job.context.run(job.run)
@@ -99,6 +124,7 @@ class Offload:
                 job.error = error
             with self._changed:
                 job.running = False
+                self._busy -= 1
                 if job.abandoned:
                     self._abandoned -= 1
             job.done(job)
