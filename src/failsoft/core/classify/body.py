@@ -38,10 +38,8 @@ _DELAY_KEYS = frozenset(
     "retry_after retryafter retry_after_seconds retrydelay retry_delay retry_after_ms retryafterms".split()
 )
 
-_XML = re.compile(r"<(Code|Message|Type|faultcode|faultstring|error|error-code)>([^<]{1,500})</", re.IGNORECASE)
-_PAIR = re.compile(
-    r"""(?P<q>["'])(?P<key>[A-Za-z_]{2,20})(?P=q)\s*:\s*(?:(?P<v>["'])(?P<text>.{0,500}?)(?P=v)(?=\s*[,}\]])|(?P<number>-?\d{1,6})\b)"""
-)
+_XML = r"(?i)<(Code|Message|Type|faultcode|faultstring|error|error-code)>([^<]{1,500})</"
+_PAIR = r"""(?P<q>["'])(?P<key>[A-Za-z_]{2,20})(?P=q)\s*:\s*(?:(?P<v>["'])(?P<text>.{0,500}?)(?P=v)(?=\s*[,}\]])|(?P<number>-?\d{1,6})\b)"""
 
 
 class Body(NamedTuple):
@@ -89,7 +87,7 @@ def _read_text(text: str) -> Body:
             read_pairs(text, body)
         return body
     if text[0] == "<":
-        for name, value in _XML.findall(text):
+        for name, value in re.findall(_XML, text):
             _put(name.lower().replace("faultcode", "code").replace("faultstring", "message"), value, body)
         return body if body.codes or body.messages else body._replace(page=is_page(text))
     body.messages.append(text)
@@ -104,7 +102,7 @@ def is_page(text: str) -> bool:
 
 def read_pairs(text: str, body: Body) -> None:
     """``"code": "…"`` pairs out of text that only looks like JSON: cut off, or the repr of a dict."""
-    for match in _PAIR.finditer(text):
+    for match in re.finditer(_PAIR, text):
         number = match["number"]
         _put(match["key"].lower(), int(number) if number else match["text"], body)
 

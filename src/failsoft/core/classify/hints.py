@@ -25,21 +25,18 @@ _EPOCH: Final = 1_000_000_000  # a number beyond this is a point in time, not a 
 _MONTHS: Final = {
     name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)
 }
-_HTTP_DATE: Final = re.compile(r"(?:\w{3,9}, )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
-_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
-_SPAN: Final = re.compile(
-    r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?\b"
-)
+_HTTP_DATE: Final = r"(?:\w{3,9}, )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)"
+_TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+_SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?\b"
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DIGIT: Final = re.compile(r"\d")
 _CUE: Final = re.compile(r"again|retr|wait|reset|availab", re.IGNORECASE)
-_SPOKEN: Final = re.compile(
-    r"(?:(?:try|retry|retried|available|reset|resets|wait|back|again|retrying|call)(?: \w+){0,3}? (?:in|after|for)|\bwait|retry[- ]after:?"
+_SPOKEN: Final = (
+    r"(?i)(?:(?:try|retry|retried|available|resets?|wait|again|retrying)(?: \w+){0,3}? (?:in|after|for)|\bwait|retry[- ]after:?"
     r"|retry in|available in)[ :=]+(?:about |at least |approximately )?"
-    r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b[ ,]*(?:and )?)+|\d{1,6}\b)",
-    re.IGNORECASE,
+    r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b[ ,]*(?:and )?)+|\d{1,6}\b)"
 )
-_FIELD_T: Final = re.compile(r"(?:^|[;,]\s*)(?:t|reset)=(\d{1,9})")
+_FIELD_T: Final = r"(?:^|[;,]\s*)(?:t|reset)=(\d{1,9})"
 
 
 def find_delay(
@@ -70,7 +67,7 @@ def _stated(
     for text in texts:
         if not _DIGIT.search(text) or not _CUE.search(text):
             continue
-        spoken = _SPOKEN.search(text)
+        spoken = re.search(_SPOKEN, text)
         if spoken is not None:
             yield span(spoken[1])
 
@@ -97,11 +94,11 @@ def _until(instant: float, now: float | None) -> float | None:
 def _instant(text: str) -> float | None:
     """An HTTP date or an RFC 3339 timestamp as seconds since 1970."""
     try:
-        if match := _HTTP_DATE.search(text):
+        if match := re.search(_HTTP_DATE, text):
             day, month, year, hour, minute, second = match.groups()
             numbers = (int(year), _MONTHS[month.lower()], int(day), int(hour), int(minute), int(second))
             return datetime(*numbers, tzinfo=UTC).timestamp()
-        if _TIMESTAMP.match(text):
+        if re.match(_TIMESTAMP, text):
             read = datetime.fromisoformat(text)
             return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
     except (KeyError, ValueError, OverflowError):
@@ -112,7 +109,7 @@ def _instant(text: str) -> float | None:
 def span(text: str) -> float | None:
     """A duration as servers write it: 20s, 6m0s, 1.5 seconds, 120ms; without a unit, seconds."""
     total, found = 0.0, False
-    for number, unit in _SPAN.findall(text):
+    for number, unit in re.findall(_SPAN, text):
         low = unit.lower() or "s"
         total += float(number) * _UNITS[low[:2] if low[:2] == "ms" or low[:3] == "mil" else low[:1]]
         found = True
@@ -138,7 +135,7 @@ def _reset(headers: Mapping[str, str], now: float | None) -> float | None:
         if "ratelimit" not in name and "rate-limit" not in name:
             continue
         if name == "ratelimit":
-            match = _FIELD_T.search(value)
+            match = re.search(_FIELD_T, value)
             wait = float(match[1]) if match else None
         elif "reset" in name:
             left = headers.get(name.replace("reset-after", "remaining").replace("reset", "remaining"))

@@ -32,19 +32,17 @@ _NAME_LENGTH = 100
 _CAMEL = re.compile(r"[a-z][A-Z]|_|[A-Z][A-Z][a-z]")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
 _WORD = re.compile(r"[a-z]{3,}")
-_QUOTED = re.compile(r"(?<!\w)'[^'\n]{0,200}'(?!\w)|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`")
-_NOISE = re.compile(
+_QUOTED = r"(?<!\w)'[^'\n]{0,200}'(?!\w)|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`"
+_NOISE = (
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s'\")\]>]*"  # addresses
     r"|(?<![\w<])(?:/[\w.@%+-]+){2,}/?"  # paths
     r"|\n\[(?:SQL|parameters): [^\n]*|\(Background on this error at:[^\n]*"  # SQLAlchemy
     r"|For (?:more|further) information[^\n]*"  # httpx, pydantic
 )
-_TRACE = re.compile(r"Traceback \(most recent call last\)|\n\s+at [\w.$<]|\n\s+File \"")
-_FRAME = re.compile(
-    r"^(?:[ \t].*|Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?", re.MULTILINE
-)
+_TRACE = r"Traceback \(most recent call last\)|\n\s+at [\w.$<]|\n\s+File \""
+_FRAME = r"(?m)^(?:[ \t].*|Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?"
 _CAPITAL = re.compile(r"\b[A-Z]\w{2,60}")
-_PATH = re.compile(r"([a-z_]\w*)(?:\.\w+)*\.$")
+_PATH = r"([a-z_]\w*)(?:\.\w+)*\.$"
 _DIGITS = re.compile(r"(?<!\d)[3-5]\d\d(?!\d)")
 _AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
 _STATUS = (
@@ -59,11 +57,12 @@ _STATUS = (
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
-_CONNECTING = re.compile(
+_CONNECTING = (
     r"\bconnect e[a-z]{4,}|\bsyscall\W{1,4}connect\b|\(connect[,)]|tcp connect|dial tcp|(?:while|when|error|trying to|during|failed to|could not)"
     r" (?:open|establish|connect)|connect (?:error|exception|timeout)"
 )
 
+_PATTERNS: list[re.Pattern[str] | None] = [None] * len(PHRASES)  # compiled when first needed
 _BY_KEY: dict[str, list[int]] = {}
 for _index, _phrase in enumerate(PHRASES):
     for _key in _phrase.keys.split():
@@ -79,21 +78,21 @@ class Reading:
                 text = f"{text}\n{one}"
         if len(text) > LENGTH:
             text = f"{text[: LENGTH - _TAIL]}\n{text[-_TAIL:]}"
-        self.text = _FRAME.sub("", text) if "\n" in text and _TRACE.search(text) else text
+        self.text = _compiled(_FRAME).sub("", text) if "\n" in text and _compiled(_TRACE).search(text) else text
 
     @cached_property
     def full(self) -> str:
         """The words, names spelled out, without what only looks like words."""
         text = self.text
         if "/" in text or "\n" in text:
-            text = _NOISE.sub(" ", text)
+            text = _compiled(_NOISE).sub(" ", text)
         return spell(text)
 
     @cached_property
     def bare(self) -> str:
         """As ``full``, without what is quoted."""
         full = self.full
-        return _QUOTED.sub("''", full) if "'" in full or '"' in full or "`" in full else full
+        return _compiled(_QUOTED).sub("''", full) if "'" in full or '"' in full or "`" in full else full
 
     @cached_property
     def status(self) -> int | None:
@@ -125,7 +124,7 @@ class Reading:
     @property
     def connecting(self) -> bool:
         """Whether the text says that the failure was in making the connection."""
-        return _CONNECTING.search(self.full) is not None
+        return _compiled(_CONNECTING).search(self.full) is not None
 
     def phrase(self, kinds: frozenset[str] | None = None, *, firm: bool = False, quoted: bool = False) -> Phrase | None:
         """The first phrase that fits; of these kinds only, or firm ones only; in quotations too, if it must be."""
@@ -150,7 +149,7 @@ def _name_codes(text: str) -> list[tuple[str, str]]:
         elif name.startswith("SQLITE_"):
             found.append(("sqlite", name))
         elif text[match.start() - 1 : match.start()] == ".":
-            path = _PATH.search(text, max(match.start() - _NAME_LENGTH, 0), match.start())
+            path = _compiled(_PATH).search(text, max(match.start() - _NAME_LENGTH, 0), match.start())
             if path:
                 found.append(("type", f"{path[1]}.{name}"))
         elif name.endswith(("Error", "Exception")) and text[match.end() : match.end() + 1] in ("", ":", "(", "\n"):
@@ -174,7 +173,10 @@ def find_phrase(spelled: str, kinds: frozenset[str] | None = None, *, firm: bool
         phrase = PHRASES[index]
         if (firm and not phrase.firm) or (kinds is not None and phrase.kind not in kinds):
             continue
-        if _compiled(phrase.pattern).search(spelled):
+        pattern = _PATTERNS[index]
+        if pattern is None:
+            pattern = _PATTERNS[index] = re.compile(rf"\b(?:{phrase.pattern})")  # where words begin: that is quick
+        if pattern.search(spelled):
             return phrase
     return None
 

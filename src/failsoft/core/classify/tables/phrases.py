@@ -1,7 +1,8 @@
 """Words -> kind, read from top to bottom: the first phrase that fits decides.
 
 The same words are read in messages, in provider codes and in class names: ``RateLimitError``, ``rate_limit_exceeded``
-and "Rate limit exceeded" are all spelled out as "rate limit ..." first (see ``words``). Patterns are lower case.
+and "Rate limit exceeded" are all spelled out as "rate limit ..." first (see ``words``). Patterns are lower case and
+begin where a word begins.
 
 ``keys`` are beginnings (four letters) of words, one of which must occur before the pattern is tried at all. A *firm*
 phrase states what happened beyond doubt: it may put its kind in a status's place (``tables.http.OVERRULED``). The other
@@ -362,7 +363,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "timeout",
         "elap exce life repl resp time took",
-        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|(?:^|: ?|due to |caused by |of a |with )\W*time-?out\W*$|^\W*time-?out\b"
+        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b"
         r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
         r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
@@ -386,7 +387,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "lost connection",
-        "abor brok clos cras died disc drop end eof goaw gone hang hung inte loss lost mess prot repl rese resp shut term",
+        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp",
         r"connection loss\b|connection(?:s)? (?:\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)|eof (?:occurred|error|reading|on)|\beof\W*$"
@@ -416,8 +417,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "come back later",
-        "atte bein call chec come init load main migr read rebo reco rest retr shut star temp tran try warm",
-        r"(?:try|retry|call|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after (?:\d|a |some|the))|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|retryable|please retry|should be retried|can be retried",
+        "atte bein chec come init load main migr read rebo reco rest retr shut star temp tran try warm",
+        r"(?:try|retry|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after (?:\d|a |some|the))|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|retryable|please retry|should be retried|can be retried",
         "unavailable",
         firm=True,
     ),
@@ -441,7 +442,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "killed",
         "died dump exit faul kill lost proc siga sigk sigs sigt",
-        r"^\W*killed\W*$|segmentation fault|core dumped|\bsig(?:kill|segv|term|abrt)\b|worker (?:\w+ )?(?:lost|died|exited)|process (?:\w+ )?(?:died|was killed|crashed|terminated)",
+        r"^killed\W*$|segmentation fault|core dumped|\bsig(?:kill|segv|term|abrt)\b|worker (?:\w+ )?(?:lost|died|exited)|process (?:\w+ )?(?:died|was killed|crashed|terminated)",
         "killed",
         firm=True,
     ),
