@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import failsoft
 from failsoft.surfaces.cli import cli
 
-COMMANDS = ("demo", "run", "check", "init", "classify", "completion")
+COMMANDS = ("demo", "run", "check", "init", "classify", "why", "trace", "completion")
 
 
 def invoke(*args: str, stdin: str | bytes | None = None) -> Result:
@@ -37,8 +37,16 @@ def test_help_says_what_there_is(option: str) -> None:
 def test_every_command_explains_itself(command: str) -> None:
     result = invoke(command, "-h")
     assert result.exit_code == 0
-    assert command == "completion" or "Exit code" in result.stdout
-    assert command == "completion" or "--json" in result.stdout
+    assert command in ("completion", "trace") or "Exit code" in result.stdout
+    assert command in ("completion", "trace") or "--json" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["list", "show", "tail", "export", "replay", "prune"])
+def test_every_command_about_traces_explains_itself(command: str) -> None:
+    result = invoke("trace", command, "-h")
+    assert result.exit_code == 0
+    assert "Exit code" in result.stdout
+    assert "--json" in result.stdout
 
 
 def test_the_version() -> None:

@@ -62,6 +62,15 @@ class Events(Protocol):
     ) -> list[tuple[int, dict[str, Any]]]:
         """Up to ``limit`` (position, event), oldest first, from behind a position; of one turn, if one is named."""
 
+    def turns(self, limit: int = 100) -> list[str]:
+        """The ids of the turns with the latest events, the latest first."""
+
+    def prune(self, *, before: str | None = None, most: int | None = None) -> int:
+        """Drop events older than an ISO time, and all but the latest ``most``; how many that were.
+
+        Events that a store keeps together go when the last of them does.
+        """
+
 
 class Store(Records, Events, Protocol):
     """Everything that a runtime keeps."""

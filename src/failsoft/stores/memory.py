@@ -67,6 +67,23 @@ class MemoryStore:
         made = ((position, json.loads(text)) for position, text in kept)
         return [*islice(((at, event) for at, event in made if turn_id in (None, event.get("turn_id"))), limit)]
 
+    def turns(self, limit: int = 100) -> list[str]:
+        with self._lock:
+            kept = [text for _, text in reversed(self._events)]
+        ids = (json.loads(text).get("turn_id") for text in kept)
+        return [*islice(dict.fromkeys(id for id in ids if id is not None), limit)]
+
+    def prune(self, *, before: str | None = None, most: int | None = None) -> int:
+        with self._lock:
+            kept = [*self._events]
+            if before is not None:
+                kept = [(at, text) for at, text in kept if (json.loads(text).get("timestamp") or before) >= before]
+            if most is not None:
+                kept = [(at, text) for at, text in kept if at > self._count - most]
+            gone = len(self._events) - len(kept)
+            self._events = deque(kept, maxlen=self._events.maxlen)
+        return gone
+
     def flush(self, timeout: float) -> bool:  # noqa: ARG002 - nothing is on its way
         return True
 

@@ -154,6 +154,10 @@ class SqliteStore:
                 self._reader = None
 
     @property
+    def path(self) -> Path:
+        return self._path
+
+    @property
     def troubles(self) -> Troubles:
         return Troubles(self._failures, self._dropped)
 

@@ -114,6 +114,25 @@ def _runs(store: Store, _: _Wall) -> None:
     assert [event["seq"] for _, event in store.read(turn_id="t", limit=100)] == list(range(2, 9))
 
 
+def _turns(store: Store, _: _Wall) -> None:
+    """Turns are listed by their latest event, the latest first; calls outside of turns are none"""
+    store.append([{"turn_id": turn} for turn in ("a", "b", None, "a", "c")])
+    assert store.turns() == ["c", "a", "b"], store.turns()
+    assert store.turns(1) == ["c"]
+
+
+def _pruning(store: Store, _: _Wall) -> None:
+    """Events are dropped by age and by number, and positions are never given twice"""
+    store.append([{"seq": n, "timestamp": f"2026-01-{n + 1:02}T00:00:00.000Z"} for n in range(10)])
+    last = store.read()[-1][0]
+    assert store.prune(before="2026-01-04T00:00:00.000Z") == 3
+    assert store.prune(most=2) == 5
+    assert [event["seq"] for _, event in store.read()] == [8, 9]
+    assert store.prune(most=0) == 2
+    store.append([{"seq": 10}])
+    assert store.read(after=last) != []
+
+
 def _threads(store: Store, _: _Wall) -> None:
     """All methods may be called from any thread"""
 
@@ -145,4 +164,4 @@ def _closing(store: Store, _: _Wall) -> None:
     store.delete("memory", "k")
 
 
-_CHECKS = (_equal_and_apart, _replacing, _time, _scopes, _events, _runs, _threads, _closing)
+_CHECKS = (_equal_and_apart, _replacing, _time, _scopes, _events, _runs, _turns, _pruning, _threads, _closing)

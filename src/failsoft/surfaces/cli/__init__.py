@@ -26,6 +26,8 @@ from failsoft.surfaces.cli.demo import demo as _demo
 from failsoft.surfaces.cli.init import init as _init
 from failsoft.surfaces.cli.run import run as _run
 from failsoft.surfaces.cli.show import CommandError, clean, print_json
+from failsoft.surfaces.cli.trace import trace as _trace
+from failsoft.surfaces.cli.why import why as _why
 
 INTERRUPTED = 130  # as shells have it
 
@@ -95,7 +97,7 @@ def cli() -> None:
     """Run the tool calls of LLM agents so that failure is handled well."""
 
 
-for _command in (_demo, _run, _check, _init, _classify, _completion):
+for _command in (_demo, _run, _check, _init, _classify, _why, _trace, _completion):
     cli.add_command(_command)
 
 

@@ -25,10 +25,10 @@ def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
     )
 
 
-def read(path: str) -> bytes:
+def read(path: str, most: int = _LARGEST) -> bytes:
     """A file's bytes; ``-`` is standard input."""
     if path == "-":
-        return sys.stdin.buffer.read(_LARGEST)
+        return sys.stdin.buffer.read(most)
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -141,8 +141,13 @@ def grow(picture: Waterfall, handles: Handles, *, began: float, elapsed: float) 
 
 def tell(event: Event) -> str | None:
     """An event in one line; None if it says nothing that another does not."""
-    teller = _TELLERS.get(event.event_type)
-    return None if teller is None else teller(event.to_dict())
+    return tell_record(event.to_dict()) if event.event_type in _TELLERS else None
+
+
+def tell_record(fields: Mapping[str, Any]) -> str | None:
+    """The same for an event as a flat record."""
+    teller = _TELLERS.get(fields["event_type"])
+    return None if teller is None else teller(fields)
 
 
 def _tell_error(fields: Mapping[str, Any]) -> str:

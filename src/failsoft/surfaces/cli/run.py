@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 @click.option(
     "--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append every event to FILE, as JSON lines."
 )
+@click.option("--store", metavar="URL", help="Keep what happens, for `failsoft why`: sqlite:///failsoft.db")
 @json_option
-def run(plan: str, manifest: str | None, trace: Path | None, as_json: bool) -> int:
+def run(plan: str, manifest: str | None, trace: Path | None, store: str | None, as_json: bool) -> int:
     """Run the turn that PLAN describes, with the tools of a manifest.
 
     PLAN is a YAML or JSON file, or - for standard input. Functions are looked for in the current directory as well.
@@ -38,7 +39,7 @@ def run(plan: str, manifest: str | None, trace: Path | None, as_json: bool) -> i
     """
     path = find_manifest(manifest)
     assert path is not None, "it is needed"
-    rt = _open(path, trace)
+    rt = _open(path, trace, store)
     written = _load(plan, rt)
     console = None if as_json else make_console()
     report = asyncio.run(_play(rt, written, console))
@@ -49,7 +50,7 @@ def run(plan: str, manifest: str | None, trace: Path | None, as_json: bool) -> i
     return int(bool(report.failures or report.skipped))
 
 
-def _open(manifest: str, trace: Path | None) -> Runtime:
+def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
     from failsoft.runtime.runtime import Runtime
 
     read(manifest)  # says so if it cannot be
@@ -61,7 +62,7 @@ def _open(manifest: str, trace: Path | None) -> Runtime:
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` does: tools.py beside the plan is found
     try:
-        return Runtime(manifest, trace=trace)
+        return Runtime(manifest, trace=trace, store=store or "memory:")
     except ManifestError as error:
         raise CommandError(
             f"{manifest} has mistakes", problems=error.problems, hint=f"Try: failsoft check --manifest {manifest}"

@@ -45,7 +45,7 @@ _SHARES: dict[Kind, tuple[str, str]] = {
     "useful": ("█", "green"),
     "outside": ("░", "bright_black"),
 }
-_RESULTS = {
+RESULTS = {
     "succeeded": "green",
     "failed": "red",
     "timed_out": "magenta",
@@ -74,7 +74,7 @@ def _line(line: Line, name: int, result: int) -> Text:
     text = Text.assemble((f"{CRITICAL if row.critical else ' '} {shown}", "bold" if row.critical else ""), "  ")
     for kind, cells in groupby(line.cells, key=lambda cell: cell[1]):
         text.append("".join(char for char, _ in cells), STYLES[kind])
-    text.append(f"  {_cut(clean(line.result), result)}", _RESULTS.get(row.status or "", "blue"))
+    text.append(f"  {_cut(clean(line.result), result)}", RESULTS.get(row.status or "", "blue"))
     text.no_wrap = True
     return text
 

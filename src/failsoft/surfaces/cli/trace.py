@@ -1,0 +1,277 @@
+"""``failsoft trace``: look at what was recorded, hand it on, decide it again, drop what is old."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from failsoft.errors import ManifestError
+from failsoft.surfaces.cli.files import read
+from failsoft.surfaces.cli.show import CommandError, clean, json_option, make_console, print_json
+from failsoft.surfaces.cli.traces import Record, open_kept, open_source, source_options
+
+if TYPE_CHECKING:
+    from failsoft.core.policy import Policy
+    from failsoft.core.replay import Replayed
+
+INTERVAL = 0.5  # seconds between two looks
+
+
+@click.group(short_help="Look at recorded turns, hand them on, decide them again.")
+def trace() -> None:
+    """Look at recorded turns, hand them on, decide them again."""
+
+
+@trace.command("list")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many turns.")
+@source_options
+@json_option
+def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) -> int:
+    """List the latest turns with their verdicts. Exit code: 0."""
+    from failsoft.core.why import explain_turn
+
+    source = open_source(store, trace)
+    told = [explain_turn(turn_id, source.events(turn_id)) for turn_id in source.turns(limit)]
+    if as_json:
+        keys = ("turn_id", "began", "thread", "ended", "verdict")
+        print_json([{key: turn.to_dict()[key] for key in keys} for turn in told])
+        return 0
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for turn in told:
+        rows = [row for row in turn.waterfall.rows if row.parent is None]
+        good = sum(row.status == "succeeded" for row in rows)
+        style = "green" if good == len(rows) else "red"
+        when = (turn.began or "")[:19].replace("T", " ")
+        table.add_row(
+            Text(clean(turn.turn_id)), Text(when, "bright_black"), Text(f"{good}/{len(rows)} ok", style),
+            Text(clean(str(turn.waterfall.verdict))),
+        )  # fmt: skip
+    console = make_console()
+    console.print(table if told else Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
+    return 0
+
+
+@trace.command()
+@click.argument("turn", default="last")
+@source_options
+@json_option
+def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
+    """Show TURN as a waterfall, and what happened in it line by line. Exit codes: 0, 1 no such turn."""
+    from failsoft.core.waterfall import build
+
+    source = open_source(store, trace)
+    turn_id = source.find(turn)
+    events = source.events(turn_id)
+    picture = build(events, turn_id=turn_id)
+    if as_json:
+        print_json({"turn_id": turn_id, "events": events, "waterfall": picture.to_dict()})
+        return 0
+    from rich.text import Text
+
+    from failsoft.surfaces.cli.view import section, show_verdict, show_waterfall
+
+    console = make_console()
+    console.print(show_waterfall(picture, console.width), Text(), sep="\n")
+    console.print(section("Where the time went", show_verdict(picture.verdict, console.width - 4)))
+    console.print(Text("What happened", "bold"))
+    _print_lines(events)
+    return 0
+
+
+@trace.command()
+@click.option(
+    "-n", "--lines", default=20, show_default=True, type=click.IntRange(0), help="How many events to begin with."
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on as events come, until stopped.")
+@source_options
+@json_option
+def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json: bool) -> int:
+    """Show the latest events, of all turns and outside of them. Exit code: 0.
+
+    With --json they are one list; with --follow, one event a line.
+    """
+    source = open_source(store, trace)
+    found = source.read(0)
+    latest = [event for _, event in found[len(found) - lines :]] if lines else []
+    if as_json and not follow:
+        print_json(latest)
+        return 0
+    _print_latest(latest, as_json=as_json)
+    at = found[-1][0] if found else 0
+    while follow:
+        time.sleep(INTERVAL)
+        if trace is not None:
+            source = open_source(store, trace)
+        for position, event in source.read(at):
+            at = position
+            _print_latest([event], as_json=as_json)
+        sys.stdout.flush()
+    return 0
+
+
+@trace.command()
+@click.argument("turn", default="last")
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where to.  [default: standard output]"
+)
+@click.option("--format", "form", type=click.Choice(("jsonl", "html")), help="[default: by FILE's name, else jsonl]")
+@source_options
+@json_option
+def export(
+    turn: str, output: Path | None, form: str | None, store: str | None, trace: str | None, as_json: bool
+) -> int:
+    """Hand TURN on: its events as JSON lines, or its waterfall as one HTML file that opens anywhere.
+
+    TURN may be all, for the events of all turns and outside of them. Exit codes: 0, 1 no such turn.
+    """
+    form = form or ("html" if output is not None and output.suffix in (".html", ".htm") else "jsonl")
+    if as_json and output is None:
+        raise click.UsageError("--json says where it was written to: name a file with --output")
+    source = open_source(store, trace)
+    turn_id = None if turn == "all" else source.find(turn)
+    events = [event for _, event in source.read(0)] if turn_id is None else source.events(turn_id)
+    if form == "html":
+        if turn_id is None:
+            raise click.UsageError("a page shows one turn: name it")
+        from failsoft.core.waterfall import build
+
+        made = build(events, turn_id=turn_id).to_html()
+    else:
+        made = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
+    if output is None:
+        click.echo(made, nl=False)
+        return 0
+    try:
+        output.write_text(made, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{output}: cannot be written: {error.strerror}") from None
+    if as_json:
+        print_json({"turn_id": turn_id, "format": form, "file": str(output), "events": len(events)})
+    else:
+        click.echo(f"{len(events)} events written to {clean(str(output))}", err=True)
+    return 0
+
+
+@trace.command()
+@click.argument("turn", default="last")
+@click.option("-m", "--manifest", metavar="FILE", help="The manifest whose policies held.  [default: none]")
+@source_options
+@json_option
+def replay(turn: str, manifest: str | None, store: str | None, trace: str | None, as_json: bool) -> int:
+    """Decide again what was decided in TURN, and say whether the same comes out.
+
+    Exit codes: 0 the same, 1 not the same or no such turn, 2 nothing to read.
+    """
+    from failsoft.core.replay import replay as decide_again
+
+    source = open_source(store, trace)
+    turn_id = source.find(turn)
+    replayed = decide_again(source.events(turn_id), _policies(manifest))
+    different = sum(each.same is False for each in replayed)
+    untold = sum(each.same is None for each in replayed)
+    if as_json:
+        decisions = [each.to_dict() for each in replayed]
+        print_json(
+            {
+                "turn_id": turn_id,
+                "same": not different,
+                "different": different,
+                "untold": untold,
+                "decisions": decisions,
+            }
+        )
+    else:
+        _show_replayed(replayed, different, untold)
+    return int(bool(different))
+
+
+def _policies(manifest: str | None) -> Sequence[Policy]:
+    if manifest is None:
+        return ()
+    from failsoft.core.manifest import load
+
+    try:
+        return load(read(manifest), name=manifest).policies
+    except ManifestError as error:
+        raise CommandError(f"{manifest} has mistakes", problems=error.problems) from None
+
+
+def _show_replayed(replayed: Sequence[Replayed], different: int, untold: int) -> None:
+    from rich.text import Text
+
+    signs = {True: ("same     ", "green"), False: ("different", "bold red"), None: ("untold   ", "yellow")}
+    console = make_console()
+    for each in replayed:
+        line = Text.assemble(
+            signs[each.same], clean(f"  {each.call_id or '-'}: {each.recorded.strategy}: {each.recorded.reason}")
+        )
+        if each.same is False and each.again is not None:
+            line.append(clean(f"; now {each.again.strategy}: {each.again.reason}"), "red")
+        if each.untold:
+            line.append(clean(f"; {each.untold}"), "yellow")
+        console.print(line, soft_wrap=True)
+    same = len(replayed) - different - untold
+    counts = f"{same} of {len(replayed)} decisions came out the same"
+    console.print(Text(f"{counts}, {different} different, {untold} untold", "red" if different else "green"))
+
+
+@trace.command()
+@click.option("--older-than", metavar="TIME", help="Drop events older than this: 12h, 720h …")
+@click.option("--most", metavar="N", type=click.IntRange(0), help="Keep the latest N events only.")
+@click.option("--store", metavar="URL", envvar="FAILSOFT_STORE", help="The store.")
+@json_option
+def prune(older_than: str | None, most: int | None, store: str | None, as_json: bool) -> int:
+    """Drop old events from a store. What the recovery memory has learnt stays.
+
+    Exit codes: 0, 2 there is no store.
+    """
+    if older_than is None and most is None:
+        raise click.UsageError("say what to drop: --older-than 720h, or --most 100000")
+    before = None if older_than is None else _before(older_than)
+    found = open_kept(store)
+    gone = found.prune(before=before, most=most)
+    if as_json:
+        print_json({"dropped": gone, "store": str(found.path)})
+    else:
+        click.echo(f"{gone} events dropped from {clean(str(found.path))}")
+    return 0
+
+
+def _before(age: str) -> str:
+    from failsoft.core.durations import seconds
+    from failsoft.core.runs import iso
+
+    try:
+        return iso(time.time() - seconds(age))
+    except ValueError as error:
+        raise click.UsageError(f"--older-than: {error}") from None
+
+
+def _print_latest(events: Iterable[Record], *, as_json: bool) -> None:
+    if as_json:
+        for event in events:
+            click.echo(json.dumps(event, ensure_ascii=False))
+    else:
+        _print_lines(events, everything=True)
+
+
+def _print_lines(events: Iterable[Record], *, everything: bool = False) -> None:
+    from failsoft.surfaces.cli.live import tell_record
+
+    for event in events:
+        said: Any = tell_record(event)
+        if said is None and everything:
+            said = event.get("message") or event["event_type"]
+        if said is not None:
+            name = f"{event['call_id']}: " if event.get("call_id") else ""
+            turn = f"{event['turn_id']}  " if everything and event.get("turn_id") else ""
+            click.echo(clean(f"{event['timestamp'][11:23]}  {turn}{name}{said}"))

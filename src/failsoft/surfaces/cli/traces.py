@@ -1,0 +1,135 @@
+"""Where ``why`` and ``trace`` read: a store, or a trace file."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from failsoft.surfaces.cli.files import read
+from failsoft.surfaces.cli.show import CommandError
+
+if TYPE_CHECKING:
+    from failsoft.stores.sqlite import SqliteStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+Record = Mapping[str, Any]
+
+DEFAULT = "sqlite:///failsoft.db"
+EVERYTHING = 100_000_000  # events
+LARGEST = 1 << 30  # bytes of a trace from standard input
+EXAMPLE = Path(__file__).with_name("example.jsonl")  # tools/record_example.py records it
+
+
+class Source(NamedTuple):
+    """Events that were kept, whoever kept them."""
+
+    name: str
+    turns: Callable[[int], list[str]]  # ids, the latest first
+    events: Callable[[str], list[Record]]  # of one turn
+    read: Callable[[int], list[tuple[int, Record]]]  # everything behind a position
+    families: Callable[[], list[Record]]  # the recovery memory
+
+    def find(self, wanted: str) -> str:
+        """A turn's id: the latest one's for ``last``, else the one that is meant by it or by a part of it."""
+        known = self.turns(1 if wanted == "last" else 10_000)
+        if not known:
+            raise CommandError(
+                f"there are no turns in {self.name}",
+                hint="A turn is `async with rt.turn()`, or `failsoft run`.",
+                code=1,
+            )
+        if wanted == "last":
+            return known[0]
+        found = [wanted] if wanted in known else [id for id in known if wanted in id]
+        if len(found) != 1:
+            many = f"{len(found)} turns have {wanted!r} in their ids" if found else f"there is no turn {wanted!r}"
+            raise CommandError(f"{many} in {self.name}", hint="Try: failsoft trace list", code=1)
+        return found[0]
+
+
+def source_options(command: F) -> F:
+    """``--store`` and ``--trace``."""
+    store = click.option(
+        "--store", metavar="URL", envvar="FAILSOFT_STORE", help=f"The store.  [default: $FAILSOFT_STORE or {DEFAULT}]"
+    )
+    trace = click.option(
+        "--trace",
+        metavar="FILE",
+        help="Read a trace file instead; - is standard input, example a turn to try things on.",
+    )
+    return store(trace(command))
+
+
+def open_source(store: str | None, trace: str | None) -> Source:
+    """Where to read."""
+    if trace is not None:
+        return _open_file(trace)
+    found = open_kept(store)
+    families = [value for _, value in found.find("memory")]
+    if found.troubles.failures:
+        raise CommandError(f"{found.path} cannot be read as a store", hint="What is wrong with it is said above.")
+    return Source(
+        str(found.path),
+        found.turns,
+        lambda turn_id: [event for _, event in found.read(turn_id=turn_id, limit=EVERYTHING)],
+        lambda after: list(found.read(after=after, limit=EVERYTHING)),
+        lambda: families,
+    )
+
+
+def open_kept(address: str | None) -> SqliteStore:
+    """The store itself."""
+    from failsoft.stores.open import open_store
+    from failsoft.stores.sqlite import SqliteStore
+
+    address = address or os.environ.get("FAILSOFT_STORE") or DEFAULT
+    store = open_store(address, wall=time.time)
+    if not isinstance(store, SqliteStore):
+        raise CommandError(f"{address} keeps nothing that could be looked at")
+    if not store.path.exists():
+        raise CommandError(
+            f"there is no store at {store.path}",
+            hint=f'Runtime(store="{DEFAULT}") keeps one. Name yours with --store or FAILSOFT_STORE, '
+            "or a trace file with --trace.",
+        )
+    return store
+
+
+def _open_file(path: str) -> Source:
+    name = "standard input" if path == "-" else Path(path).name
+    events = [*_parse(read(str(EXAMPLE) if path == "example" else path, LARGEST), name)]
+
+    def turns(limit: int) -> list[str]:
+        return list(dict.fromkeys(event["turn_id"] for event in reversed(events) if event.get("turn_id")))[:limit]
+
+    return Source(
+        name,
+        turns,
+        lambda turn_id: [event for event in events if event.get("turn_id") == turn_id],
+        lambda after: [*enumerate(events, 1)][after:],
+        list,
+    )
+
+
+def _parse(data: bytes, name: str) -> list[Record]:
+    lines = data.decode("utf-8", "replace").split("\n")
+    events: list[Record] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            if number == len(lines):  # its writer has died, or writes just now
+                continue
+            raise CommandError(f"{name}:{number}: this line is no JSON") from None
+        if not isinstance(event, dict) or "event_type" not in event or "timestamp" not in event:
+            raise CommandError(f"{name}:{number}: this line is no event")
+        events.append(event)
+    return events

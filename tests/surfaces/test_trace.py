@@ -1,0 +1,175 @@
+"""``failsoft trace``: list, show, tail, export, replay, prune."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.fakes import AUTH, DOWN, RESET, Scripted
+
+from failsoft import Runtime
+from failsoft.surfaces.cli import cli
+
+MANIFEST = """
+version: 1
+policies:
+  - {name: mind the down, when: {tool: down}, then: fail_gracefully}
+"""
+
+
+def invoke(*args: str) -> Result:
+    result = CliRunner().invoke(cli, ["trace", *args])
+    assert "Traceback" not in result.output, result.output
+    return result
+
+
+def data(*args: str) -> Any:
+    result = invoke(*args, "--json")
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    address = f"sqlite:///{tmp_path}/kept.db"
+
+    async def play() -> None:
+        (tmp_path / "failsoft.yaml").write_text(MANIFEST)
+        async with Runtime(tmp_path / "failsoft.yaml", store=address) as rt:
+            rt.add(Scripted(RESET, "fine"), id="search", read_only=True, retry={"initial_delay": "1ms"})
+            rt.add(Scripted(DOWN), id="down", retry={"max_attempts": 1})
+            rt.add(Scripted(AUTH), id="auth")
+            rt.add(Scripted("fine"), id="plain")
+            async with rt.turn(id="one", thread="chat") as one:
+                one.call("search")
+                one.call("auth")
+            async with rt.turn(id="two") as two:
+                two.call("down")
+            for _ in range(10):
+                await rt.call("plain")
+
+    asyncio.run(play())
+    return address
+
+
+def test_list(store: str) -> None:
+    turns = data("list", "--store", store)
+    assert [(turn["turn_id"], turn["thread"], turn["ended"]) for turn in turns] == [
+        ("two", None, True),
+        ("one", "chat", True),
+    ]
+    shown = invoke("list", "--store", store).stdout
+    assert "1/2 ok" in shown
+    assert "0/1 ok" in shown
+    assert [turn["turn_id"] for turn in data("list", "--limit", "1", "--store", store)] == ["two"]
+
+
+def test_show(store: str) -> None:
+    shown = invoke("show", "one", "--store", store)
+    assert shown.exit_code == 0
+    assert "search-1: search failed: Connection reset by peer; trying again in" in shown.stdout
+    assert "Where the time went" in shown.stdout
+    told = data("show", "one", "--store", store)
+    assert told["events"][0]["event_type"] == "TurnStarted"
+    assert {row["id"] for row in told["waterfall"]["rows"]} == {"search-1", "auth-1"}
+    assert invoke("show", "three", "--store", store).exit_code == 1
+
+
+def test_tail(store: str) -> None:
+    latest = data("tail", "-n", "3", "--store", store)
+    assert [event["tool_id"] for event in latest] == ["plain"] * 3
+    lines = invoke("tail", "-n", "11", "--store", store).stdout.splitlines()
+    assert len(lines) == 11
+    assert "two  TurnEnded" in lines[0]
+    assert lines[1].endswith(": ok")
+    assert data("tail", "-n", "0", "--store", store) == []
+
+
+def test_tail_follows(store: str, tmp_path: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "failsoft", "trace", "tail", "-f", "-n", "1", "--json", "--store", store],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        first = json.loads(program.stdout.readline())
+
+        async def more() -> None:
+            async with Runtime(store=store) as rt, rt.turn(id="three"):
+                pass
+
+        asyncio.run(more())
+        next_one = json.loads(program.stdout.readline())
+        program.terminate()
+    assert first["tool_id"] == "plain"
+    assert (next_one["turn_id"], next_one["event_type"]) == ("three", "TurnStarted")
+
+
+def test_export(store: str, tmp_path: Path) -> None:
+    lines = invoke("export", "one", "--store", store).stdout
+    assert {json.loads(line)["turn_id"] for line in lines.splitlines()} == {"one"}
+    everything = invoke("export", "all", "--store", store).stdout.splitlines()
+    assert len(everything) > 10 + len(lines.splitlines())
+    (tmp_path / "one.jsonl").write_text(lines)
+    from_file = data("show", "--trace", str(tmp_path / "one.jsonl"))
+    assert from_file == data("show", "one", "--store", store)
+    page = tmp_path / "one.html"
+    told = data("export", "one", "-o", str(page), "--store", store)
+    assert (told["format"], told["file"], told["events"]) == ("html", str(page), len(lines.splitlines()))
+    assert page.read_text().startswith("<!doctype html>")
+    assert "Connection reset by peer" in page.read_text()
+    assert invoke("export", "one", "--format", "html", "--store", store).stdout == page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("export", "all", "--format", "html"), "a page shows one turn"),
+        (("export", "--json"), "name a file with --output"),
+        (("export", "-o", "/no/such/place.html"), "cannot be written"),
+        (("prune",), "say what to drop"),
+        (("prune", "--older-than", "30"), "--older-than"),
+    ],
+)
+def test_wrong_use(store: str, args: tuple[str, ...], said: str) -> None:
+    result = invoke(*args, "--store", store)
+    assert (result.exit_code, said in result.output) == (2, True)
+
+
+def test_replay(store: str, tmp_path: Path) -> None:
+    told = data("replay", "one", "--store", store)
+    assert (told["same"], told["different"], told["untold"]) == (True, 0, 0)
+    assert {decision["recorded"]["strategy"] for decision in told["decisions"]} == {"retry", "escalate"}
+    assert "2 of 2 decisions came out the same" in invoke("replay", "one", "--store", store).stdout
+    untold = invoke("replay", "two", "--store", store)
+    assert (untold.exit_code, "policy 'mind the down' is not at hand" in untold.stdout) == (0, True)
+    with_book = data("replay", "two", "--manifest", str(tmp_path / "failsoft.yaml"), "--store", store)
+    assert (with_book["same"], with_book["untold"]) == (True, 0)
+
+
+def test_replay_says_where_decisions_differ(store: str, tmp_path: Path) -> None:
+    lines = invoke("export", "one", "--store", store).stdout.replace('"decision": "retry"', '"decision": "escalate"')
+    (tmp_path / "changed.jsonl").write_text(lines)
+    result = invoke("replay", "--trace", str(tmp_path / "changed.jsonl"))
+    assert result.exit_code == 1
+    assert "different  search-1: escalate: " in result.stdout
+    assert "now retry: Transient error" in result.stdout
+
+
+def test_prune(store: str, tmp_path: Path) -> None:
+    assert data("prune", "--older-than", "1h", "--store", store)["dropped"] == 0
+    assert data("prune", "--most", "12", "--store", store)["dropped"] > 0
+    assert len(data("tail", "-n", "100", "--store", store)) == 12
+    time.sleep(0.01)
+    assert "12 events dropped" in invoke("prune", "--older-than", "1ms", "--store", store).stdout
+    assert sqlite3.connect(tmp_path / "kept.db").execute("SELECT count(*) FROM event").fetchone() == (0,)
+    assert invoke("list", "--store", store).stdout.startswith("There are no turns")
