@@ -221,6 +221,11 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
+def memory_kb(which: str) -> int:
+    """This process's memory as Linux has it: VmRSS now, VmHWM at its peak. (The peak of getrusage outlives exec.)"""
+    return int(Path("/proc/self/status").read_text().partition(f"{which}:")[2].split()[0])
+
+
 class NotInstalled(Exception):
     """A peer is missing in the process that was to measure it."""
 

@@ -10,11 +10,10 @@ import gc
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from bench import stacks
-from bench.harness import Peer, Plan, Table, add_instructions, compare, fresh
+from bench.harness import Peer, Plan, Table, add_instructions, compare, fresh, memory_kb
 
 LONG = 600  # seconds for which circuits stay open
 MANY = 1_000_000
@@ -127,20 +126,16 @@ def run(plan: Plan) -> list[Table]:
 GROWTH = {"failsoft guarded": guarded, "failsoft rt.call, a value": as_value}
 
 
-def resident_kb() -> int:
-    gc.collect()
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0])
-
-
 async def growth(name: str, count: int) -> dict[str, int]:
     call = await GROWTH[name]()
     for _ in range(min(count, 50_000)):  # rings fill up first
         await call(1)
-    before = resident_kb()
+    gc.collect()
+    before = memory_kb("VmRSS")
     for _ in range(count):
         await call(1)
-    return {"growth_kb": resident_kb() - before}
+    gc.collect()
+    return {"growth_kb": memory_kb("VmRSS") - before}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import resource
 import statistics
 import sys
 import time
@@ -13,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench import stacks
-from bench.harness import Plan, Table, fresh_rounds
+from bench.harness import Plan, Table, fresh_rounds, memory_kb
 from bench.s1_async import guarded
 
 CALLS = 10_000
@@ -60,10 +59,10 @@ async def measure(name: str, calls: int) -> dict[str, float]:
     call = MAKERS[name](tool)
     await asyncio.gather(*(call(number) for number in range(200)))
     gc.collect()
-    size, spent = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    size, spent = memory_kb("VmHWM"), time.process_time()
     await asyncio.gather(*(call(number) for number in range(calls)))
     spent = time.process_time() - spent
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - size
+    size = memory_kb("VmHWM") - size
     return {"cpu_ms": spent * 1000, "bytes": size * 1024 / calls}
 
 
