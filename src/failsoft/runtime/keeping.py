@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.health import Health
 
 PATIENCE = 0.05  # seconds
-PAUSE = 5.0
+PAUSE = 1.0
 KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
 SHORTEST_RUN = 4
 
