@@ -31,10 +31,11 @@ def main() -> None:
     scenario = importlib.import_module(module)
     peers: list[Peer] = scenario.PEERS
     awaits = getattr(scenario, "AWAITS", True)
+    counts = getattr(scenario, "COUNTS", COUNTS)
     for peer in peers:
         if peer.name not in names:
             continue
-        for count in (WARM, *COUNTS):
+        for count in (WARM, *counts):
             pid = os.fork()
             if not pid:
                 gc.disable()

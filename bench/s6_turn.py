@@ -184,7 +184,8 @@ def peers(shape: str, calls: int) -> list[Peer]:
 
 
 COUNTED = ("by hand, unguarded", "failsoft turn")
-COUNTED_CALLS = 100  # valgrind is slow
+COUNTED_CALLS = 100
+COUNTS = (10, 30)  # turns under valgrind, which is slow
 PEERS = [peer for shape in SHAPES for peer in peers(shape, COUNTED_CALLS)]
 
 
