@@ -795,3 +795,46 @@ async def test_a_cancelled_call_dangles_after_a_restart_as_well() -> None:
     assert rt.threads[THREAD].dangling == Runtime(store=store).threads[THREAD].dangling != []
     rt.threads[THREAD].close_dangling()
     assert Runtime(store=store).threads[THREAD].dangling == []
+
+
+@virtual
+async def test_missing_tools_stay_missing_after_a_restart() -> None:
+    clock = asyncio.get_running_loop()
+    store = MemoryStore(wall=lambda: 1e9 + clock.time())
+
+    def start(*steps: object) -> tuple[Runtime, Scripted]:
+        rt, tool = Runtime(store=store), Scripted(*steps)
+        rt.add(tool, id="search", retry=ONCE)
+        rt.add(Scripted("fine"), id="other")
+        return rt, tool
+
+    before, _ = start(RuntimeError("Tool 'search' not found in registry"))
+    await before.call("search", thread=THREAD, tenant="acme")
+    assert not before.threads(THREAD, tenant="acme").available("search")
+    await asyncio.sleep(400)
+    rt, tool = start("fine")
+    thread = rt.threads(THREAD, tenant="acme")
+    assert thread.unavailable == ("search",)
+    assert rt.threads[THREAD].available("search")  # nobody else's
+    refused = await rt.call("search", thread=THREAD, tenant="acme")
+    assert (refused.attempts, tool.attempts) == (0, 0)
+    await asyncio.sleep(201)
+    assert (await rt.call("search", thread=THREAD, tenant="acme")).value == "fine"
+    assert store.find("availability") == []
+
+
+@virtual
+async def test_registering_again_clearing_and_success_end_an_absence_in_the_store_too() -> None:
+    store = MemoryStore()
+    missing = RuntimeError("Tool 'search' not found in registry")
+    for end in ("register", "clear", "clear all"):
+        rt = Runtime(store=store)
+        rt.add(Scripted(missing), id="search", retry=ONCE)
+        await rt.call("search", thread=THREAD)
+        assert len(store.find("availability")) == 1
+        if end == "register":
+            rt.add(Scripted("fine"), id="search")
+        else:
+            rt.threads[THREAD].clear("search" if end == "clear" else None)
+        assert store.find("availability") == []
+        assert rt.threads[THREAD].available("search")

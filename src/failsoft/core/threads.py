@@ -153,6 +153,11 @@ class ThreadState:
             self.absent.pop(tool, None)
         self._look()
 
+    def restore_absence(self, tool: str, absence: Absence) -> None:
+        """What an earlier process has left."""
+        self.absent[tool] = absence
+        self._look()
+
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def find_loop(self, same: str | None, now: float) -> Failure | None:

@@ -1,4 +1,4 @@
-"""What a thread has pending, in the store: retry offers, and calls of turns that may never come to their end.
+"""What a thread has pending, in the store: retry offers, calls of turns that may never come to their end, missing tools.
 
 Rules
 -----
@@ -8,6 +8,7 @@ Rules
   whose arguments are no JSON stays in this process.
 - A call is written down when its turn takes it and struck out when it ends, so what a dead process leaves is what it
   had open. A thread's turns run on one machine at a time; another one's open calls look dead from here.
+- What a thread has to do without is kept for as long as it holds, and read once, when the runtime begins.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
 from failsoft.core.outcome import Outcome
-from failsoft.core.threads import DANGLES_FOR, OFFER_LASTS, Dangling, Offer
+from failsoft.core.threads import ABSENT_FOR, DANGLES_FOR, OFFER_LASTS, Absence, Dangling, Offer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from failsoft.core.explain import Explanation
     from failsoft.stores.base import Records
@@ -107,6 +108,24 @@ class Pending:
             lost: Outcome[Any] = Outcome(call_id, record["tool"], "cancelled", fault=fault)
             found.append(Dangling(call_id, record["tool"], text or explain(lost).model, turn_id))
         return found
+
+    # -- missing tools -----------------------------------------------------------------------------------------------
+
+    def keep_absence(self, key: Key, tool: str, absence: Absence, now: float) -> None:
+        left = absence.until - now
+        record = {"until": self._wall() + left, "why": absence.why}
+        self._records.put("availability", self._key_of(*key, tool), record, ttl=left)
+
+    def drop_absence(self, key: Key, tool: str) -> None:
+        self._records.delete("availability", self._key_of(*key, tool))
+
+    def find_absences(self, now: float) -> Iterator[tuple[Key, str, Absence]]:
+        """What threads had to do without when the process before ended; ``why`` has been sanitised."""
+        for place, record in self._records.find("availability"):
+            tenant, thread, tool = _parts(place)
+            nobodys = place.startswith(f"{self._key_of(None)}/")
+            left = min(record["until"] - self._wall(), ABSENT_FOR)
+            yield (None if nobodys else tenant, thread), tool, Absence(now + left, record["why"])
 
     def _keep_call(self, key: Key, turn_id: str, call_id: str, record: dict[str, Any]) -> None:
         self._records.put("pending", self._call(key, turn_id, call_id), record, ttl=DANGLES_FOR)

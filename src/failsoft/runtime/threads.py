@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 MOST_THREADS = 10_000  # that have notes; the ones that were longest without a new one are forgotten first
+log = logging.getLogger("failsoft")
+
 BLANK = ThreadState()  # of calls without a thread; nobody writes in it
 
 
@@ -51,7 +54,20 @@ class Notebook:
         self.renew_after_fork()
         self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
         self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # those that have notes
+        self._registered: set[str] = set()
         self.pending = None if rt.store is None else Pending(rt.store, rt.new_key(), rt.clock.wall)
+        if self.pending is not None:
+            self._restore(self.pending)
+
+    def _restore(self, pending: Pending) -> None:
+        """Take up what threads had to do without when the process before ended."""
+        try:
+            for key, tool, absence in pending.find_absences(self._rt.now()):
+                state = self._open(key)
+                state.restore_absence(tool, absence)
+                self._keep(key, state)
+        except (KeyError, TypeError, ValueError):  # what cannot be read is nothing
+            log.warning("what threads had to do without could not be read; it is forgotten", exc_info=True)
 
     def renew_after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -118,8 +134,15 @@ class Notebook:
             key = (call.tenant, call.thread)
             with self._lock:
                 state = self._open(key)
-                state.note_attempt(tool.id, fault, self._rt.now())
+                before, now = state.absent.get(tool.id), self._rt.now()
+                state.note_attempt(tool.id, fault, now)
                 self._keep(key, state)
+                absence = state.absent.get(tool.id)
+                if self.pending is not None and absence is not before:
+                    if absence is None:
+                        self.pending.drop_absence(key, tool.id)
+                    else:
+                        self.pending.keep_absence(key, tool.id, absence, now)
 
     def note_success(self, call: Call) -> None:
         """A call of a thread that has notes has succeeded."""
@@ -191,7 +214,12 @@ class Notebook:
     def note_registered(self, tool_id: str) -> None:
         """A tool has been registered, perhaps again."""
         with self._lock:
+            if tool_id not in self._registered:
+                self._registered.add(tool_id)
+                return  # for the first time: what is known of it comes from the process before
             for key, state in list(self._kept.items()):
+                if self.pending is not None and tool_id in state.absent:
+                    self.pending.drop_absence(key, tool_id)
                 state.note_registered(tool_id)
                 self._keep(key, state)
 
@@ -221,6 +249,9 @@ class Notebook:
         if self.pending is not None:
             for name in [tool] if tool is not None else [offer.tool for offer in self.list_offers(key)]:
                 self.pending.drop_offer(key, name)
+            absent: list[str] = self.use(key, lambda state, _: list(state.absent))
+            for name in absent if tool is None else [tool]:
+                self.pending.drop_absence(key, name)
         self.use(key, lambda state, _: state.forget(tool))
 
     def list_dangling(self, key: Key) -> list[Dangling]:
