@@ -67,10 +67,31 @@ def sanitise(value: object, *, limit: int = LIMIT) -> str:
     return REDACTED[:limit]
 
 
+def read_text(value: object) -> str:
+    """``str(value)``, and what that raises. Of an exception that quotes long arguments only their beginning is quoted.
+
+    Five megabytes in a ``KeyError`` take a fifth of a second to quote, and nobody will see more of them than this.
+    """
+    if isinstance(value, BaseException) and _quotes(value) and any(map(_is_long, value.args)):
+        args = [arg[:LIMIT] if _is_long(arg) else arg for arg in value.args]
+        value = KeyError(*args) if isinstance(value, KeyError) else Exception(*args)
+    # the slice makes a plain str of a subclass that may have methods of its own
+    return str.__getitem__(str(value), slice(None))
+
+
+def _quotes(error: BaseException) -> bool:
+    """Is its text the ``repr`` of its arguments?"""
+    kind = type(error).__str__
+    return kind is KeyError.__str__ or (kind is BaseException.__str__ and len(error.args) > 1)
+
+
+def _is_long(argument: object) -> bool:
+    return isinstance(argument, str | bytes) and len(argument) > LIMIT
+
+
 def _read(value: object) -> str:
     try:
-        # the slice makes a plain str of a subclass that may have methods of its own
-        return str.__getitem__(str(value), slice(None))
+        return read_text(value)
     except Exception:  # whatever a foreign __str__ raises, there is no text to be had
         return f"<{type.__dict__['__name__'].__get__(type(value))}: its text could not be read>"
 

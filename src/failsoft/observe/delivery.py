@@ -5,7 +5,7 @@ Rules
 - Every consumer has its own daemon thread and its own bounded queue: one that hangs keeps nobody else waiting.
 - A consumer that keeps up has seen an event before the call that caused it goes on. One that once took longer than
   ``PATIENCE`` is waited for no more, only fed.
-- One that raises is logged once and counted; what does not fit into its queue is dropped and counted.
+- One that raises is logged once, sanitised, and counted; what does not fit into its queue is dropped and counted.
 - One that has nothing to do for ``IDLE`` seconds asks for more, if there is somebody to ask.
 """
 
@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
+
+from failsoft.observe.describe import describe
 
 PATIENCE = 0.05
 CAPACITY = 100_000
@@ -42,6 +44,7 @@ class Delivery:
         self._closed = False
         self.failed = 0
         self.dropped = 0
+        self._lost = 0  # of these, what ``flush`` has told
         if ask is not None:
             self._start()
 
@@ -57,12 +60,17 @@ class Delivery:
             self._size += size
             self._given += 1
             self._changed.notify_all()
-        if self._wait and threading.current_thread() is not self._thread and not self.flush(PATIENCE):
+        if self._wait and threading.current_thread() is not self._thread and not self._is_taken(PATIENCE):
             self._wait = False
             log.warning("%s is slow: calls do not wait for it any more", self._name)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until all that was put has been taken."""
+        """Wait until all that was put has been taken. False if it has not, or if some has been lost since last time."""
+        taken = self._is_taken(timeout)
+        lost, self._lost = self._lost, self.failed + self.dropped
+        return taken and self._lost == lost
+
+    def _is_taken(self, timeout: float) -> bool:
         with self._changed:
             goal = self._given
             return self._changed.wait_for(lambda: self._taken >= goal, timeout)
@@ -102,10 +110,10 @@ class Delivery:
                 continue
             try:
                 self._consume(batch)
-            except Exception:
+            except Exception as error:
                 self.failed += 1
                 if self.failed == 1:
-                    log.exception("%s failed; calls go on without it", self._name)
+                    log.error("%s failed; calls go on without it\n%s", self._name, describe(error))  # noqa: TRY400 - sanitised
             with self._changed:
                 self._taken += 1
                 self._changed.notify_all()

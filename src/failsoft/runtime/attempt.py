@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.isolation.reply import Reply
     from failsoft.runtime.tool import Tool
+
+
+UNAWAITED = (CoroutineType, AsyncGeneratorType, asyncio.Future)
 
 
 def attempt(rt: Engine, call: Call, invoke: Invoke) -> Coroutine[Any, Any, Ended]:
@@ -223,10 +227,11 @@ def _once(do: Callable[[], None]) -> Callable[[], None]:
 
 
 def unawaited(tool: Tool, value: Any) -> Fault | None:
-    """A function that hands back a coroutine was not protected at all (T15)."""
-    if not asyncio.iscoroutine(value):
+    """A function that hands back what is still to be awaited was not protected at all (T15)."""
+    if isinstance(value, CoroutineType):
+        value.close()
+    elif not isinstance(value, UNAWAITED):
         return None
-    value.close()
     return own_faults.unprotected(tool.id)
 
 

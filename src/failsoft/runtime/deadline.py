@@ -4,7 +4,7 @@ Rules
 -----
 - A tool's coroutine is stepped inside its caller's task. Only when it suspends does it get a place in a deadline queue.
 - Equal timeouts expire in the order in which they were set, so there is one queue per timeout value and event loop,
-  and one loop timer per queue.
+  and one loop timer per queue. Where every call has a timeout of its own, queues that nobody is in are dropped (T23).
 - At the deadline the caller's task is cancelled and the cancellation is thrown into the tool. Whatever the tool does
   with it, the caller is answered now: a tool that suspends once more is handed to a task of its own (an orphan).
 - Our cancellations are told apart from everybody else's by counting: whatever ``task.cancelling()`` has risen by beyond
@@ -24,6 +24,7 @@ from types import coroutine
 from typing import Any, Protocol
 
 Stepper = Generator[Any, None, None]
+QUEUES = 64  # of one loop, before those that nobody is in are looked for
 
 
 class Expired(Exception):
@@ -52,12 +53,22 @@ class LoopDeadlines:
         self.cancels: dict[asyncio.Task[Any], int] = {}  # ours, not yet taken back
         self.orphans: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
+        self._most = QUEUES
 
     def queue(self, timeout: float) -> Queue:
         found = self._queues.get(timeout)
         if found is None:
+            if len(self._queues) >= self._most:
+                self._drop_empty()
             found = self._queues[timeout] = Queue(self, timeout)
         return found
+
+    def _drop_empty(self) -> None:
+        for queue in self._queues.values():
+            if not queue.live:
+                queue.disarm()  # a tool may still know it, and use it
+        self._queues = {timeout: queue for timeout, queue in self._queues.items() if queue.live}
+        self._most = max(QUEUES, 2 * len(self._queues))
 
     def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
         self.hits.discard(stepper)
@@ -70,7 +81,7 @@ class LoopDeadlines:
 class Queue:
     """The attempts of one loop that share one timeout, oldest first."""
 
-    __slots__ = ("armed", "deadlines", "live", "loop", "thread", "timeout")
+    __slots__ = ("armed", "deadlines", "live", "loop", "thread", "timeout", "timer")
 
     def __init__(self, deadlines: LoopDeadlines, timeout: float) -> None:
         self.deadlines = deadlines
@@ -79,10 +90,16 @@ class Queue:
         self.live: dict[Stepper, tuple[asyncio.Task[Any], float]] = {}  # the caller's task, when it started
         self.thread = deadlines.thread
         self.armed = False
+        self.timer: asyncio.TimerHandle | None = None
 
     def arm(self, delay: float) -> None:
         self.armed = True
-        self.loop.call_later(max(delay, 0.0), self._fire)
+        self.timer = self.loop.call_later(max(delay, 0.0), self._fire)
+
+    def disarm(self) -> None:
+        self.armed = False
+        if self.timer is not None:
+            self.timer.cancel()
 
     def _fire(self) -> None:
         self.armed = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable
 from time import monotonic as real_time
@@ -23,10 +22,10 @@ from failsoft.core.nesting import find_origin
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
-from failsoft.core.redact import LIMIT, sanitise
 from failsoft.errors import FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import Delivery, each, left
+from failsoft.observe.describe import describe
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
@@ -426,17 +425,12 @@ class Engine:
             self.tell(outcome)
 
     def debugging(self, fault: Fault) -> dict[str, Any]:
-        """What somebody needs to find a contract bug; of a long traceback its end, where the bug is."""
+        """What somebody needs to find a contract bug."""
         cause = fault.cause
-        lines = "".join(traceback.format_exception(cause) if cause is not None else []).splitlines(keepends=True)
-        kept = len(lines)
-        size = 0
-        while kept and (size := size + len(lines[kept - 1])) <= LIMIT:
-            kept -= 1
         return {
             "error": fault.message,
             "exception": None if cause is None else f"{type(cause).__module__}.{type(cause).__qualname__}",
-            "traceback": sanitise("".join(lines[kept:])),
+            "traceback": "" if cause is None else describe(cause),
             "code": fault.code.value,
             "rule": fault.rule,
             "reason": fault.reason,
@@ -471,6 +465,8 @@ class Engine:
         """A forked child has its parent's locks as they were, held or not, and none of its threads (T24)."""
         self.lock = threading.Lock()
         self.trace.renew_after_fork()
+        if self._notice is not None:
+            self._notice.renew_after_fork()
         self.notebook.renew_after_fork()
         if self.memory is not None:
             self.memory.renew_after_fork()

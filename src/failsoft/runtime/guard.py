@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-from asyncio import CancelledError
+from asyncio import CancelledError, Task
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.partial import Partial
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.attempt import UNAWAITED
 from failsoft.runtime.deadline import carry_on, finish, step
 from failsoft.runtime.scope import SCOPE
 
@@ -141,12 +142,7 @@ def _entered(error: Exception) -> bool:
     return trace is None or trace.tb_next is not None
 
 
-async def _coroutine() -> None: ...
-
-
-_sample = _coroutine()
-_sample.close()
-_ODD = (Partial, type(_sample))
+_ODD = (Partial, *UNAWAITED, Task)
 _MAKERS: dict[str, Callable[[Engine, Tool], Callable[..., Any]]] = {
     "async": _guard_async,
     "sync": _guard_sync,

@@ -27,7 +27,7 @@ from failsoft.core.classify.lookup import UNKNOWN, Verdict, facts_of
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
 from failsoft.core.classify.reading import LENGTH
 from failsoft.core.fault import Effect, Fault
-from failsoft.core.redact import sanitise
+from failsoft.core.redact import read_text, sanitise
 from failsoft.errors import CallFailed
 
 __all__ = ["classify"]
@@ -170,7 +170,7 @@ def _classify_group(group: BaseException, now: float | None) -> Fault:
 
 def _text(subject: object) -> str:
     try:
-        return str.__getitem__(str(subject), slice(None))  # a plain str, also of a subclass with methods of its own
+        return read_text(subject)
     except Exception:  # no text to be had; sanitise says so
         return ""
 

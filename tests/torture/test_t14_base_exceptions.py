@@ -1,0 +1,96 @@
+"""T14: KeyboardInterrupt, SystemExit and GeneratorExit were swallowed or counted. Here they pass, all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.fakes import DOWN, INVALID, RESET
+
+from failsoft import Runtime, classify
+
+
+class Exit(BaseException):
+    """Something that only its own catcher understands."""
+
+
+ENDS = (KeyboardInterrupt, SystemExit, GeneratorExit, Exit)
+
+
+def make(rt: Runtime, raised: BaseException) -> dict[str, Callable[[], Any]]:
+    """Every way in which a tool can be called."""
+
+    async def at_once() -> None:
+        raise raised
+
+    async def later() -> None:
+        await asyncio.sleep(0)
+        raise raised
+
+    def blocks() -> None:
+        raise raised
+
+    calls: dict[str, Callable[[], Any]] = {}
+    for name, tool in (("at once", at_once), ("later", later)):
+        guarded = rt.add(tool, id=name, breaker={"failure_threshold": 1})
+        calls[f"{name}, function"] = lambda guarded=guarded: asyncio.run(guarded())
+        calls[f"{name}, by name"] = lambda name=name: asyncio.run(rt.call(name))  # type: ignore[arg-type,misc]
+    for name, limit in (("thread", "30s"), ("inline", None)):
+        guarded_ = rt.add(blocks, id=name, timeout=limit, breaker={"failure_threshold": 1})
+        calls[f"{name}, function"] = guarded_
+        calls[f"{name}, by name"] = lambda name=name: asyncio.run(rt.call(name))  # type: ignore[arg-type,misc]
+        calls[f"{name}, blocking"] = lambda name=name: rt.call_sync(name)  # type: ignore[misc]
+    return calls
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_t14_base_exceptions_pass_unchanged_and_uncounted(end: type[BaseException]) -> None:
+    raised = end("now")
+    rt = Runtime()
+    calls = make(rt, raised)
+    passed = []
+    for name, call in calls.items():
+        try:
+            call()
+        except BaseException as error:
+            if error is raised:
+                passed.append(name)
+    assert passed == [*calls]  # all of them
+    for tool in rt.tools:
+        assert (rt.health(tool).state, rt.health(tool).failure_count) == ("closed", 0)
+        assert (rt.metrics(tool)["error_count"], rt.metrics(tool)["success_count"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("group", "classification"),
+    [
+        (ExceptionGroup("two", [DOWN, RESET]), "transient"),
+        (ExceptionGroup("two", [DOWN, INVALID]), "permanent"),
+        (ExceptionGroup("outer", [RESET, ExceptionGroup("inner", [INVALID])]), "permanent"),
+        (ExceptionGroup("Invalid argument, permission denied", [RESET]), "transient"),  # its own text is no leaf
+    ],
+)
+def test_t14_groups_are_classified_by_their_leaves(group: ExceptionGroup[Exception], classification: str) -> None:
+    assert classify(group).classification == classification
+    rt = Runtime()
+
+    async def search() -> None:
+        raise group
+
+    rt.add(search, retry={"max_attempts": 2, "initial_delay": "1ms"})
+    outcome = asyncio.run(rt.call("search"))  # type: ignore[arg-type]
+    assert outcome.attempts == (2 if classification == "transient" else 1)
+
+
+def test_t14_a_base_exception_in_a_group_goes_on() -> None:
+    rt = Runtime()
+
+    async def search() -> None:
+        raise BaseExceptionGroup("two", [DOWN, KeyboardInterrupt()])
+
+    rt.add(search, breaker={"failure_threshold": 1})
+    with pytest.raises(BaseExceptionGroup):
+        asyncio.run(rt.call("search"))  # type: ignore[arg-type]
+    assert rt.health("search").state == "closed"

@@ -1,0 +1,137 @@
+"""T16: 100 kB of error text froze the loop for 148 s. Here 5 MB cost ≤ 20 ms, and ≤ 8 kB of clean text are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.fakes import ONCE, records
+
+from failsoft import Runtime
+from failsoft.core.redact import LIMIT
+
+STALL = 0.020
+MEGABYTES = 5_000_000
+
+TEXTS = {
+    "words": "error 503 connection reset ",
+    "one word": "x",
+    "digits": "503",
+    "lines": "a\n",
+    "blanks": " ",
+    "quotes": "'",
+    "brackets": "([{",
+    "JSON": '{"error": ',
+    "traceback": 'Traceback (most recent call last):\n  File "x"\n',
+    "secrets": "api_key=sk-abc123def456ghi789jkl012mno345 ",
+    "ANSI": "\x1b[31mred\x1b[0m",
+    "half an escape": "\x1b[",
+    "surrogates": "\ud83d",
+    "script": "<script>alert(1)</script>",
+    "address": "http://a:b@c/",
+}
+
+
+class Response:
+    status_code = 500
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.headers: dict[str, str] = {}
+
+
+class HttpError(Exception):
+    def __init__(self, text: str) -> None:
+        super().__init__("bad answer")
+        self.body = text
+        self.response = Response(text)
+
+
+def noted(text: str) -> Exception:
+    error = RuntimeError("no luck")
+    error.add_note(text)
+    return error
+
+
+def caused(text: str) -> Exception:
+    error = RuntimeError("no luck")
+    error.__cause__ = ValueError(text)
+    return error
+
+
+WAYS: dict[str, Callable[[str], Exception]] = {
+    "RuntimeError": RuntimeError,
+    "TypeError": TypeError,
+    "KeyError": KeyError,
+    "two arguments": lambda text: RuntimeError("no luck", text),
+    "OSError": lambda text: OSError(5, text),
+    "body": HttpError,
+    "note": noted,
+    "cause": caused,
+    "group": lambda text: ExceptionGroup("two", [RuntimeError(text), ValueError(text)]),
+}
+
+
+def fail_with(make: Callable[[], Exception]) -> tuple[Runtime, Any, float]:
+    """A runtime whose tool has failed, the outcome, and for how long the loop's thread was busy with it."""
+    rt = Runtime()
+
+    async def search() -> None:
+        error = make()
+        busy.append(time.thread_time())  # of this thread: what other programs do is no stall
+        raise error
+
+    busy: list[float] = []
+    rt.add(search, retry=ONCE)
+    outcome: Any = asyncio.run(rt.call("search"))  # type: ignore[arg-type]
+    rt.events()
+    _ = outcome.explanation
+    return rt, outcome, time.thread_time() - busy[0]
+
+
+def longest(rt: Runtime, outcome: Any) -> int:
+    kept = [*outcome.explanation, *(str(value) for record in records(rt) for value in record.values())]
+    return max(len(text.encode()) for text in (outcome.fault.message, *kept))
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_t16_what_is_kept_is_short_and_clean(way: Callable[[str], Exception]) -> None:
+    for text in TEXTS.values():
+        rt, outcome, _ = fail_with(lambda text=text: way(text * (100_000 // len(text))))  # type: ignore[misc]
+        assert longest(rt, outcome) <= LIMIT
+        kept = json.dumps([outcome.to_dict(), outcome.explanation, records(rt)], ensure_ascii=False, default=str)
+        kept.encode()  # no lone surrogates
+        assert "\\u001b" not in kept
+        assert "sk-abc123" not in kept
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_t16_five_megabytes_stall_nobody(way: Callable[[str], Exception]) -> None:
+    fail_with(lambda: way("x"))  # what is loaded and compiled with the first failure is no stall of the text
+    slow = {}
+    for name, text in TEXTS.items():
+        huge = text * (MEGABYTES // len(text))
+        runs = [fail_with(lambda: way(huge)) for _ in range(2)]  # noqa: B023 - called right here
+        stall = min(busy for _, _, busy in runs)
+        if stall > STALL:
+            slow[name] = f"{stall * 1e3:.1f} ms"
+        assert longest(*runs[0][:2]) <= LIMIT
+    assert slow == {}
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text for you")
+
+    __repr__ = __str__
+
+
+def test_t16_an_error_without_a_text_is_an_error_like_others() -> None:
+    rt, outcome, _ = fail_with(Silent)
+    assert outcome.status == "failed"
+    assert "could not be read" in outcome.fault.message or "Silent" in outcome.fault.message
+    assert records(rt, "CallFailed")
