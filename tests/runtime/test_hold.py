@@ -188,7 +188,7 @@ async def test_a_failure_further_in_holds_only_the_tool_that_was_told() -> None:
 
 @virtual
 async def test_a_hold_between_two_attempts_keeps_no_probe_and_still_counts_the_call() -> None:
-    plan = FaultPlan("429(retry_after=0.5)*2, 429(retry_after=30), ok")
+    plan = FaultPlan("429(retry_after=0.5)*3, ok")
     rt = Runtime()
     breaker = {"failure_threshold": 1, "timeout": "1s", "count": "calls"}
     rt.add(plan.wrap(Scripted("x")), id="search", retry={"max_attempts": 2}, breaker=breaker)
