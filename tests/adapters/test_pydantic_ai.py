@@ -264,6 +264,22 @@ def test_a_tool_that_fails_loudly_is_retried_and_then_raises_its_own_error(how: 
     assert len(attempts) == 3
 
 
+def test_the_capability_alone_can_be_loud() -> None:
+    search, attempts = failing(RESET)
+    runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})
+    agent = pydantic_ai.Agent("test", tools=[search], capabilities=[Failsoft(runtime, graceful=False)])
+    with pytest.raises(ConnectionResetError):
+        talk(agent, "search")
+    assert len(attempts) == 3
+
+
+def test_a_loud_agent_stays_loud_with_a_capability_for_one_run() -> None:
+    search, _ = failing(RESET)
+    agent: Agent[Any, Any] = Agent("test", tools=[search], config=AgentConfig(graceful_tool_errors=False))
+    with pytest.raises(ConnectionResetError):
+        talk(agent, "search", capabilities=[Failsoft(Runtime())])
+
+
 def test_a_loud_tool_that_is_cut_off_says_so() -> None:
     search, _ = failing(RESET)
     runtime = Runtime({"tools": {"search": {"retry": ONCE, "breaker": {"failure_threshold": 1}}}})

@@ -56,7 +56,7 @@ class Foreign:
 
     def __init__(self, id: str, declared: Mapping[str, Any] | None = None) -> None:
         self.__name__ = id
-        self.declared = declared  # by the framework's metadata; None: a registered tool of this id has its own options
+        self.declared = declared  # by the framework's metadata
 
     async def __call__(self, **arguments: Any) -> Any:
         running = RUNNING.get()
@@ -69,7 +69,17 @@ class Foreign:
             raise Passing(error) from None
 
 
-class Shadow(Tool):
+class ForeignTool(Tool):
+    """A tool that a framework runs."""
+
+    __slots__ = ()
+
+    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
+        """Whether the arguments fit, the framework has seen to."""
+        return
+
+
+class Shadow(ForeignTool):
     """A registered tool whose place a framework's function takes: one set of options, one health."""
 
     __slots__ = ("original",)
@@ -86,16 +96,17 @@ class Shadow(Tool):
         self.original.mark_unavailable(fault)
 
 
-def options_of(id: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+def options_of(declared: Mapping[str, Any]) -> dict[str, Any]:
     """What is registered for a framework's tool: not idempotent where nothing was said about that."""
     assumed = {} if _EFFECTS & declared.keys() else {"idempotent": False}
-    return {**assumed, **declared, "id": id}
+    return {**assumed, **declared}
 
 
-def refuse_other_words(known: Foreign, declared: Mapping[str, Any]) -> None:
+def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:
     """Two tools of one name are one tool here: they must not be declared as different ones."""
-    if known.declared != declared:
+    before = known.fn.declared if isinstance(known.fn, Foreign) else declared
+    if before != declared:
         raise ManifestError(
-            f"{quote(known.__name__)}: declared as {known.declared} before, and now as {declared}: rename one of the "
-            "two tools, or give its agent a Runtime of its own"
+            f"{quote(known.id)}: declared as {before} before, and now as {declared}: rename one of the two tools, or "
+            "give its agent a Runtime of its own"
         )

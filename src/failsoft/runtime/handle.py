@@ -58,6 +58,12 @@ class Handle(Generic[T]):
             yield from asyncio.shield(self._future).__await__()
         return self.outcome
 
+    def settled(self) -> asyncio.Future[None]:
+        """Done when the outcome is there; for the one who waits alone."""
+        if self._future is None:
+            self._future = self.turn.loop.create_future()
+        return self._future
+
     async def value(self) -> T:
         """The call's value; raises ``CallFailed`` if it has none."""
         return (await self).unwrap()

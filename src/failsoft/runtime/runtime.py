@@ -156,9 +156,11 @@ class Runtime:
         """
         known = self._engine.tools.get(tool)
         if known is None:
-            self.add(foreign.Foreign(tool, options), **foreign.options_of(tool, options))
-        elif isinstance(known.fn, foreign.Foreign):
-            foreign.refuse_other_words(known.fn, options)
+            fn = foreign.Foreign(tool, options)
+            said = tool_options(fn, tool, foreign.options_of(options), self._settings)
+            self._register(foreign.ForeignTool(fn, said))
+        else:
+            foreign.refuse_other_words(known, options)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -262,7 +264,7 @@ class Runtime:
         if tool not in self._engine.tools:
             self.declare(tool)
         found = self._engine.tools[tool]
-        call = self._call(found if isinstance(found.fn, foreign.Foreign) else foreign.Shadow(found), args, **options)
+        call = self._call(found if isinstance(found, foreign.ForeignTool) else foreign.Shadow(found), args, **options)
         token = foreign.RUNNING.set(foreign.Running(runners, control))
         try:
             return await self._engine.run(call)

@@ -272,21 +272,24 @@ class Turn:
         if handle.outcome is None:
             task = handle.task = self.loop.create_task(self._run_adopted(handle))
             try:
-                await handle
+                await handle.settled()
             except asyncio.CancelledError:
                 task.cancel()
                 await asyncio.wait([task])
                 raise
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
-        return await handle
+        return cast("Outcome[Any]", handle.outcome)
 
     async def _run_adopted(self, handle: Handle[Any]) -> None:
         handle.started = self.engine.now()
         try:
             outcome = await self.engine.drive(handle.whole())
         except BaseException as error:
+            left = handle.outcome is not None
             self._stopped(handle, error)
+            if left and isinstance(error, Passing):
+                return  # nobody waits for it any more
             raise
         self._finished(handle, outcome)
 

@@ -12,7 +12,7 @@ from pydantic_ai import Tool
 from pydantic_ai.output import OutputDataT
 from pydantic_ai.tools import AgentDepsT, ToolParams
 
-from failsoft.adapters.pydantic_ai.capability import Graceful
+from failsoft.adapters.pydantic_ai.capability import Failsoft, Graceful
 from failsoft.adapters.pydantic_ai.graceful import make_graceful
 from failsoft.adapters.pydantic_ai.toolset import KEY
 
@@ -108,7 +108,7 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         default = self.config.graceful_tool_errors
         if default:
             options["tools"] = [_graceful(tool) for tool in options.get("tools", ())]
-        options["capabilities"] = [*(options.get("capabilities") or ()), Graceful(default)]
+        options["capabilities"] = _with_graceful(options.get("capabilities") or (), default)
         super().__init__(model, output_type=output_type, deps_type=deps_type, **options)
 
     @overload
@@ -184,6 +184,12 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
             return register(**options)(make_graceful(function) if graceful else function)
 
         return decorate if func is None else decorate(func)
+
+
+def _with_graceful(capabilities: Sequence[Any], default: bool) -> list[Any]:
+    """The agent's choice, told to the capability that converts errors; one is added where there is none."""
+    told = [replace(one, graceful=default) if isinstance(one, Failsoft) else one for one in capabilities]
+    return told if any(isinstance(one, Failsoft) for one in told) else [*told, Graceful(default)]
 
 
 def _graceful(tool: Any) -> Any:

@@ -29,6 +29,8 @@ class Failsoft(AbstractCapability[AgentDepsT]):
 
     runtime: Runtime
     _: KW_ONLY
+    graceful: bool = True
+    """Whether failures become words for the model where a tool does not say so itself; else they are raised."""
     tool_failed: Literal["never", "permanent", "always"] = "never"
     """Which failures reach the model as ``ToolFailed``, which costs none of a tool's retries, instead of ``ModelRetry``."""
     trusted: Collection[str] = ()
@@ -60,7 +62,7 @@ class Failsoft(AbstractCapability[AgentDepsT]):
 
 @dataclass
 class Graceful(AbstractCapability[AgentDepsT]):
-    """S-agent for the tools that are no functions of the agent's own."""
+    """S-agent for the tools that are no functions of the agent's own, where there is no ``Failsoft`` that does it."""
 
     default: bool = True
 

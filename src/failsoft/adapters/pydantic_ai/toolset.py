@@ -106,7 +106,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id
             )  # fmt: skip
         if outcome.status != "succeeded":
-            raise self._failure(outcome, said(tool).get("graceful_errors", True))
+            raise self._failure(outcome, said(tool).get("graceful_errors", self.rules.graceful))
         if outcome.missing is not None:
             return ToolReturn(outcome.value, content=outcome.explanation.model)
         return outcome.value
@@ -114,8 +114,10 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     async def _attempt(
         self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
     ) -> Any:
+        if name != ctx.tool_name:  # it stands in for another
+            ctx = replace(ctx, tool_name=name)
         try:
-            return await super().call_tool(name, tool_args, replace(ctx, tool_name=name), tool)
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
         except ModelRetry as retry:
             original = original_of(retry)
             if original is None:
