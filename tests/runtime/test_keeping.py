@@ -58,7 +58,19 @@ async def test_an_address_is_opened_and_closed_with_the_runtime(
     await absolute.close()
 
 
-@pytest.mark.parametrize("address", ["redis:", "sqlite:", "sqlite:///", "sqlite://host/a.db", "sqlite:///a.db?x=1", ""])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "redis:",
+        "sqlite:",
+        "sqlite:///",
+        "sqlite://host/a.db",
+        "sqlite:///a.db?x=1",
+        "sqlite:///a.db?max_age=1",
+        "sqlite:///a.db?synchronous=off",
+        "",
+    ],
+)
 def test_other_addresses_are_refused(address: str) -> None:
     with pytest.raises(ManifestError, match="store"):
         Runtime(store=address)
@@ -130,6 +142,16 @@ async def test_events_are_with_the_store_soon_though_nobody_asks() -> None:
             break
     assert len(kept(store)) == 1
     await rt.close()
+
+
+@pytest.mark.slow
+def test_a_program_that_just_ends_loses_nothing(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, sys\nfrom failsoft import Runtime\nrt = Runtime(store='sqlite:///' + sys.argv[1])\n"
+        "@rt.tool\nasync def search(): return 1\nasyncio.run(search())\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.db")], check=True)
+    assert [event["event_type"] for event in kept(SqliteStore(tmp_path / "a.db"))] == ["CallSucceeded"]
 
 
 @real

@@ -9,12 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from failsoft.core.runs import Run
-from failsoft.stores import sqlite
+from failsoft.stores import sqlite, sqlite_file
 from failsoft.stores.sqlite import SqliteStore
 
 WRITER = """
@@ -160,7 +161,7 @@ def test_an_older_file_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
     store = SqliteStore(path)
     store.put("memory", "k", 1)
     store.close()
-    monkeypatch.setattr(sqlite, "MIGRATIONS", (*sqlite.MIGRATIONS, "CREATE TABLE extra (a)"))
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", (*sqlite_file.MIGRATIONS, "CREATE TABLE extra (a)"))
     newer = SqliteStore(path)
     newer.put("memory", "l", 2)
     assert newer.flush(5)
@@ -186,6 +187,61 @@ def test_pruning_counts_the_events_of_runs(tmp_path: Path) -> None:
     assert [event["seq"] for _, event in store.read()] == [5, 6, 7, 8]
     assert store.prune(most=2) == 0, "a run goes as a whole"
     assert store.prune(most=0) == 4
+    store.close()
+
+
+def test_pruning_by_size(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": n, "text": "x" * 1000} for n in range(1000)])
+    assert store.prune(size=500_000) > 400
+    kept = [event["seq"] for _, event in store.read(limit=1000)]
+    assert kept == [*range(1000 - len(kept), 1000)], "the oldest go"
+    assert 400_000 < (tmp_path / "a.db").stat().st_size < 800_000
+    assert store.prune(size=1) == len(kept)
+    store.close()
+
+
+def test_the_writer_prunes_by_itself(tmp_path: Path) -> None:
+    now = [1_767_225_600.0]  # 2026-01-01
+    store = SqliteStore(tmp_path / "a.db", wall=lambda: now[0], max_age=3600, max_size=5_000)
+    store.append(
+        [{"seq": 1, "timestamp": "2025-12-31T22:59:59.000Z"}, {"seq": 2, "timestamp": "2025-12-31T23:00:01.000Z"}]
+    )
+    assert store.flush(5)
+    wait_for(lambda: [event["seq"] for _, event in store.read()] == [2])
+    store.append([{"seq": 3, "text": "x" * 10_000}])
+    assert len(store.read()) == 2  # not all the time
+    now[0] += 601
+    store.append([{"seq": 4}])
+    wait_for(lambda: [event["seq"] for _, event in store.read()] == [4])
+    store.close()
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_half_characters_harm_nobody(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": 1, "turn_id": "turn \ud800", "error": "\udfff"}])
+    assert store.flush(5)
+    assert [event for _, event in store.read(turn_id="turn \ud800")] == [
+        {"seq": 1, "turn_id": "turn \ud800", "error": "\udfff"}
+    ]
+    store.close()
+
+
+def test_what_can_never_be_written_is_dropped_and_the_rest_is_not(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": 1, "timestamp": {"not": "a text"}}])
+    wait_for(lambda: store.troubles.dropped == 1)
+    store.append([{"seq": 2}])
+    assert store.flush(5)
+    assert [event["seq"] for _, event in store.read()] == [2]
+    assert store.troubles.failures == 1
     store.close()
 
 

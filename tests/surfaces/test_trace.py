@@ -138,6 +138,7 @@ def test_export(store: str, tmp_path: Path) -> None:
         (("export", "-o", "/no/such/place.html"), "cannot be written"),
         (("prune",), "say what to drop"),
         (("prune", "--older-than", "30"), "--older-than"),
+        (("prune", "--size", "much"), "--size"),
     ],
 )
 def test_wrong_use(store: str, args: tuple[str, ...], said: str) -> None:
@@ -165,10 +166,18 @@ def test_replay_says_where_decisions_differ(store: str, tmp_path: Path) -> None:
     assert "now retry: Transient error" in result.stdout
 
 
+def test_a_file_that_is_no_store_is_not_pruned(tmp_path: Path) -> None:
+    (tmp_path / "diary.db").write_text("dear diary " * 100)
+    result = invoke("prune", "--most", "1", "--store", f"sqlite:///{tmp_path}/diary.db")
+    assert (result.exit_code, "cannot be pruned" in result.stderr) == (1, True)
+    assert (tmp_path / "diary.db").read_text().startswith("dear diary")
+
+
 def test_prune(store: str, tmp_path: Path) -> None:
     assert data("prune", "--older-than", "1h", "--store", store)["dropped"] == 0
     assert data("prune", "--most", "12", "--store", store)["dropped"] > 0
     assert len(data("tail", "-n", "100", "--store", store)) == 12
+    assert data("prune", "--size", "1MB", "--store", store)["dropped"] == 0
     time.sleep(0.01)
     assert "12 events dropped" in invoke("prune", "--older-than", "1ms", "--store", store).stdout
     assert sqlite3.connect(tmp_path / "kept.db").execute("SELECT count(*) FROM event").fetchone() == (0,)

@@ -5,6 +5,7 @@ Rules
 - Events go in batches, by a thread of their own; plain successes as runs (``core.runs``). Within about a second they
   are with the store; ``flush``, and the end of a turn, wait until they are durable.
 - The end of a turn waits ``PATIENCE`` at most. A store that has kept one waiting is not waited for again for ``PAUSE``.
+- A program that ends without closing its runtime still hands over what it has, within ``LAST`` seconds.
 - A circuit is kept when it opens and dropped when it closes. After a restart it stays open for the rest of its time,
   by the wall clock, and never for longer than its timeout; if that time is over it admits one probe, as it would have.
   Each process keeps its own circuits: of two on one store, the last one that opened a circuit is what a restart finds.
@@ -12,10 +13,12 @@ Rules
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from operator import itemgetter
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from failsoft.core.breaker import BreakerState
 from failsoft.core.fault import Code, Fault
@@ -33,6 +36,7 @@ PATIENCE = 0.05  # seconds
 PAUSE = 1.0
 KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
 SHORTEST_RUN = 4
+LAST = 1.0  # seconds
 
 _WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))  # of a record, as ``observe.events`` describes it
 
@@ -47,6 +51,7 @@ class Keeper:
         self._paused_until = 0.0
         self._circuits: dict[str, Any] = dict(store.find("breaker"))
         trace.attach_raw(self._append, name="store")
+        _ALIVE.add(self)
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -149,3 +154,15 @@ def _fault(data: dict[str, Any] | None) -> Fault | None:
         return None
     known = {name: data[name] for name in Fault._fields if name not in ("code", "cause")}
     return Fault(Code(data["code"]), **known)
+
+
+_ALIVE: WeakSet[Keeper] = WeakSet()
+
+
+def _flush_all() -> None:
+    deadline = real_time() + LAST
+    for keeper in list(_ALIVE):
+        keeper.flush(deadline)
+
+
+atexit.register(_flush_all)

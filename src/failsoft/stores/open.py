@@ -1,10 +1,17 @@
-"""A store by its address: ``memory:`` or ``sqlite:///path/to/file.db``."""
+"""A store by its address: ``memory:`` or ``sqlite:///path/to/file.db``.
+
+A file's options: ``synchronous=full`` (what was acknowledged survives a loss of power as well), ``max_age=720h`` and
+``max_size=500MB`` (older events, and what goes beyond, are dropped): ``sqlite:///failsoft.db?max_age=720h&max_size=1GB``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from failsoft.core.durations import seconds
+from failsoft.core.sizes import size
 from failsoft.errors import ManifestError
 from failsoft.stores.base import Store
 
@@ -16,11 +23,23 @@ def open_store(address: str, *, wall: Callable[[], float]) -> Store | None:
     parts = urlsplit(address)
     if parts.scheme != "sqlite" or parts.netloc or not parts.path.strip("/"):
         raise ManifestError(f'store: {address!r} is not known: write "memory:" or "sqlite:///path/to/file.db"')
-    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    synchronous = options.pop("synchronous", "normal")
-    if options or synchronous not in ("normal", "full"):
-        raise ManifestError(f"store: {address!r}: the only option is synchronous=normal or synchronous=full")
+    options = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+    if unknown := options.keys() - _OPTIONS.keys():
+        raise ManifestError(f"store: {address!r}: {min(unknown)!r} is no option; there are {', '.join(_OPTIONS)}")
+    try:
+        read = {name: _OPTIONS[name](value) for name, value in options.items()}
+    except ValueError as error:
+        raise ManifestError(f"store: {address!r}: {error}") from None
     from failsoft.stores.sqlite import SqliteStore
 
     path = unquote(parts.path)[1:]  # three slashes: relative; four: absolute
-    return SqliteStore(path, wall=wall, synchronous="full" if synchronous == "full" else "normal")
+    return SqliteStore(path, wall=wall, **read)
+
+
+def _synchronous(value: str) -> str:
+    if value not in ("normal", "full"):
+        raise ValueError(f"synchronous is normal or full, not {value!r}")
+    return value
+
+
+_OPTIONS: dict[str, Callable[[str], Any]] = {"synchronous": _synchronous, "max_age": seconds, "max_size": size}

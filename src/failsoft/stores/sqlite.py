@@ -10,7 +10,9 @@ Rules
 - Troubles (disk full, file locked, read-only, gone) never reach a caller: what cannot be written is kept in memory up
   to ``MOST_WAITING`` and tried again, then dropped; one warning, and counts in ``troubles``.
 - A file that is no database is moved aside, with its name and the time in its new name, never deleted.
-- Retention: ``prune`` drops events by age and by size.
+- Retention: ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer does so itself
+  every ten minutes; the file then grows no further, though it does not shrink.
+- What can never be written (the file is fine, the batch is not) is dropped and counted.
 - A run of plain successes (``core.runs``) is one row, at the position of its last event; readers see the events.
 - A forked child writes with a thread and a connection of its own; what its parent has queued is the parent's to write.
 
@@ -25,51 +27,24 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, islice
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
 
-from failsoft.core.runs import Run, pack, unpack
+from failsoft.core.runs import Run, iso, pack
 from failsoft.stores.base import Kind
+from failsoft.stores.sqlite_file import Append, Put, connect, expand, is_no_database, prune, write
 
 MOST_WAITING = 200_000  # operations
 BATCH = 10_000  # operations in one transaction: another process waits no longer than this takes
 BUSY_SECONDS = 5.0
 RETRY_SECONDS = 0.5  # after a write that failed
-TOGETHER = 64  # rows in one statement: with each one the interpreter's lock is let go and waited for
-
-MIGRATIONS = (
-    # 1: the first form
-    """
-    CREATE TABLE record (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until REAL,
-                         PRIMARY KEY (kind, key)) WITHOUT ROWID;
-    CREATE TABLE event (position INTEGER PRIMARY KEY AUTOINCREMENT, turn_id TEXT, timestamp TEXT, count INTEGER NOT NULL,
-                        body NOT NULL);
-    CREATE INDEX event_by_turn ON event (turn_id, position) WHERE turn_id IS NOT NULL;
-    """,
-)
+PRUNE_EVERY = 600.0
 
 log = logging.getLogger("failsoft")
-
-
-class Put(NamedTuple):
-    """A record on its way to the file."""
-
-    kind: str
-    key: str
-    value: str | None  # None: deleted
-    until: float | None
-
-
-class Append(NamedTuple):
-    """An event, or a run of them, on its way to the file."""
-
-    turn_id: str | None
-    timestamp: str | None
-    events: int
-    body: str | bytes  # JSON, or a packed run
 
 
 class Troubles(NamedTuple):
@@ -88,12 +63,17 @@ class SqliteStore:
         *,
         wall: Callable[[], float] = time.time,
         synchronous: Literal["normal", "full"] = "normal",
+        max_age: float | None = None,
+        max_size: int | None = None,
     ) -> None:
         if synchronous not in ("normal", "full"):
             raise ValueError(f"synchronous: {synchronous!r} is neither 'normal' nor 'full'")
         self._path = Path(path)
         self._wall = wall
         self._synchronous = synchronous
+        self._max_age = max_age  # seconds
+        self._max_size = max_size  # bytes
+        self._pruned = 0.0  # when, by the wall clock
         self._changed = threading.Condition()
         self._waiting: list[Put | Append] = []  # in order
         self._writing: list[Put | Append] = []  # a batch on its way to the file
@@ -115,10 +95,10 @@ class SqliteStore:
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
         if isinstance(events, Run):
-            self._queue([Append(events.turn_id, events.timestamp, len(events), pack(events))])
+            self._queue([Append(_text(events.turn_id), events.timestamp, len(events), pack(events))])
         else:
             self._queue(
-                [Append(event.get("turn_id"), event.get("timestamp"), 1, json.dumps(event)) for event in events]
+                [Append(_text(event.get("turn_id")), event.get("timestamp"), 1, json.dumps(event)) for event in events]
             )
 
     def _queue(self, operations: Sequence[Put | Append]) -> None:
@@ -196,9 +176,9 @@ class SqliteStore:
     ) -> list[tuple[int, dict[str, Any]]]:
         """Up to ``limit`` (position, event), oldest first, from behind a position; of one turn, if one is named."""
         self.flush(BUSY_SECONDS)
-        where, values = ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, turn_id, limit))
+        where, values = ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, _text(turn_id), limit))
         sql = f"SELECT position, body FROM event WHERE position > ? {where} ORDER BY position LIMIT ?"  # noqa: S608 - ours
-        found = ((at, event) for row in self._select(sql, values) for at, event in _expand(*row) if at > after)
+        found = ((at, event) for row in self._select(sql, values) for at, event in expand(*row) if at > after)
         return [*islice(found, limit)]
 
     def turns(self, limit: int = 100) -> list[str]:
@@ -207,19 +187,17 @@ class SqliteStore:
         sql = "SELECT turn_id FROM event WHERE turn_id IS NOT NULL GROUP BY turn_id ORDER BY max(position) DESC LIMIT ?"
         return [turn_id for (turn_id,) in self._select(sql, (limit,))]
 
-    def prune(self, *, before: str | None = None, most: int | None = None) -> int:
-        """Drop events older than an ISO time, and all but the latest ``most``; how many that were."""
+    def prune(self, *, before: str | None = None, most: int | None = None, size: int | None = None) -> int:
+        """Drop events older than an ISO time, all but the latest ``most``, and what goes beyond ``size`` bytes."""
         self.flush(BUSY_SECONDS)
         connection = self._connect()
         try:
-            with connection:
-                gone = 0
-                if before is not None:
-                    gone += _delete(connection, "timestamp < ?", before)
-                if most is not None:
-                    gone += _delete(connection, "position <= (SELECT max(position) FROM event) - ?", most)
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.execute("VACUUM")
+            gone = prune(connection, before=before, most=most, size=size)
+            with suppress(
+                sqlite3.OperationalError
+            ):  # somebody else is busy in it: the space is used again all the same
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             connection.close()
         return gone
@@ -249,24 +227,49 @@ class SqliteStore:
                 self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             try:
                 connection = connection or self._connect()
-                _write(connection, self._writing, self._wall())
-            except (sqlite3.Error, OSError) as error:
+                write(connection, self._writing, self._wall())
+            except (sqlite3.OperationalError, sqlite3.NotSupportedError, OSError) as error:
                 connection = self._recover(connection, error)
+            except Exception as error:
+                connection = self._recover(connection, error, hopeless=not is_no_database(error))
             else:
-                with self._changed:
-                    self._size -= _size(self._writing)
-                    self._writing = []
-                    self._changed.notify_all()
+                self._settle()
+                self._retain(connection)
         if connection is not None:
             connection.close()
 
-    def _recover(self, connection: sqlite3.Connection | None, error: Exception) -> sqlite3.Connection | None:
-        """Put the batch back, and wait a little before the next try."""
+    def _settle(self) -> None:
+        """The batch is done with."""
+        with self._changed:
+            self._size -= _size(self._writing)
+            self._writing = []
+            self._changed.notify_all()
+
+    def _retain(self, connection: sqlite3.Connection) -> None:
+        """Now and then, drop what is too old or too much."""
+        now = self._wall()
+        if (self._max_age is None and self._max_size is None) or 0 <= now - self._pruned < PRUNE_EVERY:
+            return
+        self._pruned = now
+        before = None if self._max_age is None else iso(now - self._max_age)
+        try:
+            prune(connection, before=before, most=None, size=self._max_size)
+        except sqlite3.Error as error:
+            self._complain(error)
+
+    def _recover(
+        self, connection: sqlite3.Connection | None, error: Exception, *, hopeless: bool = False
+    ) -> sqlite3.Connection | None:
+        """Put the batch back, and wait a little before the next try; one that can never be written is dropped."""
         self._complain(error)
         if connection is not None:
             connection.close()
-        if _is_no_database(error):
+        if is_no_database(error):
             self._move_aside()
+        if hopeless:
+            self._dropped += _size(self._writing)
+            self._settle()
+            return None
         with self._changed:
             self._waiting = self._writing + self._waiting
             self._writing = []
@@ -294,90 +297,25 @@ class SqliteStore:
         try:
             self._path.replace(aside)
             for suffix in ("-wal", "-shm"):
-                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+                beside = self._path.with_name(self._path.name + suffix)
+                if beside.exists():
+                    beside.replace(aside.with_name(aside.name + suffix))
         except OSError as error:
             self._complain(error)
         else:
             log.warning("%s was no usable database: it is now %s, and a new one is begun", self._path, aside)
 
     def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-            _migrate(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-
-def _write(connection: sqlite3.Connection, operations: Sequence[Put | Append], now: float) -> None:
-    events = [operation for operation in operations if isinstance(operation, Append)]
-    puts = [operation for operation in operations if isinstance(operation, Put)]
-    with connection:
-        connection.execute("BEGIN IMMEDIATE")
-        if events:
-            (last,) = connection.execute(
-                "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'"
-            ).fetchone()
-            places = islice(accumulate((event.events for event in events), initial=last), 1, None)
-            rows = [(place, *event) for place, event in zip(places, events, strict=True)]
-            for begin in range(0, len(rows), TOGETHER):
-                some = rows[begin : begin + TOGETHER]
-                values = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
-                connection.execute(f"INSERT INTO event VALUES {values}", [*chain(*some)])  # noqa: S608 - ours
-        for put in puts:
-            if put.value is None:
-                connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", (put.kind, put.key))
-            else:
-                connection.execute("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?)", put)
-        if puts:
-            connection.execute("DELETE FROM record WHERE until <= ?", (now,))
-
-
-def _delete(connection: sqlite3.Connection, where: str, value: Any) -> int:
-    (gone,) = connection.execute(f"SELECT total(count) FROM event WHERE {where}", (value,)).fetchone()  # noqa: S608 - ours
-    connection.execute(f"DELETE FROM event WHERE {where}", (value,))  # noqa: S608 - ours
-    return int(gone)
-
-
-def _expand(position: int, body: str | bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A row as the events that it holds."""
-    if isinstance(body, str):
-        yield position, json.loads(body)
-    else:
-        run = unpack(body)
-        yield from enumerate(run, position - len(run) + 1)
+        return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)
 
 
 def _size(operations: Sequence[Put | Append]) -> int:
     return sum(operation.events if isinstance(operation, Append) else 1 for operation in operations)
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring the file to the form that this version knows, one step at a time."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(MIGRATIONS):
-        raise sqlite3.NotSupportedError(f"the file has version {version}; this failsoft knows {len(MIGRATIONS)}")
-    if version == len(MIGRATIONS):
-        return
-    connection.execute("BEGIN IMMEDIATE")  # of several processes one does it
-    try:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        for number, step in enumerate(MIGRATIONS[version:], version + 1):
-            for statement in step.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number}")
-        connection.commit()
-    except BaseException:
-        connection.rollback()
-        raise
-
-
-def _is_no_database(error: Exception) -> bool:
-    return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+def _text(turn_id: str | None) -> str | None:
+    """An id as SQLite takes it: it knows no half characters."""
+    return None if turn_id is None else turn_id.encode("utf-8", "backslashreplace").decode()
 
 
 _ALIVE: WeakSet[SqliteStore] = WeakSet()

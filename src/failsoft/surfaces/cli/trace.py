@@ -227,18 +227,25 @@ def _show_replayed(replayed: Sequence[Replayed], different: int, untold: int) ->
 @trace.command()
 @click.option("--older-than", metavar="TIME", help="Drop events older than this: 12h, 720h …")
 @click.option("--most", metavar="N", type=click.IntRange(0), help="Keep the latest N events only.")
+@click.option("--size", metavar="SIZE", help="Keep no more than this: 500MB, 64kB …")
 @click.option("--store", metavar="URL", envvar="FAILSOFT_STORE", help="The store.")
 @json_option
-def prune(older_than: str | None, most: int | None, store: str | None, as_json: bool) -> int:
+def prune(older_than: str | None, most: int | None, size: str | None, store: str | None, as_json: bool) -> int:
     """Drop old events from a store. What the recovery memory has learnt stays.
 
-    Exit codes: 0, 2 there is no store.
+    Exit codes: 0, 1 it cannot be done now, 2 there is no store.
     """
-    if older_than is None and most is None:
-        raise click.UsageError("say what to drop: --older-than 720h, or --most 100000")
+    import sqlite3
+
+    if older_than is None and most is None and size is None:
+        raise click.UsageError("say what to drop: --older-than 720h, --most 100000, or --size 500MB")
     before = None if older_than is None else _before(older_than)
+    limit = None if size is None else _bytes(size)
     found = open_kept(store)
-    gone = found.prune(before=before, most=most)
+    try:
+        gone = found.prune(before=before, most=most, size=limit)
+    except sqlite3.Error as error:
+        raise CommandError(f"{found.path} cannot be pruned: {error}", code=1) from None
     if as_json:
         print_json({"dropped": gone, "store": str(found.path)})
     else:
@@ -254,6 +261,15 @@ def _before(age: str) -> str:
         return iso(time.time() - seconds(age))
     except ValueError as error:
         raise click.UsageError(f"--older-than: {error}") from None
+
+
+def _bytes(size: str) -> int:
+    from failsoft.core import sizes
+
+    try:
+        return sizes.size(size)
+    except ValueError as error:
+        raise click.UsageError(f"--size: {error}") from None
 
 
 def _print_latest(events: Iterable[Record], *, as_json: bool) -> None:

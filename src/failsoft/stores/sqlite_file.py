@@ -1,0 +1,140 @@
+"""The SQLite file itself: its form, how it is written, read and pruned. ``stores.sqlite`` says when."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from failsoft.core.runs import unpack
+
+TOGETHER = 64  # rows in one statement: with each one the interpreter's lock is let go and waited for
+ROW = 60  # bytes that a row takes beside its body, about
+
+MIGRATIONS = (
+    # 1: the first form
+    """
+    CREATE TABLE record (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until REAL,
+                         PRIMARY KEY (kind, key)) WITHOUT ROWID;
+    CREATE TABLE event (position INTEGER PRIMARY KEY AUTOINCREMENT, turn_id TEXT, timestamp TEXT, count INTEGER NOT NULL,
+                        body NOT NULL);
+    CREATE INDEX event_by_turn ON event (turn_id, position) WHERE turn_id IS NOT NULL;
+    """,
+)
+
+
+class Put(NamedTuple):
+    """A record on its way to the file."""
+
+    kind: str
+    key: str
+    value: str | None  # None: deleted
+    until: float | None
+
+
+class Append(NamedTuple):
+    """An event, or a run of them, on its way to the file."""
+
+    turn_id: str | None
+    timestamp: str | None
+    events: int
+    body: str | bytes  # JSON, or a packed run
+
+
+def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connection:
+    """A connection to a file in the form that this version knows; made if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=patience, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def write(connection: sqlite3.Connection, operations: Sequence[Put | Append], now: float) -> None:
+    """All of it, in one transaction."""
+    events = [operation for operation in operations if isinstance(operation, Append)]
+    puts = [operation for operation in operations if isinstance(operation, Put)]
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if events:
+            (last,) = connection.execute(
+                "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'"
+            ).fetchone()
+            places = islice(accumulate((event.events for event in events), initial=last), 1, None)
+            rows = [(place, *event) for place, event in zip(places, events, strict=True)]
+            for begin in range(0, len(rows), TOGETHER):
+                some = rows[begin : begin + TOGETHER]
+                values = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
+                connection.execute(f"INSERT INTO event VALUES {values}", [*chain(*some)])  # noqa: S608 - ours
+        for put in puts:
+            if put.value is None:
+                connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", (put.kind, put.key))
+            else:
+                connection.execute("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?)", put)
+        if puts:
+            connection.execute("DELETE FROM record WHERE until <= ?", (now,))
+
+
+def prune(connection: sqlite3.Connection, *, before: str | None, most: int | None, size: int | None) -> int:
+    """Drop events older than an ISO time, all but the latest ``most``, and what goes beyond ``size`` bytes."""
+    gone = 0
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if before is not None:
+            gone += _delete(connection, "timestamp < ?", before)
+        if most is not None:
+            gone += _delete(connection, "position <= (SELECT max(position) FROM event) - ?", most)
+        if size is not None:
+            sums = "SELECT position, sum(length(body) + ?) OVER (ORDER BY position DESC) AS total FROM event"
+            sql = f"SELECT max(position) FROM ({sums}) WHERE total > ?"  # noqa: S608 - ours
+            (last,) = connection.execute(sql, (ROW, size)).fetchone()
+            gone += 0 if last is None else _delete(connection, "position <= ?", last)
+    return gone
+
+
+def _delete(connection: sqlite3.Connection, where: str, value: Any) -> int:
+    (gone,) = connection.execute(f"SELECT total(count) FROM event WHERE {where}", (value,)).fetchone()  # noqa: S608 - ours
+    connection.execute(f"DELETE FROM event WHERE {where}", (value,))  # noqa: S608 - ours
+    return int(gone)
+
+
+def expand(position: int, body: str | bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A row as the events that it holds."""
+    if isinstance(body, str):
+        yield position, json.loads(body)
+    else:
+        run = unpack(body)
+        yield from enumerate(run, position - len(run) + 1)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file to the form that this version knows, one step at a time."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise sqlite3.NotSupportedError(f"the file has version {version}; this failsoft knows {len(MIGRATIONS)}")
+    if version == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")  # of several processes one does it
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        for number, step in enumerate(MIGRATIONS[version:], version + 1):
+            for statement in step.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def is_no_database(error: Exception) -> bool:
+    """Is it the file's fault, for good?"""
+    return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
