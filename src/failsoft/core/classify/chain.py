@@ -17,7 +17,7 @@ from typing import Final
 
 from failsoft.core.classify.engine import UNSENT, judge, judge_text, read_codes
 from failsoft.core.classify.evidence import Evidence, gather, read
-from failsoft.core.classify.lookup import GENERIC_CODE, NAME, UNKNOWN, Verdict
+from failsoft.core.classify.lookup import GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
 from failsoft.errors import CallFailed
 
 _LINKS: Final = 16
@@ -76,6 +76,8 @@ def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: list[Ba
 def _weigh(finding: Finding, first: int) -> None:
     links = list(zip(finding.evidence[first:], finding.texts[first:], strict=True))
     verdicts = [judge(evidence, text) for evidence, text in links]
+    # asyncio.timeout raises its TimeoutError from the cancellation it used
+    verdicts[1:] = [one._replace(weight=WEAK_TYPE) if one.kind == "cancelled" else one for one in verdicts[1:]]
     best = max(verdicts, key=lambda verdict: verdict.weight, default=UNKNOWN)
     if best.weight < NAME:
         spoken = ["\n".join([text, *one.texts]) for one, text in links if not one.speechless]

@@ -81,7 +81,7 @@ def judge(evidence: Evidence, text: str) -> Verdict:
         return UNKNOWN
     verdict = UNKNOWN
     if evidence.codes or status is not None:
-        verdict = _weigh(evidence, Reading(text, evidence.texts))
+        verdict = _weigh(evidence, Reading("\n".join(evidence.texts) or text))
         if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
             verdict = verdict._replace(kind="broken_stream")  # the answer had begun
     return max(verdict, facts.verdict, key=lambda one: one.weight)

@@ -21,12 +21,13 @@ from typing import Any, Final
 from failsoft.core.classify.body import Body, is_mapping, is_page, read_body
 from failsoft.core.classify.lookup import TypeFacts, facts_of
 from failsoft.core.classify.tables.errnos import LOOKUP
-from failsoft.core.classify.tables.spaces import BODIES, CODES, INNER, RESPONSES, STATUSES, UNREAD, WANTED
+from failsoft.core.classify.tables.spaces import BODIES, CLIENTS, CODES, INNER, RESPONSES, STATUSES, UNREAD, WANTED
 
 _CODE_LENGTH: Final = 100
 _BREADTH: Final = 8
 _BODY_CODES: Final = 12
 _HEADERS: Final = 100
+_FRAMES: Final = 64
 
 
 class Evidence:
@@ -129,7 +130,7 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: 
     for name, space in CODES:
         if name in carried and not (own and name == "code"):
             _add_code(carried[name], space, evidence)
-    _gather_bodies(carried, response, evidence)
+    _gather_bodies(error, carried, response, evidence)
     _gather_headers(carried, response, evidence)
 
 
@@ -225,7 +226,7 @@ def _gather_status(carried: Mapping[str, Any], response: Any, evidence: Evidence
                 return
 
 
-def _gather_bodies(carried: Mapping[str, Any], response: Any, evidence: Evidence) -> None:
+def _gather_bodies(error: BaseException, carried: Mapping[str, Any], response: Any, evidence: Evidence) -> None:
     if response is not None and not carried.get("body"):
         evidence.add_body(read_body(_body_of(response)))
     for name in BODIES:
@@ -241,10 +242,24 @@ def _gather_bodies(carried: Mapping[str, Any], response: Any, evidence: Evidence
             fields = {key: plain(read(raw, key)) for key in ("code", "message", "type", "status")}
             evidence.add_body(read_body(fields))
     document = carried.get("doc")  # json.JSONDecodeError
-    if isinstance(document, str) and is_page(document):
-        evidence.page = True
+    if isinstance(document, str):
+        if is_page(document):
+            evidence.page = True
+        elif _reads_response(error):
+            evidence.codes.append(("answer", "not JSON"))
     if "retry_after" in carried:
         evidence.delays.append(("retry_after", carried["retry_after"]))
+
+
+def _reads_response(error: BaseException) -> bool:
+    """Whether it was a response that could not be read, and not the caller's own text: ``Response.json`` tells."""
+    trace, steps = error.__traceback__, 0
+    while trace is not None and steps < _FRAMES:
+        code = trace.tb_frame.f_code
+        if code.co_name == "json" and str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] in CLIENTS:
+            return True
+        trace, steps = trace.tb_next, steps + 1
+    return False
 
 
 def _body_of(response: Any) -> Any:

@@ -16,7 +16,6 @@ and patterns that nobody needs are never compiled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
 from failsoft.core.classify.tables.errnos import ERRNO
@@ -72,10 +71,7 @@ for _index, _phrase in enumerate(PHRASES):
 class Reading:
     """A text and what can be read in it; every view is made when it is asked for, once."""
 
-    def __init__(self, text: str, more: Iterable[str] = ()) -> None:
-        for one in more:
-            if one not in text:
-                text = f"{text}\n{one}"
+    def __init__(self, text: str) -> None:
         if len(text) > LENGTH:
             text = f"{text[: LENGTH - _TAIL]}\n{text[-_TAIL:]}"
         self.text = _compiled(_FRAME).sub("", text) if "\n" in text and _compiled(_TRACE).search(text) else text

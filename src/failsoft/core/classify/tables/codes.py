@@ -547,6 +547,10 @@ WINSOCK: tuple[Group[int], ...] = (
     ),
 )
 
+ANSWER: tuple[Group[str], ...] = (
+    Group("LABELS: an answer that is cut or empty was damaged on its way", {"not JSON": "garbled"}),
+)
+
 TABLES: dict[str, dict[str, str] | dict[int, str]] = {
     "errno": ERRNO,
     "sqlstate": SQLSTATE,
@@ -568,4 +572,5 @@ TABLES: dict[str, dict[str, str] | dict[int, str]] = {
     "twilio": merge(TWILIO),
     "clickhouse": merge(CLICKHOUSE),
     "winsock": merge(WINSOCK),
+    "answer": merge(ANSWER),
 }

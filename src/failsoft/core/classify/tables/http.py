@@ -166,26 +166,21 @@ _LIMITS = frozenset({"rate_limited", "quota", "storage_full", "misconfigured"})
 OVERRULED: dict[int, frozenset[str]] = {
     400: ANYTHING,
     402: frozenset({"declined", "quota"}),
-    403: _LIMITS | {"unauthenticated", "blocked_content", "certificate", "unknown_model", "too_large"},
+    403: _LIMITS | {"unauthenticated", "blocked_content", "certificate", "unknown_model", "too_large", "read_only"},
     404: frozenset({"no_such_tool", "no_such_method", "unknown_model"}),
     409: ANYTHING,
     413: frozenset({"quota"}),
     422: ANYTHING,
     424: ANYTHING,
-    429: frozenset({"quota", "too_large", "per_minute"}),
+    429: frozenset({"quota", "too_large", "per_minute", "storage_full"}),
     500: _LIMITS
     | {
         "timeout",
         "statement_timeout",
-        "connect_timeout",
         "conflict",
         "locked",
-        "unavailable",
         "overloaded",
         "pool_exhausted",
-        "local_limit",
-        "refused",
-        "disconnected",
         "certificate",
         "unknown_model",
         "no_such_tool",
@@ -197,6 +192,7 @@ OVERRULED_KIND: dict[str, frozenset[str]] = {
     # gRPC codes and their like, by the kind they name
     "invalid": ANYTHING,
     "unknown": ANYTHING,
+    "conflict_state": ANYTHING,
     "disconnected": ANYTHING,  # JSON-RPC -32000, which many servers use for whatever went wrong
     "precondition": ANYTHING,
     "server_error": OVERRULED[500],

@@ -81,7 +81,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
         r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
         r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument|unknown (?:field|parameter|property|argument|option|keyword|attribute)\b"
-        r"|expected type|parameter validation",
+        r"|expected type|parameter validation|cannot query field",
         "invalid",
         firm=True,
     ),
@@ -131,7 +131,7 @@ PHRASES: tuple[Phrase, ...] = (
         "big exce larg leng long redu size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
-        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens|reduce (?:the length|your prompt)"
+        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per)|reduce (?:the length|your prompt)"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
         r"|tokens? (?:\S+ ){0,6}(?:exceeds?|greater than|must be <=)|\btoo large\b|exceeds max",
@@ -148,7 +148,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota per day or plan",
-        "dail day free mont plan rpd tpd tria week",
+        "dail day mont plan rpd tier tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
         r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
         "quota",
@@ -159,7 +159,7 @@ PHRASES: tuple[Phrase, ...] = (
         "acco allo bala bill cred paym quot spen subs usag",
         r"insufficient (?:\w+ )?(?:quota|credits?|balance)|exceeded (?:\w+ ){0,5}quota"
         r"|\b(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
-        r" ?(?:\S+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
+        r" ?(?:[\w-]+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
         r"|out of (?:credits?|quota)|no (?:credits?|quota) (?:left|remaining)|not enough (?:credits?|quota|balance)"
         r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
         r"|account (?:is |has been |was )?(?:suspended|past due|not active)|quota (?:exceeded|exhausted|limit|error|failure)"
@@ -236,7 +236,7 @@ PHRASES: tuple[Phrase, ...] = (
         "credentials",
         "acce api apik auth clie cred gran inac jwt log logg logi logo oaut pass secr sess sign toke unau",
         r"\bunauthori[sz]ed\b|\bunauthenticated\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
-        r"|(?:authentication|authorization|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
+        r"|(?:authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
@@ -249,8 +249,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "permission",
-        "acce allo auth bloc deni enti forb perm priv reje righ role scop viol",
-        r"permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
+        "acce allo auth bloc deni enti forb gran perm priv reje righ role scop viol",
+        r"authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
         r"|(?:not|n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted"
@@ -262,10 +262,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the model, the configuration, the content ---
     Phrase(
         "configuration",
-        "conf disa enab envi impr misc proj regi seal sett unsa",
+        "conf coun disa enab envi impr loca misc proj regi seal sett terr unsa",
         r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
-        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|unsatisfiable",
+        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)",
         "misconfigured",
         firm=True,
     ),

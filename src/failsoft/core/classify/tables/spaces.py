@@ -77,6 +77,8 @@ INNER = (
     "exceptions",  # pika
     "errors",  # elastic-transport, paramiko, cassandra-driver
 )
+# whose ``Response.json`` reads an answer
+CLIENTS = frozenset({"httpx", "httpx2", "requests", "aiohttp", "urllib3", "niquests", "curl_cffi"})
 _OTHERS = (
     "headers",
     "response_headers",

@@ -64,7 +64,6 @@ FIRM_GROUPS: tuple[Group[str], ...] = (
         {"github.RateLimitExceededException": "rate_limited"},
     ),
     Group("litellm: exceptions.py", {"litellm.BudgetExceededError": "own_budget", "litellm.Timeout": "timeout"}),
-    Group("hvac: exceptions.py", {"hvac.VaultDown": "misconfigured"}),
 )
 
 STRONG_GROUPS: tuple[Group[str], ...] = (
@@ -578,6 +577,8 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "stripe.APIConnectionError": "disconnected",
             "google.TransportError": "disconnected",
             "google.RefreshError": "unauthenticated",
+            "hvac.VaultDown": "unavailable",
+            "gql.TransportQueryError": "unknown",
             "gql.TransportProtocolError": "garbled",
             "gql.TransportConnectionFailed": "disconnected",
             "pydantic_ai.ModelAPIError": "disconnected",
