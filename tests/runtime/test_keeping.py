@@ -20,6 +20,7 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, real, virtual
 
 from failsoft import Runtime, TurnReport
 from failsoft.errors import ManifestError
+from failsoft.observe.trace import Taken
 from failsoft.runtime import keeping
 from failsoft.runtime import turn as turns
 from failsoft.runtime.keeping import cut
@@ -119,7 +120,7 @@ def test_batches_are_cut_where_runs_begin_and_end() -> None:
 
     other = ("Escalated", 2.0, None, "c", None, {"message": "x"})
     raws = [other, *[success()] * 5, other, *[success()] * 2, *[success(turn)] * 4]
-    stretches = [*cut((raws, 0.0, 1))]
+    stretches = [*cut(Taken(raws, 0.0, 1, None))]
     assert [(type(each).__name__, len(each)) for each in stretches] == [
         ("list", 1),
         ("Run", 5),
@@ -128,6 +129,8 @@ def test_batches_are_cut_where_runs_begin_and_end() -> None:
     ]
     assert [event["seq"] for each in stretches for event in each] == [*range(1, 14)]
     assert [event["turn_id"] for event in stretches[-1]] == ["t"] * 4
+    [whole] = cut(Taken([success(turn)] * 2, 0.0, 1, ["search"] * 2))
+    assert [(event["tool_id"], event["turn_id"]) for event in whole] == [("search", "t")] * 2
 
 
 @real

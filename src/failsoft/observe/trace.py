@@ -14,7 +14,7 @@ import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from failsoft.core.runs import name_call
 from failsoft.observe.delivery import Delivery, each, left
@@ -26,6 +26,15 @@ CAPACITY = 16_384
 
 Raw = tuple[str, float, Any, str | int | None, Any, Any]
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
+
+
+class Taken(NamedTuple):
+    """A batch for those who take it as it is."""
+
+    records: list[Raw]
+    offset: float
+    first: int
+    tools: list[str] | None  # all are plain successes, of one turn or of none: then their tools
 
 
 class Trace:
@@ -94,7 +103,7 @@ class Trace:
 
         return detach
 
-    def attach_raw(self, consume: Callable[[Batch], None], *, name: str) -> None:
+    def attach_raw(self, consume: Callable[[Taken], None], *, name: str) -> None:
         """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record."""
         delivery = Delivery(consume, name=name, wait=False, ask=self.drain)
         with self._lock:
@@ -113,23 +122,27 @@ class Trace:
             self._ring.append((batch, offset, first))
             while self._count - self._ring[0][2] >= self._capacity + BATCH and len(self._ring) > 1:
                 self._ring.popleft()
-            self._tally(batch)
-            for turn in {raw[4] for raw in batch}:
+            plain = self._tally(batch)
+            turns = {raw[4] for raw in batch}
+            for turn in turns:
                 if turn is not None:
                     turn.batches.append(self._ring[-1])
             if self._deliveries:
                 made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
                 for delivery in self._deliveries:
                     delivery.put(made)
-            for delivery in self._raw:
-                delivery.put(self._ring[-1], len(batch))
+            if self._raw:
+                taken = Taken(batch, offset, first, plain if len(plain) == len(batch) and len(turns) == 1 else None)
+                for delivery in self._raw:
+                    delivery.put(taken, len(batch))
 
-    def _tally(self, batch: list[Raw]) -> None:
+    def _tally(self, batch: list[Raw]) -> list[str]:
+        """Count everything; the tools' ids of the plain successes."""
         plain = [raw[2] for raw in batch if type(raw[5]) is float]
         for tool_id, successes in Counter(plain).items():
             self._metrics_of(tool_id).successes += successes
         if len(plain) == len(batch):
-            return
+            return plain
         refused = [raw[2] for raw in batch if raw[5] is REFUSED]
         for tool, refusals in Counter(refused).items():
             self._metrics_of(tool.id).add("refused_count", refusals)
@@ -137,6 +150,7 @@ class Trace:
             if tool is None or isinstance(tool, str) or type(fields) is float or fields is REFUSED:
                 continue  # a bare name is one that somebody has invented: figures are for tools
             self._metrics_of(tool.id).count(event_type, fields)
+        return plain
 
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""

@@ -25,7 +25,7 @@ from failsoft.core.fault import Code, Fault
 from failsoft.core.plain import plain
 from failsoft.core.runs import Run
 from failsoft.observe.delivery import left
-from failsoft.observe.trace import Batch, Raw, Trace, make
+from failsoft.observe.trace import Raw, Taken, Trace, make
 from failsoft.stores.base import Store, key_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tri
 SHORTEST_RUN = 4
 LAST = 1.0  # seconds
 
-_WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))  # of a record, as ``observe.events`` describes it
+_WHEN, _CALL, _FIELDS = map(itemgetter, (1, 3, 5))  # of a record, as ``observe.events`` describes it
 
 
 class Keeper:
@@ -55,7 +55,7 @@ class Keeper:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def _append(self, batch: Batch) -> None:
+    def _append(self, batch: Taken) -> None:
         for stretch in cut(batch):
             self._store.append(stretch)
 
@@ -107,11 +107,11 @@ class Keeper:
         health.restore(BreakerState("open", failures=failures, generation=1, since=since), fault)
 
 
-def cut(batch: Batch) -> Iterator[Run | list[dict[str, Any]]]:
+def cut(batch: Taken) -> Iterator[Run | list[dict[str, Any]]]:
     """A batch in stretches: runs of plain successes, and the events between them as flat records."""
-    raws, offset, first = batch
-    if {*map(type, map(_FIELDS, raws))} == {float} and len({*map(_TURN, raws)}) == 1:
-        yield _run(raws, offset, first)  # most batches are
+    raws, offset, first, tools = batch
+    if tools is not None:
+        yield _run(raws, offset, first, tools)
         return
     begin, size = 0, len(raws)
     others: list[dict[str, Any]] = []
@@ -124,7 +124,7 @@ def cut(batch: Batch) -> Iterator[Run | list[dict[str, Any]]]:
             if others:
                 yield others
                 others = []
-            yield _run(raws[begin:end], offset, first + begin)
+            yield _run(raws[begin:end], offset, first + begin, [raw[2] for raw in raws[begin:end]])
         begin = end
     if others:
         yield others
@@ -139,14 +139,12 @@ def _run_end(raws: list[Raw], begin: int) -> int:
     return len(raws)
 
 
-def _run(raws: list[Raw], offset: float, first: int) -> Run:
+def _run(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
     from array import array
 
     turn = raws[0][4]
-    times = array("d", map(_FIELDS, raws)), array("d", map(_WHEN, raws))
-    return Run(
-        first, offset, None if turn is None else turn.id, [*map(_TOOL, raws)], [*map(_CALL, raws)], *times
-    )  # fmt: skip
+    began, ended = array("d", map(_FIELDS, raws)), array("d", map(_WHEN, raws))
+    return Run(first, offset, None if turn is None else turn.id, tools, [*map(_CALL, raws)], began, ended)
 
 
 def _fault(data: dict[str, Any] | None) -> Fault | None:
