@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.core.planted import PLANTED, Planted, survivors
+from tests.torture.scale import times
 
 from failsoft import CallFailed, Runtime
 from failsoft.stores.sqlite import SqliteStore
@@ -126,7 +127,7 @@ class Complaining:
 
 
 def test_t17_more_than_50_formats_are_planted() -> None:
-    assert len(PLANTED) >= 50
+    assert sum(len(list(PLANTED)[part :: times(4, 8)]) for part in range(4)) >= 50
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -135,7 +136,7 @@ def test_t17_no_secret_reaches_any_sink(part: int, tmp_path: Path) -> None:
     usual = show(
         Planted("the address", ""), tmp_path / "usual"
     )  # "correct " may be part of a secret, and is of our words
-    for name in list(PLANTED)[part::4]:
+    for name in list(PLANTED)[part :: times(4, 8)]:
         planted = PLANTED[name]
         for sink, text in show(planted, tmp_path / f"{len(list(tmp_path.iterdir()))}").items():
             for form in (planted.secret, json.dumps(planted.secret)[1:-1]):

@@ -1,0 +1,96 @@
+"""T20: ``Retry-After`` was lost, or jittered downward. Here it is kept, within bounds, and never shortened."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.fakes import virtual
+
+from failsoft import Runtime, classify
+from failsoft.core.backoff import LONGEST_HINT, delay
+from failsoft.core.options import RetryOptions
+from failsoft.testing import HttpError
+
+SEEDS = 200
+
+
+class Response:
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.status_code = 429
+        self.headers = headers
+
+
+class Limited(Exception):
+    def __init__(self, headers: dict[str, str]) -> None:
+        super().__init__("slow down")
+        self.response = Response(headers)
+
+
+class Telling(Exception):
+    def __init__(self, seconds: float) -> None:
+        super().__init__("slow down (429)")
+        self.retry_after = seconds
+
+
+SAID: dict[str, Exception] = {
+    "header": Limited({"Retry-After": "7"}),
+    "lower case": Limited({"retry-after": "7"}),
+    "milliseconds": Limited({"retry-after-ms": "7000"}),
+    "date": Limited({"Retry-After": "Wed, 05 Nov 2025 10:00:07 GMT", "Date": "Wed, 05 Nov 2025 10:00:00 GMT"}),
+    "attribute": Telling(7.0),
+    "text": RuntimeError("Rate limit exceeded (429). Please try again in 7s."),
+    "cause": RuntimeError("no luck"),
+}
+SAID["cause"].__cause__ = Limited({"Retry-After": "7"})
+
+
+@pytest.mark.parametrize("error", SAID.values(), ids=SAID.keys())
+def test_t20_a_hint_is_found_wherever_it_stands(error: Exception) -> None:
+    assert classify(error).retry_after == pytest.approx(7.0)
+
+
+def test_t20_jitter_never_shortens_it() -> None:
+    source = random.Random(20)
+    for _ in range(10_000):
+        options = RetryOptions(jitter_percent=source.uniform(0, 100), max_delay=source.choice(["1s", "5s", "1m"]))  # type: ignore[arg-type]
+        hint = source.uniform(0.001, LONGEST_HINT)
+        assert delay(options, source.randint(1, 2_000), jitter=source.random(), hint=hint) >= hint
+
+
+def limited(hint: float) -> tuple[Callable[[], Awaitable[str]], list[float]]:
+    """A tool whose service wants to be left alone once, and when it was asked."""
+    asked: list[float] = []
+
+    async def search() -> str:
+        asked.append(asyncio.get_running_loop().time())
+        if len(asked) == 1:
+            raise HttpError(429, retry_after=hint)
+        return "flights"
+
+    return search, asked
+
+
+@virtual
+async def test_t20_no_call_comes_back_too_soon() -> None:
+    for seed in range(SEEDS):
+        rt = Runtime(random=random.Random(seed))
+        search, asked = limited(7)
+        rt.add(search, retry={"max_total_time": "1m", "jitter_percent": 50, "max_delay": "1s"})
+        outcome = await rt.call("search")
+        assert (outcome.value, outcome.attempts) == ("flights", 2)
+        assert 7 <= asked[1] - asked[0] <= 7 * 1.5
+
+
+@pytest.mark.parametrize("hint", [LONGEST_HINT + 1, 86_400.0, 86_400.0 * 365])
+@virtual
+async def test_t20_what_is_beyond_all_bounds_is_not_waited_for(hint: float) -> None:
+    rt = Runtime()
+    search, asked = limited(hint)
+    rt.add(search, retry={"max_total_time": "48h"})
+    outcome: Any = await rt.call("search")
+    assert (outcome.status, outcome.attempts, len(asked)) == ("failed", 1, 1)
+    assert outcome.duration < 1
