@@ -298,7 +298,9 @@ def test_tools_from_everywhere_are_graceful(make: Callable[[], Agent[Any, Any]])
 
 
 @pytest.mark.parametrize(
-    "options", [{"tools": [fail]}, {"tools": [Tool(fail)]}, {"toolsets": [FunctionToolset([fail])]}], ids=str
+    "options",
+    [{"tools": [fail]}, {"tools": [Tool(fail)]}, {"toolsets": [FunctionToolset([fail])]}],
+    ids=["function", "tool object", "toolset"],
 )
 def test_tools_from_everywhere_obey_the_agent(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="silently"):
