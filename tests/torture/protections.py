@@ -1,0 +1,185 @@
+"""For each torture test the one patch that takes its protection out: ``make torture-check`` wants it red then.
+
+A patch is a source edit, so that it reaches worker processes as well. ``test_protections.py`` keeps every ``old`` true.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Protection(NamedTuple):
+    """What protects, and how to take it out."""
+
+    what: str
+    file: str  # below src/failsoft
+    old: str  # there exactly once
+    new: str
+
+
+PROTECTIONS: dict[int, Protection] = {
+    1: Protection(
+        "half-open has one slot",
+        "core/breaker.py",
+        'state="half_open", since=now, probe=state.probe + 1, lease=lease)',
+        'state="half_open", since=now, probe=state.probe + 1, lease=None)',
+    ),
+    2: Protection(
+        "a probe that is cancelled says nothing about the tool",
+        "runtime/call.py",
+        '                record(rt, call, stop, "neutral")\n',
+        '                record(rt, call, stop, "success")\n',
+    ),
+    3: Protection(
+        "a cancelled call says nothing about the tool",
+        "runtime/call.py",
+        '                record(rt, call, stop, "neutral")\n',
+        '                record(rt, call, stop, "failure")\n',
+    ),
+    4: Protection(
+        "results of an older generation are ignored",
+        "core/breaker.py",
+        "    if ticket.generation != state.generation:\n",
+        "    if ticket.generation > state.generation:\n",
+    ),
+    5: Protection(
+        "an unknown effect of what is not idempotent is not repeated",
+        "core/retry.py",
+        "        if safe is False:\n",
+        "        if False:\n",
+    ),
+    6: Protection(
+        "a blocking tool runs in a thread that can be left",
+        "runtime/attempt.py",
+        "    return await _threaded(rt, call, invoke)\n",
+        "    return inline(rt, call, tool)\n",
+    ),
+    7: Protection(
+        "the caller goes at the deadline, whatever the tool does about its cancellation",
+        "runtime/deadline.py",
+        "                if stepper in hits and _ours(error, task, before, queue.deadlines):\n",
+        "                if False:\n",
+    ),
+    8: Protection(
+        "a value that came after the deadline is a timeout",
+        "runtime/engine.py",
+        "        if ended - started > call.tool.timeout:\n",
+        "        if False:\n",
+    ),
+    9: Protection(
+        "only transient failures of attempts that ran are counted",
+        "runtime/recovering.py",
+        '    return "failure" if fault.retryable and ended.ran else "neutral"\n',
+        '    return "failure"\n',
+    ),
+    10: Protection(
+        "when a call suspends, another lane takes over what is ready",
+        "runtime/turn.py",
+        "        handle.dozes = True\n        self._awake -= 1\n        if self._ready and not self._awake:\n",
+        "        handle.dozes = True\n        self._awake -= 1\n        if False:\n",
+    ),
+    11: Protection(
+        "a crash costs one worker",
+        "runtime/isolation/call.py",
+        '    workers.drop(process, "crashed")\n',
+        '    workers.drop(process, "crashed")\n    workers.close()\n',
+    ),
+    13: Protection(
+        "durations are measured by the monotonic clock",
+        "runtime/engine.py",
+        "        self.now = clock.monotonic\n",
+        "        self.now = clock.wall\n",
+    ),
+    14: Protection(
+        "what is no Exception is nobody's failure",
+        "runtime/attempt.py",
+        "    except Exception as error:\n        return Ended(started, rt.now(), error=error)\n    ended = rt.now()\n",
+        "    except BaseException as error:\n        return Ended(started, rt.now(), error=error)\n    ended = rt.now()\n",
+    ),
+    15: Protection(
+        "async generators are recognised",
+        "runtime/tool.py",
+        "    if inspect.isasyncgenfunction(target):\n",
+        "    if False:\n",
+    ),
+    16: Protection(
+        "texts are cut before any pattern runs",
+        "core/redact.py",
+        "    cut = len(text) > limit\n",
+        "    cut = False\n",
+    ),
+    17: Protection(
+        "secrets are masked where texts come in",
+        "core/redact.py",
+        "        masked = _fit(_mask(text) if _is_suspect(text) else text, limit, cut=cut)\n",
+        "        masked = _fit(text, limit, cut=cut)\n",
+    ),
+    18: Protection(
+        "retries are paid for",
+        "runtime/engine.py",
+        "        if not stop.retry.budget:\n",
+        "        if True:\n",
+    ),
+    19: Protection(
+        "growth beyond all numbers is clamped",
+        "core/backoff.py",
+        "    except OverflowError:\n",
+        "    except ZeroDivisionError:\n",
+    ),
+    20: Protection(
+        "the longer of backoff and hint counts",
+        "core/backoff.py",
+        "    if hint is not None and hint > wait:",
+        "    if hint is not None and hint > wait and jitter > 0.5:",
+    ),
+    21: Protection(
+        "a failed call ends alone",
+        "runtime/turn.py",
+        "                commands = finish(handle.id, outcome.status)\n",
+        "                commands = finish(handle.id, outcome.status)\n"
+        '                if outcome.status == "failed":\n'
+        "                    commands = self._machine.cancel()\n",
+    ),
+    22: Protection(
+        "calls that cannot work are refused",
+        "core/turn.py",
+        "        _refuse_nonsense(calls, self._statuses)\n",
+        "",
+    ),
+    23: Protection(
+        "the ring drops what is old",
+        "observe/trace.py",
+        "                self._ring.popleft()\n",
+        "                break\n",
+    ),
+    24: Protection(
+        "a forked child gets locks of its own",
+        "runtime/engine.py",
+        'and none of its threads (T24)."""\n        self.lock = threading.Lock()\n',
+        'and none of its threads (T24)."""\n',
+    ),
+    25: Protection(
+        "acknowledged means written",
+        "stores/sqlite.py",
+        "self._changed.wait_for(lambda: not (self._waiting or self._writing), timeout)",
+        "self._changed.wait_for(lambda: True, timeout)",
+    ),
+    26: Protection(
+        "a key that is there twice is noticed",
+        "core/manifest/reading.py",
+        "        if frame.is_repeated:\n            self._note(",
+        "        if False:\n            self._note(",
+    ),
+    27: Protection(
+        "a consumer that hangs is not waited for",
+        "observe/delivery.py",
+        "not self._is_taken(PATIENCE):\n",
+        "not self._is_taken(3.0):\n",
+    ),
+    28: Protection(
+        "outcomes are kept in submission order",
+        "runtime/turn.py",
+        'outcomes = {id: cast("Outcome[Any]", handle.outcome) for id, handle in self._handles.items()}\n',
+        "outcomes = {one.id: one for one in self._arrived}\n",
+    ),
+}
