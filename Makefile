@@ -14,7 +14,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation bench bench-guard format lock clean
+.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation torture torture-check bench bench-guard format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,12 @@ mutation: $(DEV) ## break backoff, breaker and turn machine on purpose: do the t
 	  $(BIN)/python tools/mutate.py --least 90 --jobs $(JOBS) src/failsoft/core/$$part.py -- \
 	    tests/core/test_$$part.py || exit 1; \
 	done
+
+torture: $(DEV) ## the torture tests with their full counts
+	@FAILSOFT_TORTURE=full $(BIN)/python -m pytest -q -n $(JOBS) tests/torture
+
+torture-check: $(DEV) ## take out each protection in turn: does its torture test go red?
+	@$(BIN)/python tools/torture_check.py --jobs $(JOBS)
 
 bench: $(BENCH) ## what failsoft costs, beside its peers (20 minutes); writes docs/performance.md
 	@$(VENV)-bench/bin/python -m bench --instr --json $(VENV)-bench/run.json --page docs/performance.md
