@@ -44,6 +44,7 @@ TARGETS = (
     Target("S6", "graph: failsoft turn", "ns", 40, "faster than langgraph, ×", least=True, over="graph: langgraph"),
     Target("S7", "failsoft, first use", "ratio", 2, "first use, × import asyncio"),
     Target("S9", "failsoft isolation=process", "ratio", 1.2, "a call in a process, × asyncio.to_thread"),
+    Target("S10", "failsoft with the SQLite store", "ratio", 1.5, "with the SQLite store, × with nothing kept"),
     *(
         Target("S9 stop", f"failsoft isolation=process / {tool}", column, 15, f"{tool}: ms until {words}")
         for tool in ("spin", "sleep", "hog")

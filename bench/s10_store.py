@@ -1,0 +1,107 @@
+"""S10: what it costs to keep everything. CPU of a call whose event is durable in the end, × the same with nothing kept.
+
+And the store by itself: an event written, × aiosqlite with the same batches, the same columns and the same journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.harness import Peer, Plan, Table, compare
+from bench.s8_trace import event
+
+CALLS = 20_000  # per measured one, flushed at its end
+EVENTS = 1_000  # in a batch
+PLACE = tempfile.TemporaryDirectory(prefix="bench_")
+
+
+def calls(store: str = "memory:", *, trace: Path | None = None) -> Callable[..., Any]:
+    from failsoft import Runtime
+
+    rt = Runtime(store=store, trace=trace)
+
+    @rt.tool
+    async def tool(x: Any) -> Any:
+        return x
+
+    async def many(x: Any) -> None:
+        for number in range(CALLS):
+            await tool(x)
+            if not number % 100:
+                await asyncio.sleep(0)  # as calls that wait for something let others run
+        assert await rt.flush()
+
+    return many
+
+
+def events(*, as_run: bool) -> Callable[..., Any]:
+    from failsoft.core.runs import Run
+    from failsoft.stores.sqlite import SqliteStore
+
+    store = SqliteStore(Path(PLACE.name, f"events-{as_run}.db"))
+    times = array("d", [0.1] * EVENTS)
+
+    async def many(x: Any) -> None:
+        if as_run:
+            store.append(Run(1, 1.7e9, "turn-000123", ["search"] * EVENTS, range(EVENTS), times, times))
+        else:
+            store.append([event(x) for _ in range(EVENTS)])
+        assert store.flush(60)
+
+    return many
+
+
+def aiosqlite_batches() -> Callable[..., Any]:
+    import aiosqlite
+
+    database: aiosqlite.Connection | None = None
+    insert = "insert into event (turn_id, timestamp, body) values (?, ?, ?)"
+
+    async def many(x: Any) -> None:
+        nonlocal database
+        if database is None:
+            connecting = aiosqlite.connect(Path(PLACE.name, "aiosqlite.db"))
+            connecting.daemon = True  # type: ignore[attr-defined]  # up to 0.21 it is a thread
+            database = await connecting
+            await database.execute("pragma journal_mode = wal")
+            await database.execute("pragma synchronous = normal")
+            columns = "position integer primary key autoincrement, turn_id text, timestamp text, body text"
+            await database.execute(f"create table event ({columns})")
+            await database.execute("create index event_by_turn on event (turn_id, position)")
+        made = [event(x) for _ in range(EVENTS)]
+        await database.executemany(insert, [(e["turn_id"], e["timestamp"], json.dumps(e)) for e in made])
+        await database.commit()
+
+    return many
+
+
+def place(name: str) -> str:
+    return f"sqlite:///{PLACE.name}/{name}"
+
+
+KEPT = [
+    Peer("failsoft, nothing kept", calls),
+    Peer("failsoft with the SQLite store", lambda: calls(place("calls.db"))),
+    Peer("failsoft to a JSONL file", lambda: calls(trace=Path(PLACE.name, "calls.jsonl"))),
+]
+WRITTEN = [
+    Peer("failsoft store, any events", lambda: events(as_run=False)),
+    Peer("failsoft store, plain successes", lambda: events(as_run=True)),
+    Peer("aiosqlite, the same batches", aiosqlite_batches),
+]
+COLUMNS = ["peer", "ns", "ratio"]
+
+
+def run(plan: Plan) -> list[Table]:
+    kept, missing = compare(KEPT, plan, divide=CALLS)
+    written, unwritten = compare(WRITTEN, plan, divide=EVENTS)
+    return [
+        Table("S10", "A call whose event is kept, × with nothing kept", COLUMNS, kept, missing),
+        Table("S10 events", "One event written, × any event in our store", COLUMNS, written, unwritten),
+    ]
