@@ -34,6 +34,7 @@ from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed, TurnError
+from failsoft.runtime.arguments import BrokenToolError, MisfitError
 from failsoft.runtime.beside import in_thread, run_beside
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.foreign import Passing
@@ -135,18 +136,6 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
 class ReturnedError(Exception):
     """An error that came as a message: of the framework, or of the tool itself."""
-
-
-class BrokenToolError(TypeError):
-    """Something did not validate inside a tool, although its arguments fit."""
-
-
-class MisfitError(ValueError):
-    """The arguments do not fit the tool."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
 
 
 async def _attempt(request: ToolCallRequest, execute: Execute, tool: BaseTool, arguments: dict[str, Any]) -> Any:

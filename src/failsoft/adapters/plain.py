@@ -24,12 +24,11 @@ import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, NamedTuple, Unpack
 
-from failsoft.core import own_faults
 from failsoft.core.durations import Duration
-from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.core.plain import plain
 from failsoft.errors import FailsoftError, TurnError
+from failsoft.runtime.arguments import MisfitError, read_arguments
 from failsoft.runtime.beside import is_on_loop, run_beside
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.keywords import CallKeywords
@@ -130,27 +129,7 @@ def _get(thing: Any, name: str) -> Any:
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
-def _arguments(given: Any) -> Mapping[str, Any] | Fault:
-    """The arguments, or what is wrong with them."""
-    if isinstance(given, str):
-        try:
-            given = json.loads(given if given.strip() else "{}")  # some models leave them out where none are needed
-        except (ValueError, RecursionError) as error:
-            return own_faults.bad_arguments(detail=f"They are not valid JSON: {error}.")
-    if given is None or isinstance(given, Mapping):
-        return given or {}
-    return own_faults.bad_arguments(detail=f"They must be one JSON object, not {type(given).__name__}.")
-
-
 # --- running ---------------------------------------------------------------------------------------------------------
-
-
-class _UnreadableError(Exception):
-    """Stands for the tool that cannot be called."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
 
 
 async def _run_all(runtime: Runtime, asked: list[Asked]) -> list[Outcome[Any]]:
@@ -165,7 +144,7 @@ async def _run(runtime: Runtime, call: Asked) -> Outcome[Any]:
 
 
 def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Coroutine[Any, Any, Outcome[Any]]:
-    arguments = _arguments(call.arguments)
+    arguments = read_arguments(call.arguments)
     if isinstance(arguments, Mapping):
         return runtime.call(call.name, arguments, **options)
     if call.name not in runtime.tools:
@@ -173,7 +152,7 @@ def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Cor
     fault = arguments
 
     async def refuse(_: dict[str, Any]) -> None:
-        raise _UnreadableError(fault)
+        raise MisfitError(fault)
 
     return runtime.run(call.name, {"arguments": call.arguments}, {call.name: refuse}, **options)
 

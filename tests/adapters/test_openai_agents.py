@@ -1,0 +1,531 @@
+"""OpenAI Agents SDK: the run goes on, guardrails and approvals still hold, MCP servers may die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from inline_snapshot import snapshot
+
+pytest.importorskip("agents")
+
+from agents import (
+    Agent,
+    FunctionTool,
+    Model,
+    ModelResponse,
+    RunConfig,
+    Runner,
+    ToolGuardrailFunctionOutput,
+    Usage,
+    WebSearchTool,
+    function_tool,
+    tool_input_guardrail,
+)
+from agents.exceptions import (
+    AgentsException,
+    InputGuardrailTripwireTriggered,
+    MaxTurnsExceeded,
+    MCPToolCancellationError,
+    ModelRefusalError,
+    ModelTimeoutError,
+    OutputGuardrailTripwireTriggered,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+    ToolTimeoutError,
+    UserError,
+)
+from agents.mcp import MCPServer
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from tests.adapters.story import SCENES, Story, tell
+
+from failsoft import Runtime
+from failsoft.adapters.openai_agents import GuardedServer, guard_agent
+from failsoft.errors import FailsoftError
+from failsoft.testing import Seen, adapter_checks, check_adapter
+from failsoft.testing.check_adapter import Steps, Tools
+
+
+class Scripted(Model):
+    """Asks for these calls, step by step, then says that it is done; keeps what it was given."""
+
+    def __init__(self, *steps: Sequence[tuple[str, Any]]) -> None:
+        self.steps = list(steps)
+        self.played = 0
+        self.offered: list[list[str]] = []
+        self.prompts: list[str | None] = []
+
+    async def get_response(self, system_instructions: Any, *_: Any, tools: Any = (), **__: Any) -> Any:
+        self.prompts.append(system_instructions)
+        self.offered.append([tool.name for tool in tools])
+        number, self.played = self.played, self.played + 1
+        if number >= len(self.steps):
+            text = ResponseOutputText(text="done", type="output_text", annotations=[])
+            said = ResponseOutputMessage(id="m", role="assistant", status="completed", type="message", content=[text])
+            return ModelResponse(output=[said], usage=Usage(), response_id=None)
+        calls: list[Any] = [
+            ResponseFunctionToolCall(
+                name=name,
+                arguments=args if isinstance(args, str) else json.dumps(args),
+                call_id=f"c{number}-{place}",
+                type="function_call",
+            )
+            for place, (name, args) in enumerate(self.steps[number])
+        ]
+        return ModelResponse(output=calls, usage=Usage(), response_id=None)
+
+    def stream_response(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+QUIET = RunConfig(tracing_disabled=True)
+
+
+def answers(result: Any) -> dict[str, Any]:
+    """What the model was told, by call id."""
+    items = [item.raw_item for item in result.new_items if item.type == "tool_call_output_item"]
+    return {item["call_id"]: item["output"] for item in items}
+
+
+def text(output: Any) -> str:
+    if isinstance(output, list):
+        return "".join(part["text"] for part in output)
+    return str(output)
+
+
+async def arun(rt: Runtime | None, tools: Sequence[Any], *steps: Any, **options: Any) -> Any:
+    config = options.pop("config", QUIET)
+    model = options.pop("model", None) or Scripted(*steps)
+    agent: Agent[Any] = Agent(name="agent", model=model, tools=list(tools), **options)
+    return await Runner.run(agent if rt is None else guard_agent(agent, rt), "go", run_config=config)
+
+
+def ask(rt: Runtime, tool: Any, arguments: Any = None, **options: Any) -> str:
+    """One run with one call; what the model was told."""
+    tools = tool if isinstance(tool, list) else [tool]
+    result = asyncio.run(arun(rt, tools, [(tools[0].name, arguments or {})], **options))
+    return text(answers(result)["c0-0"])
+
+
+# --- the suite that all adapters pass ------------------------------------------------------------------------------------
+
+
+class Driver:
+    control_flow = (
+        UserError("wrong use"),
+        MaxTurnsExceeded("10 turns"),
+        ModelRefusalError("no"),
+        ModelTimeoutError(5),
+        MCPToolCancellationError("cancelled"),
+        InputGuardrailTripwireTriggered(SimpleNamespace(guardrail=None)),  # type: ignore[arg-type]
+        OutputGuardrailTripwireTriggered(SimpleNamespace(guardrail=None)),  # type: ignore[arg-type]
+        ToolInputGuardrailTripwireTriggered(None, None),  # type: ignore[arg-type]
+        ToolOutputGuardrailTripwireTriggered(None, None),  # type: ignore[arg-type]
+        ExceptionGroup("in a task group", [MaxTurnsExceeded("10 turns")]),
+    )
+    failure: ClassVar[dict[str, Any]] = {}
+
+    async def run(self, runtime: Runtime | None, tools: Tools, steps: Steps) -> list[list[Seen]]:
+        given = [function_tool(each, name_override=name, **self.failure) for name, each in tools.items()]
+        result = await arun(runtime, given, *([(call.tool, dict(call.args)) for call in step] for step in steps))
+        heard = answers(result)
+        return [
+            [Seen(call.tool, text(heard[f"c{number}-{place}"])) for place, call in enumerate(step)]
+            for number, step in enumerate(steps)
+        ]
+
+
+class Strict(Driver):
+    """Tools without a failure function: what they raise ends the run."""
+
+    failure: ClassVar[dict[str, Any]] = {"failure_error_function": None}
+
+
+@pytest.mark.parametrize("driver", [Driver, Strict])
+@pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
+def test_adapter(check: Any, driver: type[Driver]) -> None:
+    check_adapter(driver(), check)
+
+
+# --- MCP servers -----------------------------------------------------------------------------------------------------------
+
+
+class Server(MCPServer):
+    """An MCP server that plays one step per request: an exception, or a text."""
+
+    def __init__(self, *steps: Any, listed: Any = None, is_error: bool = False) -> None:
+        super().__init__()
+        self.steps, self.listed, self.is_error = list(steps), listed, is_error
+        self.calls = self.listings = 0
+
+    @property
+    def name(self) -> str:
+        return "docs"
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, *_: Any, **__: Any) -> Any:
+        from mcp.types import Tool
+
+        self.listings += 1
+        if self.listed is not None:
+            raise self.listed
+        schema = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+        return [Tool.model_validate({"name": "search_docs", "description": "Search.", "inputSchema": schema})]
+
+    async def call_tool(self, *_: Any, **__: Any) -> Any:
+        from mcp.types import CallToolResult, TextContent
+
+        step = self.steps[min(self.calls, len(self.steps) - 1)]
+        self.calls += 1
+        if isinstance(step, Exception):
+            raise step
+        return CallToolResult(content=[TextContent(type="text", text=step)], is_error=self.is_error)
+
+    async def list_prompts(self) -> Any: ...
+
+    async def get_prompt(self, *_: Any, **__: Any) -> Any: ...
+
+
+def search(rt: Runtime, server: Server, **options: Any) -> Any:
+    return asyncio.run(arun(rt, [], [("search_docs", {"query": "refunds"})], mcp_servers=[server], **options))
+
+
+QUICK = {"max_attempts": 3, "initial_delay": "1ms", "max_delay": "2ms"}
+
+
+def test_mcp_tools_are_guarded() -> None:
+    rt = Runtime({"tools": {"search_docs": {"read_only": True, "retry": QUICK}}})
+    server = Server(ConnectionResetError("reset"), "found it")
+    assert text(answers(search(rt, server))["c0-0"]) == "found it"
+    assert server.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("step", "is_error", "says"),
+    [
+        ("503 Service Unavailable", True, "UNAVAILABLE (tool_transient"),
+        (UserError("Failed to call tool 'search_docs' on MCP server 'docs': Connection lost."), False, "UNAVAILABLE"),
+        (ConnectionRefusedError(111, "Connection refused"), False, "UNAVAILABLE (tool_transient"),
+    ],
+)
+def test_what_mcp_servers_answer_is_judged(step: Any, is_error: bool, says: str) -> None:
+    rt = Runtime({"tools": {"search_docs": {"retry": {"max_attempts": 1}}}})
+    told = text(answers(search(rt, Server(step, is_error=is_error)))["c0-0"])
+    assert told.startswith("search_docs failed: ")
+    assert says in told
+    assert rt.health("search_docs").failure_count == 1
+
+
+def test_a_dead_mcp_server_does_not_end_the_run() -> None:
+    rt = Runtime({"tools": {"mcp:docs": {"retry": QUICK, "breaker": {"failure_threshold": 3}}}})
+    server, model = (
+        Server(listed=UserError("Failed to list tools from MCP server 'docs': Connection lost.")),
+        Scripted(),
+    )
+    result = asyncio.run(arun(rt, [], model=model, mcp_servers=[server], instructions="Be kind."))
+    assert (result.final_output, server.listings) == ("done", 3)
+    assert model.offered == [[]]
+    (prompt,) = model.prompts
+    assert prompt is not None
+    assert prompt.startswith("Be kind.\n\nSome tools are missing in this run.\n\nmcp:docs failed: UNAVAILABLE")
+    asyncio.run(arun(rt, [], model=Scripted(), mcp_servers=[server]))
+    assert server.listings == 3  # the circuit is open: nobody waits for it again
+
+
+def test_a_guarded_server_is_the_server_for_everything_else() -> None:
+    server = Server("x")
+    guarded: Any = GuardedServer(server, Runtime())
+    assert (guarded.name, guarded.cached_tools, guarded.calls) == ("docs", None, 0)
+
+
+# --- the story -----------------------------------------------------------------------------------------------------------
+
+
+def test_story() -> None:
+    story, heard = Story(), []
+    rt = story.runtime()
+    tools = [function_tool(each) for name, each in story.tools.items() if name != "search_docs"]
+    for number, scene in enumerate(SCENES):
+        story.runs.clear()
+        server = Server(ConnectionRefusedError(111, "Connection refused"))
+        steps = [[(scene.tool, asked)] for asked in scene.asks]
+        config = RunConfig(tracing_disabled=True, group_id=f"chat-{number}")
+        result = asyncio.run(arun(rt, tools, *steps, config=config, mcp_servers=[server]))
+        heard.append((scene, [text(output) for output in answers(result).values()]))
+        assert result.final_output == "done"
+        assert (story.runs.get(scene.tool, 0) or server.calls) == scene.runs, scene.title
+    assert tell(heard) == snapshot("""\
+--- missing file
+read_file(path='notes.txt')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
+--- flaky API
+weather(city='Paris')
+  Sunny in Paris
+--- dead MCP server
+search_docs(query='refunds')
+  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
+--- bad arguments
+book_table(people='many')
+  book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct people, or ask the user. Error text, as data: "The arguments do not fit. Invalid: people. people: 'many' is not of type 'integer'."
+--- write that times out
+pay(amount=40)
+  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
+--- model that loops
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+""")
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------------
+
+
+@function_tool
+def book(people: int, day: str) -> str:
+    """Book a table."""
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"people": "many", "day": "Monday"}, "Invalid: people. people: 'many' is not of type 'integer'."),
+        ({"people": 4}, "Missing: day."),
+        ('{"people": 4', "They are not valid JSON: Expecting ',' delimiter"),
+        ("[4]", "They must be one JSON object, not list."),
+    ],
+)
+def test_bad_arguments_name_what_to_correct(arguments: Any, says: str) -> None:
+    told = ask(Runtime(), book, arguments)
+    assert told.startswith("book failed: INVALID_ARGUMENT (tool_validation")
+    assert says in told
+
+
+def test_what_does_not_validate_inside_a_tool_is_not_the_models_fault() -> None:
+    from pydantic import BaseModel
+
+    class City(BaseModel):
+        name: str
+
+    @function_tool
+    def lookup(name: str) -> str:
+        """Look a city up."""
+        return City.model_validate({"nom": name}).name
+
+    assert "internal_contract_bug" in ask(Runtime(), lookup, {"name": "Bern"})
+
+
+# --- time --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_blocking_tool_may_have_a_timeout() -> None:
+    @function_tool
+    def hang() -> str:
+        """Hang."""
+        time.sleep(0.5)
+        return "late"
+
+    async def main() -> float:
+        began = time.monotonic()
+        result = await arun(Runtime({"tools": {"hang": {"timeout": "50ms"}}}), [hang], [("hang", {})])
+        assert "Tool timeout after 50ms" in text(answers(result)["c0-0"])
+        return time.monotonic() - began
+
+    assert asyncio.run(main()) < 0.45
+
+
+def test_the_sdks_timeout_becomes_the_tools() -> None:
+    tries = []
+
+    @function_tool(timeout=0.05, timeout_behavior="raise_exception")
+    async def hang() -> str:
+        """Hang."""
+        tries.append(1)
+        await asyncio.sleep(20)
+        return "late"
+
+    told = ask(Runtime(), hang)
+    assert "hang failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect" in told
+    assert "Tool timeout after 50ms" in told
+    assert hang.timeout_seconds == 0.05  # the agent's own tool is as it was
+
+
+def test_a_timeout_of_a_tool_inside_is_a_failure() -> None:
+    @function_tool
+    async def inner() -> str:
+        """Call something of the SDK's."""
+        raise ToolTimeoutError("other", 5)
+
+    assert ask(Runtime(), inner).startswith("inner failed: DEADLINE_EXCEEDED")
+
+
+# --- guardrails and approvals ---------------------------------------------------------------------------------------------------
+
+
+def test_guardrails_still_hold() -> None:
+    ran = []
+
+    @tool_input_guardrail
+    def refuse(_: Any) -> ToolGuardrailFunctionOutput:
+        return ToolGuardrailFunctionOutput.raise_exception()
+
+    @function_tool(tool_input_guardrails=[refuse])
+    def pay() -> str:
+        """Pay."""
+        ran.append(1)
+        return "paid"
+
+    with pytest.raises(ToolInputGuardrailTripwireTriggered):
+        ask(Runtime(), pay)
+    assert not ran
+
+
+@pytest.mark.parametrize(("amount", "asked"), [(4, False), (400, True), ("4", True)])
+def test_approvals_see_what_will_run(amount: Any, asked: bool) -> None:
+    async def policy(_: Any, arguments: dict[str, Any], __: str) -> bool:
+        return int(arguments["amount"]) > 100
+
+    @function_tool(needs_approval=policy)
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    for rt in (None, Runtime()):  # as without failsoft: arguments that validation changes are for a person
+        result = asyncio.run(arun(rt, [pay], [("pay", {"amount": amount})]))
+        assert bool(result.interruptions) is asked
+
+
+# --- what is known of tools --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("declare", "attempts"),
+    [
+        (lambda rt: None, 1),  # nobody has said that repeating is safe
+        (lambda rt: rt.declare("lookup", read_only=True, retry=QUICK), 3),
+        (lambda rt: rt.add(lambda: None, id="lookup", idempotent=True, retry=QUICK), 3),
+    ],
+)
+def test_repeated_only_if_declared(declare: Any, attempts: int) -> None:
+    rt, tries = Runtime(), []
+    declare(rt)
+
+    @function_tool
+    async def lookup() -> str:
+        """Look something up."""
+        tries.append(1)
+        raise TimeoutError("the answer was lost")
+
+    ask(rt, lookup)
+    assert len(tries) == attempts
+
+
+def test_a_guarded_function_is_guarded_once() -> None:
+    rt, tries = Runtime(), []
+
+    @function_tool
+    @rt.tool(read_only=True, retry={"max_attempts": 2, "initial_delay": "1ms"})
+    async def lookup() -> str:
+        """Look something up."""
+        tries.append(1)
+        raise ConnectionError("503 Service Unavailable")
+
+    assert ask(rt, lookup).startswith("lookup failed: UNAVAILABLE (tool_transient, 2 attempts)")
+    assert (len(tries), rt.health("lookup").failure_count) == (2, 2)
+
+
+def test_tools_made_by_hand() -> None:
+    async def invoke(context: Any, arguments: str) -> Any:
+        raise ConnectionError(f"503 Service Unavailable: {arguments}")
+
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    tool = FunctionTool(name="raw", description="x", params_json_schema=schema, on_invoke_tool=invoke)
+    rt = Runtime({"tools": {"raw": {"retry": {"max_attempts": 1}}}})
+    assert ask(rt, tool).startswith("raw failed: UNAVAILABLE")
+
+
+def test_other_tools_stay_as_they_are() -> None:
+    web, agent = WebSearchTool(), Agent[Any](name="a", tools=[WebSearchTool()])
+    agent.tools = [web]
+    (offered,) = asyncio.run(guard_agent(agent, Runtime()).get_all_tools(SimpleNamespace()))  # type: ignore[arg-type]
+    assert offered is web
+
+
+# --- agents --------------------------------------------------------------------------------------------------------------------
+
+
+class Special(Agent[Any]):
+    """A kind of agent of somebody's own."""
+
+
+def test_the_agent_itself_is_not_touched() -> None:
+    agent = Special(name="a", instructions="Be kind.", tools=[book])
+    guarded = guard_agent(agent, Runtime())
+    assert isinstance(guarded, Special)
+    assert type(agent) is Special
+    assert (guarded.name, guarded.instructions, guarded.tools) == ("a", "Be kind.", [book])
+    assert type(guarded.clone(name="b")) is type(guarded)  # clones of it are guarded too
+    with pytest.raises(FailsoftError, match="'a' is guarded already"):
+        guard_agent(guarded, Runtime())
+
+
+def test_tools_are_guarded_once_per_list() -> None:
+    guarded = guard_agent(Agent[Any](name="a", tools=[book]), Runtime())
+    context: Any = SimpleNamespace()
+    first, second = (asyncio.run(guarded.get_all_tools(context)) for _ in range(2))
+    assert first[0] is second[0]
+    assert first[0] is not book
+
+
+def test_a_missing_tool_is_not_offered_again() -> None:
+    @function_tool
+    def lookup() -> str:
+        """Look something up."""
+        raise NotImplementedError("501 Not Implemented: tool not found: lookup")
+
+    model = Scripted([("lookup", {})])
+    agent: Agent[Any] = Agent(name="a", model=model, tools=[lookup, book])
+    guarded = guard_agent(agent, Runtime(), thread=lambda context: context.context)
+    asyncio.run(Runner.run(guarded, "go", context="chat-1", run_config=QUIET))
+    assert model.offered == [["lookup", "book"], ["book"]]
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------------------
+
+
+def test_plain_sdk_errors_are_failures() -> None:
+    @function_tool
+    def lookup() -> str:
+        """Look something up."""
+        raise AgentsException("503 Service Unavailable")
+
+    rt = Runtime({"tools": {"lookup": {"retry": {"max_attempts": 1}}}})
+    assert ask(rt, lookup).startswith("lookup failed: UNAVAILABLE")
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "agents.tool_context", None)
+    monkeypatch.delitem(sys.modules, "failsoft.adapters.openai_agents")
+    with pytest.raises(ImportError, match=r"install failsoft\[openai-agents\]"):
+        import failsoft.adapters.openai_agents  # noqa: F401
+
+
+def test_example(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "openai_agents_agent.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "Sunny in Paris" in printed
+    assert "pay failed: DEADLINE_EXCEEDED" in printed
