@@ -28,7 +28,8 @@ def commands() -> list[tuple[str, str]]:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a store that has a turn in it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FAILSOFT_STORE", raising=False)
+    for name in ("FAILSOFT_STORE", "COLUMNS", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
 
     async def play() -> None:
         async with Runtime(store="sqlite:///failsoft.db") as rt:

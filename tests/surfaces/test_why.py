@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from inline_snapshot import snapshot
-from tests.fakes import DOWN, RESET, Scripted
+from tests.fakes import DOWN, RESET, Scripted, Takes
 from tools import record_example
 
 from failsoft import Runtime
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> str:
     async def play() -> None:
         async with Runtime(store=address) as rt:
             rt.add(Scripted(RESET, "fine"), id="search", read_only=True, retry={"initial_delay": "1ms"})
-            rt.add(Scripted(RuntimeError(EVIL)), id="bad", retry={"max_attempts": 1})
+            rt.add(Scripted(Takes(0.05, RuntimeError(EVIL))), id="bad", retry={"max_attempts": 1})
             rt.add(Scripted(DOWN), id="down", retry={"max_attempts": 1})
             async with rt.turn(id="turn-one", thread="chat") as one:
                 one.call("search")
