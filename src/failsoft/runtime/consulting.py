@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from failsoft.core.backoff import LONGEST_HINT
 from failsoft.core.outcome import Decision, Outcome, Strategy
-from failsoft.core.policy import match
 from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.redact import sanitise
 from failsoft.observe import events
@@ -79,9 +78,13 @@ async def judge_unknown(
     fault = outcome.fault
     assert fault is not None
     left = None if turn is None else turn.left()
-    policy = match(
-        rt.policies, tool=outcome.tool, tags=(), fault=fault, attempt=0, breaker="closed", turn_left=left
-    )  # fmt: skip
+    policy = None
+    if rt.policies:
+        from failsoft.core.policy import match
+
+        policy = match(
+            rt.policies, tool=outcome.tool, tags=(), fault=fault, attempt=0, breaker="closed", turn_left=left
+        )
     report = ErrorReport(
         fault,
         outcome.tool,

@@ -19,7 +19,6 @@ from failsoft.core.memory import RETRY
 from failsoft.core.nesting import failures_inside
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision
-from failsoft.core.policy import match
 from failsoft.core.recovery import ErrorReport, decide
 from failsoft.core.retry import NoRetry, Retry, Wish, add_failure, plan_retry
 
@@ -85,6 +84,8 @@ def _consider(rt: Engine, call: Call, stop: Stop, fault: Fault, known_by: Fault 
         stop.family = None
     if not rt.policies:
         return None
+    from failsoft.core.policy import match  # only who has policies pays for it
+
     policy = stop.policy = match(
         rt.policies,
         tool=stop.tool.id,

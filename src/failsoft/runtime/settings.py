@@ -10,7 +10,6 @@ from failsoft.core.cycles import find_cycles, say_cycle
 from failsoft.core.layers import assemble
 from failsoft.core.memory import Mode
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
-from failsoft.core.policy import Policy
 from failsoft.core.values import one_of
 from failsoft.errors import ManifestError
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from failsoft.core.manifest import ManifestTool
     from failsoft.core.phrases import Texts
+    from failsoft.core.policy import Policy
 
 _NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
 
@@ -70,6 +70,10 @@ def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, A
 def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
     """A policy book that is written in Python, as ``Policy`` or as a manifest has it."""
     book = tuple(policies)
+    if not book:
+        return ()
+    from failsoft.core.policy import Policy
+
     if all(isinstance(policy, Policy) for policy in book):
         return cast("tuple[Policy, ...]", book)
     from failsoft.core.manifest import parse_policies

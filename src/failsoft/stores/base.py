@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
-from urllib.parse import quote
 
 Kind = Literal["memory", "pending", "availability", "breaker"]
 KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker")
@@ -32,6 +31,8 @@ _NOBODY = "%"  # no escaped part is just this
 
 def key_of(*parts: str | None) -> str:
     """A key out of its parts, the widest first: tenant, thread, tool … None is a part of its own."""
+    from urllib.parse import quote  # only who has a store pays for it
+
     return "/".join(_NOBODY if part is None else quote(part, safe=" ") for part in parts)
 
 

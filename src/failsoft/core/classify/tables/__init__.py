@@ -6,16 +6,19 @@ Adding a library means adding a row. A kind is a name in ``failsoft.core.classif
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 K = TypeVar("K", int, str)
 
 
-class Group(NamedTuple, Generic[K]):
+class Group(Generic[K]):
     """Rows that share a source."""
 
-    source: str
-    rows: Mapping[K, str]
+    __slots__ = ("rows", "source")
+
+    def __init__(self, source: str, rows: Mapping[K, str]) -> None:
+        self.source = source
+        self.rows: Mapping[K, str] = rows
 
 
 def merge(groups: tuple[Group[K], ...]) -> dict[K, str]:
