@@ -67,9 +67,10 @@ def measure(names: list[str], plan: Plan) -> dict[str, Any]:
 
 
 def renew(earlier: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
-    """An earlier run with some tables measured again."""
+    """An earlier run with some tables measured again; the page says which, since they are of another moment."""
     newer = {table["name"]: table for table in again["tables"]}
-    return {**earlier, "tables": [newer.get(table["name"], table) for table in earlier["tables"]]}
+    tables = [newer.get(table["name"], table) for table in earlier["tables"]]
+    return {**earlier, "tables": tables, "again": sorted({*earlier.get("again", ()), *newer})}
 
 
 def load() -> float:

@@ -98,6 +98,7 @@ def page(run: dict[str, Any]) -> str:
                 else "."
             ),
             "",
+            *([f"Measured again later, at another load: {', '.join(run['again'])}.", ""] if run.get("again") else []),
             f"Peers: {versions}.",
             "",
             "## Targets",

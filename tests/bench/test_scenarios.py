@@ -86,3 +86,5 @@ def test_some_tables_of_an_earlier_run_can_be_measured_again() -> None:
     run = bench.renew({"machine": {}, "tables": [*_run(1.0), other]}, {"machine": {}, "tables": _run(2.0)})
 
     assert run["tables"] == [*_run(2.0), other]
+    machine = bench.describe() | {"load_after": 3.0}
+    assert "Measured again later, at another load: S1." in page.page({**run, "machine": machine})
