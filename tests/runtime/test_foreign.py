@@ -183,3 +183,34 @@ async def test_a_tools_own_fault_in_a_turn_still_comes_out() -> None:
     async with rt.turn():
         with pytest.raises(FailsoftError, match="Invalid airport code"):
             await guarded()
+
+
+@pytest.mark.parametrize("how", ["plainly", "by position", "with an option", "sync"])
+@virtual
+async def test_awaited_calls_keep_nobody_waiting(how: str) -> None:
+    """A call that is awaited in the body and one that was submitted run side by side, whichever begins first."""
+    rt, loop = Runtime(), asyncio.get_running_loop()
+
+    async def wait(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return loop.time()
+
+    guarded = rt.add(wait, id="wait")
+    rt.add(lambda seconds: seconds, id="sync")
+    ways: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
+        "plainly": lambda: guarded(seconds=5),
+        "by position": lambda: guarded(5),
+        "with an option": lambda: rt.call("wait", {"seconds": 5}, timeout="20s"),
+        "sync": lambda: rt.call("sync", {"seconds": 5}),
+    }
+    async with rt.turn() as turn:
+        first = turn.call("wait", {"seconds": 3})
+        awaited = asyncio.create_task(ways[how]())
+        await asyncio.sleep(1)
+        later = turn.call("wait", {"seconds": 1})
+        await awaited
+        assert (await first.value(), await later.value()) == (3, 2)
+        again = turn.call("wait", {"seconds": 1})
+        assert await again.value() == loop.time()
+    assert {outcome.status for outcome in turn.report.outcomes.values()} == {"succeeded"}
+    assert loop.time() <= 6

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
+_NOTHING = (None, None, None)
 PATIENCE = 0.1  # seconds that the end of a turn waits for the store, all in all
 
 
@@ -282,15 +283,35 @@ class Turn:
         return cast("Outcome[Any]", handle.outcome)
 
     async def _run_adopted(self, handle: Handle[Any]) -> None:
-        handle.started = self.engine.now()
+        engine, call, notes = self.engine, handle.whole(), self._notes
+        handle.started = call.started = engine.now()
+        tool, ticket = call.tool, call.tool.ticket
+        said = (call.timeout, call.retry, call.key)
+        special = (
+            notes.wary or call.args or said != _NOTHING or call.thread != self.thread or call.tenant != self.tenant
+        )
+        SCOPE.set(handle)
+        self._awake += 1  # like a lane, for as long as it does not suspend
         try:
-            outcome = await self.engine.drive(handle.whole())
+            if ticket is not None and not special and tool.kind == "async":
+                outcome = await quick(engine, tool, call.kwargs, handle.id, ticket, handle)
+            else:
+                self.doze(handle)
+                outcome = await engine.drive(call)
         except BaseException as error:
-            left = handle.outcome is not None
+            if isinstance(error, Passing):
+                engine.left(call)
+            late = handle.outcome is not None
             self._stopped(handle, error)
-            if left and isinstance(error, Passing):
+            if late and isinstance(error, Passing):
                 return  # nobody waits for it any more
             raise
+        finally:
+            self._awake -= not handle.dozes
+            if self._ready and not self._awake:
+                self._spawn()
+        if notes.wary and outcome.status == "succeeded":
+            engine.notebook.note_success(call)
         self._finished(handle, outcome)
 
     def adopt_blocking(self, call: Call) -> Outcome[Any]:

@@ -74,11 +74,11 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     known: dict[str, ToolsetTool[AgentDepsT]] = field(default_factory=dict)
 
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        tools = await super().get_tools(ctx)
-        self.known.update(tools)
+        tools = await self.wrapped.get_tools(ctx)
         for name, tool in tools.items():
-            if not _is_guarded(name, tool):
+            if name not in self.known and not _is_guarded(name, tool):
                 self.rules.runtime.declare(name, **self._declared(tool))
+        self.known.update(tools)
         thread = self.rules.runtime.threads[ctx.conversation_id or ""]
         return {name: tool for name, tool in tools.items() if thread.available(name) or _is_guarded(name, tool)}
 
