@@ -10,11 +10,12 @@ BIN     := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 BENCH   := $(VENV)-bench/.peers
+CORPUS  := $(VENV)-corpus/.libraries
 PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation torture torture-check bench bench-guard format lock clean
+.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus bench bench-guard format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +59,9 @@ mutation: $(DEV) ## break backoff, breaker and turn machine on purpose: do the t
 	    tests/core/test_$$part.py || exit 1; \
 	done
 
+corpus: $(CORPUS) ## classification on real errors of 40 libraries, beside others' rules
+	@PYTHONPATH=src $(VENV)-corpus/bin/python tests/corpus/score.py --baselines --errors 20
+
 torture: $(DEV) ## the torture tests with their full counts
 	@FAILSOFT_TORTURE=full $(BIN)/python -m pytest -q -n $(JOBS) tests/torture
 
@@ -89,7 +93,7 @@ lock: ## write requirements/*.lock anew (needs uv; UPGRADE=1 takes the newest ve
 	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group bench --output-file requirements/bench.lock >/dev/null
 
 clean: ## remove .venv and everything generated
-	rm -rf $(VENV) $(VENV)-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-bench $(VENV)-corpus build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment ---------------------------------------------------------------------------------------------
@@ -114,4 +118,10 @@ $(BENCH): pyproject.toml requirements/bench.lock
 	@echo "installing the peers to measure beside"
 	@$(subst $(BIN),$(VENV)-bench/bin,$(PIP)) install --require-hashes -r requirements/bench.lock
 	@$(subst $(BIN),$(VENV)-bench/bin,$(PIP)) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(CORPUS): tests/corpus/requirements.txt
+	@test -x $(VENV)-corpus/bin/python || { echo "making $(VENV)-corpus"; $(PYTHON) -m venv $(VENV)-corpus; }
+	@echo "installing the libraries of the corpus (a few minutes, once)"
+	@$(subst $(BIN),$(VENV)-corpus/bin,$(PIP)) install -r tests/corpus/requirements.txt
 	@touch $@

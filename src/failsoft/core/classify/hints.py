@@ -27,14 +27,14 @@ _MONTHS: Final = {
 }
 _HTTP_DATE: Final = r"(?:\w{3,9}, )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)"
 _TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
-_SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?\b"
+_SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?(?![a-z])"
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DIGIT: Final = re.compile(r"\d")
 _CUE: Final = re.compile(r"again|retr|wait|reset|availab", re.IGNORECASE)
 _SPOKEN: Final = (
     r"(?i)(?:(?:try|retry|retried|available|resets?|wait|again|retrying)(?: \w+){0,3}? (?:in|after|for)|\bwait|retry[- ]after:?"
     r"|retry in|available in)[ :=]+(?:about |at least |approximately )?"
-    r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b[ ,]*(?:and )?)+|\d{1,6}\b)"
+    r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)(?![a-z])[ ,]*(?:and )?)+|\d{1,6}\b)"
 )
 _FIELD_T: Final = r"(?:^|[;,]\s*)(?:t|reset)=(\d{1,9})"
 

@@ -52,7 +52,7 @@ _STATUS = (
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
     r"|\btoo many ([45]\d\d) error responses|<(?:title|h1)>\s*([45]\d\d)\b"
-    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$)"
+    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b)"
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
@@ -103,7 +103,7 @@ class Reading:
         """Codes that the text states, each with its space."""
         text = self.text
         low = text.lower()
-        found = _name_codes(text)
+        found: list[tuple[str, str]] = []
         for spot in SPOTS:
             if spot.hint not in low:
                 continue
@@ -115,7 +115,7 @@ class Reading:
             else:
                 matches = zip(pattern.finditer(text), range(_CODES), strict=False)
                 found += [(spot.space, match[match.lastindex or 0]) for match, _ in matches]
-        return found
+        return found + _name_codes(text)
 
     @property
     def connecting(self) -> bool:

@@ -547,6 +547,10 @@ WINSOCK: tuple[Group[int], ...] = (
     ),
 )
 
+PROGRAM: tuple[Group[str], ...] = (
+    Group("Node.js child_process: the program to be started is missing", {"ENOENT": "no_such_tool"}),
+)
+
 ANSWER: tuple[Group[str], ...] = (
     Group("LABELS: an answer that is cut or empty was damaged on its way", {"not JSON": "garbled"}),
 )
@@ -573,4 +577,5 @@ TABLES: dict[str, dict[str, str] | dict[int, str]] = {
     "clickhouse": merge(CLICKHOUSE),
     "winsock": merge(WINSOCK),
     "answer": merge(ANSWER),
+    "program": merge(PROGRAM),
 }

@@ -140,15 +140,15 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota per minute",
-        "hour min mins minu perh perm pers qps rpm rps sec seco secs tpm xper yper zper",
-        r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:per|/) ?(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
+        "hour min mins minu qps rpm rps sec seco secs tpm",
+        r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:\bper |/ ?)(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
         r"|\b(?:rpm|tpm|qps|rps)\b.{0,40}(?:limit|exceed|reach)",
         "per_minute",
         firm=True,
     ),
     Phrase(
         "quota per day or plan",
-        "dail day mont plan rpd tier tpd tria week",
+        "dail day free mont plan rpd tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
         r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
         "quota",
@@ -171,7 +171,7 @@ PHRASES: tuple[Phrase, ...] = (
         "rate limit exceeded",
         "abus band conc exha fast floo freq limi many ofte per prio quic rate retr slow thro",
         r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
-        r"|too many (?!retry|recursive)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down|reduce your request rate"
+        r"|too many (?!retry|recursive)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down"
         r"|request(?:s)? (?:rate|limit) (?:\w+ )?(?:exceeded|reached|too)|request rate|secondary rate|abuse detection"
         r"|(?:exceed(?:ed|s|ing)?|hit|reached|over) (?:\w+ ){0,6}rate[ -]?limits?|(?:throughput|bandwidth|concurrency|transactions? per) (?:\w+ )?exceeded"
         r"|flood (?:wait|control)|retry after \d|(?:too|more) (?:fast|quickly|often)\b|priority request not complete",
@@ -194,7 +194,7 @@ PHRASES: tuple[Phrase, ...] = (
         "avai get limi many max maxi pool slot",
         r"pool (?:\w+ ){0,3}(?:exhausted|timed? ?out|is full|full|limit|overflow)|too many (?:open |active |concurrent |simultaneous )?(?:connections|clients|sessions)"
         r"|max(?:imum)? (?:number of )?(?:clients|connections|sessions)|connection slots|(?:no|out of) (?:\w+ )?connections? (?:is |are )?available"
-        r"|connection limit|couldn't get a connection",
+        r"|connection limit|connection is not available|couldn't get a connection",
         "pool_exhausted",
         firm=True,
     ),
@@ -302,6 +302,7 @@ PHRASES: tuple[Phrase, ...] = (
         "locked",
         firm=True,
     ),
+    Phrase("none exists", "exis", r"no (?:[\w'-]+ ){1,5}exists\b", "not_found", firm=True),
     Phrase(
         "exists already",
         "alre dupl exis take unav uniq use",
@@ -397,8 +398,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "garbled answer",
-        "bad chec chun deco http inco leng line loss read resp xdec xxde xyde xzde ydec yxde yyde yzde zdec zxde zyde zzde",
-        r"incomplete (?:read|chunked|body|data received)|incorrect (?:header|data|length) check|(?:invalid|bad|malformed) (?:chunk|http|status line|response|content-length)|bad status ?line|error .{0,12}decompress|decompress(?:ion|ing)? (?:error|failed)|content decoding|checksum (?:mismatch|failed|error)|bytes read|not (?:a )?(?:valid )?http|unexpected http|data loss\b|illegal (?:status line|chunk)",
+        "bad chec chun deco http inco leng line loss read resp",
+        r"incomplete (?:read|chunked|body|data received)|incorrect (?:header|data|length) check|(?:invalid|bad|malformed) (?:chunk|http|status line|response|content-length)|bad status ?line|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content decoding|checksum (?:mismatch|failed|error)|bytes read|not (?:a )?(?:valid )?http|unexpected http|data loss\b|illegal (?:status line|chunk)",
         "garbled",
     ),
     Phrase(
