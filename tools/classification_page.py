@@ -99,16 +99,16 @@ def words() -> list[str]:
     note = (
         "Read from top to bottom; the first that fits decides. Messages, codes and type names are spelled out first: "
         "`RateLimitError` and `rate_limit_error` are both read as `rate limit error`. A firm phrase states what happened "
-        "beyond doubt."
+        "beyond doubt. The patterns stand in `tables/phrases.py`."
     )
-    lines = ["## Phrases", "", note, "", *table("phrase", "kind", "firm", "pattern")]
-    lines += [row(one.name, f"`{one.kind}`", "yes" if one.firm else "", f"`{one.pattern}`") for one in phrases.PHRASES]
+    lines = ["## Phrases", "", note, "", *table("phrase", "kind", "firm")]
+    lines += [row(one.name, f"`{one.kind}`", "yes" if one.firm else "") for one in phrases.PHRASES]
     return [*lines, ""]
 
 
 def places() -> list[str]:
-    lines = ["## Codes in text", "", *table("space", "who writes it so", "pattern")]
-    lines += [row(spot.space, spot.source, f"`{spot.pattern}`") for spot in spots.SPOTS]
+    lines = ["## Codes in text", "", *table("space", "who writes it so")]
+    lines += [row(spot.space, spot.source) for spot in spots.SPOTS]
     return [*lines, ""]
 
 
