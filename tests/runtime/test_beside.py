@@ -10,8 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from failsoft import Runtime
-from failsoft.runtime import offload
-from failsoft.runtime.beside import NoThreadError, in_thread, run_beside
+from failsoft.runtime.beside import run_beside
 from failsoft.runtime.scope import SCOPE
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
@@ -96,32 +95,33 @@ def test_a_forked_child_has_a_loop_of_its_own() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_in_thread() -> None:
-    runtime = Runtime()
+def test_an_async_tool_stands_in_for_one_that_blocks() -> None:
+    rt = Runtime()
 
-    def where() -> tuple[str, str]:
-        return WHO.get(), threading.current_thread().name
+    @rt.tool(fallbacks=["backup"], retry={"max_attempts": 1}, read_only=True)
+    def search() -> str:
+        raise ConnectionError("503 Service Unavailable")
 
-    async def main() -> tuple[str, str]:
-        WHO.set("Di")
-        with pytest.raises(KeyError):
-            await in_thread(runtime, lambda: {}["x"])
-        return await in_thread(runtime, where)
+    @rt.tool(read_only=True)
+    async def backup() -> str:
+        await asyncio.sleep(0)
+        return f"from the backup, for {WHO.get()}"
 
-    assert asyncio.run(main()) == ("Di", "failsoft tool")
+    token = WHO.set("Di")
+    outcome = rt.call_sync("search")
+    WHO.reset(token)
+    assert (outcome.value, outcome.via) == ("from the backup, for Di", "backup")
 
 
-def test_in_thread_does_not_eat_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offload, "MOST_ABANDONED", 1)
-    runtime, go_on = Runtime(), threading.Event()
+def test_an_async_stand_in_has_its_deadline() -> None:
+    rt = Runtime()
 
-    async def main() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.02):
-                await in_thread(runtime, go_on.wait)
-        with pytest.raises(NoThreadError) as refused:
-            await in_thread(runtime, go_on.wait)
-        assert refused.value.fault.rule == "thread_limit"
+    @rt.tool(fallbacks=["backup"], retry={"max_attempts": 1}, read_only=True)
+    def search() -> str:
+        raise ConnectionError("503 Service Unavailable")
 
-    asyncio.run(main())
-    go_on.set()
+    @rt.tool(read_only=True, timeout="30ms", retry={"max_attempts": 1})
+    async def backup() -> None:
+        await asyncio.sleep(20)
+
+    assert rt.call_sync("search").status == "failed"

@@ -12,11 +12,14 @@ Rules
   crash or a cancellation left without an answer are closed before the model is asked again.
 
 Put it last, so that it stands next to the tools: middleware before it then sees answers, not exceptions.
+
+Why the async hooks are plain functions: LangChain traces every coroutine function with two hops through a thread pool,
+also when nothing is traced. That is more than all the rest here costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
@@ -35,7 +38,6 @@ from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed, TurnError
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
-from failsoft.runtime.beside import in_thread, run_beside
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.foreign import Passing
 from failsoft.runtime.runtime import Runtime
@@ -63,37 +65,49 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
     # --- tools -------------------------------------------------------------------------------------------------------
 
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: Execute) -> Any:
-        if request.tool is None:  # made up by the model, or known to middleware further in
+    def awrap_tool_call(self, request: ToolCallRequest, handler: Execute) -> Coroutine[Any, Any, Any]:
+        return self._run(request, handler)
+
+    async def _run(self, request: ToolCallRequest, handler: Execute) -> Any:
+        tool, call = request.tool, request.tool_call
+        if tool is None:  # made up by the model, or known to middleware further in
             return await handler(request)
+        if _is_guarded(tool):
+            try:
+                return await handler(request)
+            except CallFailed as failed:
+                return _message(call["id"], failed.outcome)
+        run = partial(self.runtime.run, call["name"], call["args"], self._runners(request, tool, handler))
+        thread = _thread(request.runtime.config)
         try:
-            return _translate(request, await self._run(request, request.tool, handler))
-        except CallFailed as failed:  # of a function that goes through a runtime by itself
-            return _answer(request, failed.outcome)
+            outcome = await run(thread=thread, id=call["id"] or "")
+        except TurnError:  # an id that is not unique in the turn around the agent
+            outcome = await run(thread=thread)
+        return _translate(call["id"], outcome)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
-        if request.tool is None:
+        tool, call = request.tool, request.tool_call
+        if tool is None:
             return handler(request)
+        if _is_guarded(tool):
+            try:
+                return handler(request)
+            except CallFailed as failed:
+                return _message(call["id"], failed.outcome)
 
         async def execute(made: ToolCallRequest) -> Any:
-            return await in_thread(self.runtime, lambda: handler(made))
+            return handler(made)
 
-        return run_beside(lambda: self.awrap_tool_call(request, execute))
+        runners, thread = self._runners(request, tool, execute), _thread(request.runtime.config)
+        outcome = self.runtime.run_sync(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
+        return _translate(call["id"], outcome)
 
-    async def _run(self, request: ToolCallRequest, tool: BaseTool, execute: Execute) -> Outcome[Any]:
-        name, id = request.tool_call["name"], request.tool_call["id"] or ""
-        if _is_guarded(tool):
-            return Outcome(id, name, "succeeded", await execute(request), via=name)
+    def _runners(self, request: ToolCallRequest, tool: BaseTool, execute: Execute) -> dict[str, Any]:
+        """What runs, for every tool of the agent: any of them may stand in for another."""
         known = getattr(request.runtime, "tools", None) or ()  # older versions do not say which others there are
-        tools = {each.name: each for each in known} | {name: tool}
+        tools = {each.name: each for each in known} | {request.tool_call["name"]: tool}
         self._declare(tools)
-        runners = {other: partial(_attempt, request, execute, each) for other, each in tools.items()}
-        thread = _thread(request.runtime.config)
-        run = partial(self.runtime.run, name, request.tool_call["args"], runners, thread=thread)
-        try:
-            return await run(id=id)
-        except TurnError:  # an id that is not unique in the turn around the agent
-            return await run()
+        return {name: partial(_attempt, request, execute, each) for name, each in tools.items()}
 
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name in tools.keys() - self._declared:
@@ -104,8 +118,9 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
     # --- the model ---------------------------------------------------------------------------------------------------
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
-        return await handler(self._prepare(request))
+    def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Coroutine[Any, Any, Any]:
+        answer: Coroutine[Any, Any, Any] = handler(self._prepare(request))
+        return answer
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         return handler(self._prepare(request))
@@ -189,16 +204,12 @@ def _is_guarded(tool: BaseTool) -> bool:
 # --- words -------------------------------------------------------------------------------------------------------------
 
 
-def _translate(request: ToolCallRequest, outcome: Outcome[Any]) -> Any:
+def _translate(id: str | None, outcome: Outcome[Any]) -> Any:
     if outcome.status != "succeeded":
-        return _answer(request, outcome)
+        return _message(id, outcome)
     if outcome.via != outcome.tool and isinstance(outcome.value, ToolMessage):
         return outcome.value.model_copy(update={"name": outcome.tool})  # some providers match answers by name
     return outcome.value
-
-
-def _answer(request: ToolCallRequest, outcome: Outcome[Any]) -> ToolMessage:
-    return _message(request.tool_call["id"], outcome)
 
 
 def _message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.observe import events
+from failsoft.runtime.beside import await_here
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.clock import outside_finished, outside_started
 from failsoft.runtime.deadline import Expired, carry_on, finish, step
@@ -159,6 +160,8 @@ def answered(rt: Engine, reply: Reply, timeout: float, isolation: str) -> Ended:
 
 def body(rt: Engine, tool: Tool, call: Call) -> Any:
     """A blocking tool itself; a stream of one up to its first item."""
+    if tool.kind == "async":  # for a caller that blocks
+        return await_here(tool, call.args, call.arguments(rt, tool))
     value = tool.fn(*call.args, **call.arguments(rt, tool))
     return begin_blocking(value) if tool.kind == "stream" else value
 

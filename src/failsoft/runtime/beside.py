@@ -1,4 +1,4 @@
-"""Between two worlds: coroutines for callers that block, and functions that block for coroutines.
+"""Coroutines for callers that block.
 
 Rules
 -----
@@ -15,17 +15,15 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from failsoft.core import own_faults
+from failsoft.errors import FailsoftError
+from failsoft.runtime.foreign import Foreign
 from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
-    from failsoft.runtime.offload import Job
-    from failsoft.runtime.runtime import Runtime
+    from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
 
@@ -42,8 +40,7 @@ def is_on_loop() -> bool:
 def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Block until a coroutine has come to its end."""
     context = copy_context()
-    if isinstance(SCOPE.get(), Turn):
-        context.run(SCOPE.set, None)
+    context.run(leave_turn)
     ended: Future[T] = Future()
     tasks: list[asyncio.Task[None]] = []
 
@@ -60,6 +57,14 @@ def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except BaseException:
         host.loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])  # the caller was interrupted
         raise
+
+
+def leave_turn() -> None:
+    """A call made from here belongs to no turn: not to one that another event loop runs."""
+    from failsoft.runtime.turn import Turn  # it imports what imports this
+
+    if isinstance(SCOPE.get(), Turn):
+        SCOPE.set(None)
 
 
 class _Host:
@@ -93,40 +98,17 @@ class _Hosts:
 _HOSTS = _Hosts()
 
 
-async def in_thread(runtime: Runtime, run: Callable[[], T]) -> T:
-    """Run a blocking function in one of the runtime's own threads; whoever stops awaiting it leaves it behind there."""
-    offload = runtime._engine.offload
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-
-    def settle() -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    def done(_: Job) -> None:
-        with suppress(RuntimeError):  # the loop has been closed: nobody waits
-            loop.call_soon_threadsafe(settle)
-
-    job = offload.submit(run, lambda: None, done)
-    if job is None:
-        raise NoThreadError(offload.abandoned)
+def await_here(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The value of an async tool, for a caller that blocks. Those of a framework that blocks do not suspend."""
+    if not isinstance(tool.fn, Foreign):
+        return run_beside(lambda: tool.fn(*args, **kwargs))
+    running = tool.fn(*args, **kwargs)
     try:
-        await ended
-    except BaseException:
-        offload.abandon(job)
-        raise
-    if job.error is not None:
-        raise job.error
-    value: T = job.value
-    return value
-
-
-class NoThreadError(Exception):
-    """Too many threads are still busy with calls that nobody awaits any more."""
-
-    def __init__(self, abandoned: int) -> None:
-        self.fault = own_faults.thread_limit("it", abandoned)
-        super().__init__(self.fault.message)
+        running.send(None)
+    except StopIteration as done:
+        return done.value
+    running.close()
+    raise FailsoftError(f"{tool.id}: its framework blocks, and its runner waits for an event loop")
 
 
 os.register_at_fork(after_in_child=_HOSTS.renew)

@@ -7,6 +7,7 @@ import os
 import random as random_source
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextvars import copy_context
 from time import monotonic as real_time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
@@ -22,6 +23,7 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import Event
 from failsoft.runtime import clock as clocks
 from failsoft.runtime import foreign
+from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.consulting import judge_unknown
@@ -261,10 +263,7 @@ class Runtime:
         ``runners`` has what runs, by tool id: for this tool, and for those of the framework's that may stand in for it.
         Exceptions of the ``control`` kinds are the framework's own business: they come out as they are.
         """
-        if tool not in self._engine.tools:
-            self.declare(tool)
-        found = self._engine.tools[tool]
-        call = self._call(found if isinstance(found, foreign.ForeignTool) else foreign.Shadow(found), args, **options)
+        call = self._foreign_call(tool, args, **options)
         token = foreign.RUNNING.set(foreign.Running(runners, control))
         try:
             return await self._engine.run(call)
@@ -273,6 +272,36 @@ class Runtime:
         finally:
             foreign.RUNNING.reset(token)
         raise error
+
+    def run_sync(
+        self,
+        tool: str,
+        args: Arguments,
+        runners: foreign.Runners,
+        /,
+        *,
+        control: foreign.Control = (),
+        **options: Unpack[CallKeywords],
+    ) -> Outcome[Any]:
+        """The same for frameworks that block: here the coroutines of ``runners`` do their work without suspending."""
+        return copy_context().run(self._run_sync, tool, args, runners, control, options)
+
+    def _run_sync(
+        self, tool: str, args: Arguments, runners: foreign.Runners, control: foreign.Control, options: CallKeywords
+    ) -> Outcome[Any]:
+        leave_turn()
+        foreign.RUNNING.set(foreign.Running(runners, control))
+        try:
+            return self._engine.run_blocking(self._foreign_call(tool, args, **options))
+        except foreign.Passing as passing:
+            error = passing.error
+        raise error
+
+    def _foreign_call(self, tool: str, args: Arguments, **options: Unpack[CallKeywords]) -> Call:
+        if tool not in self._engine.tools:
+            self.declare(tool)
+        found = self._engine.tools[tool]
+        return self._call(found if isinstance(found, foreign.ForeignTool) else foreign.Shadow(found), args, **options)
 
     def _call(
         self,
