@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-
-pytest.importorskip("langchain")
-
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage

@@ -13,10 +13,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from inline_snapshot import snapshot
-
-pytest.importorskip("agents")
-
 from agents import (
     Agent,
     FunctionTool,
@@ -44,6 +40,7 @@ from agents.exceptions import (
     UserError,
 )
 from agents.mcp import MCPServer
+from inline_snapshot import snapshot
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 from tests.adapters.story import SCENES, Story, tell
 
