@@ -26,7 +26,7 @@ from tests.adapters.pydantic_ai_driver import Driver, Script, samples
 from tests.adapters.story import SCENES, Story, tell
 from tests.fakes import records
 
-from failsoft import CallFailed, ManifestError, Runtime, TurnReport, partial
+from failsoft import CircuitOpen, ManifestError, Runtime, TurnReport, partial
 from failsoft.adapters.pydantic_ai import Agent, AgentConfig, Failsoft
 from failsoft.adapters.pydantic_ai.graceful import CONTROL, make_graceful
 from failsoft.testing import Ask, adapter_checks, check_adapter
@@ -286,7 +286,7 @@ def test_a_loud_tool_that_is_cut_off_says_so() -> None:
     tool = Tool(search, metadata={"failsoft": {"graceful_errors": False}})
     with pytest.raises(ConnectionResetError):
         talk(agent_with(runtime, tool), "search")
-    with pytest.raises(CallFailed, match="Circuit breaker open for search"):
+    with pytest.raises(CircuitOpen, match="Circuit breaker open for search"):
         talk(agent_with(runtime, tool), "search")
 
 
@@ -423,6 +423,12 @@ def test_a_run_that_breaks_has_its_report_too() -> None:
     with pytest.raises(pydantic_ai.UsageLimitExceeded):
         talk(agent_with(Runtime(), search, on_report=reports.append), "search")
     assert [outcome.status for outcome in reports[0].outcomes.values()] == ["cancelled"]
+
+
+def test_who_hears_of_reports_cannot_break_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    search, _ = failing()
+    assert texts(talk(agent_with(Runtime(), search, on_report=lambda report: 1 / 0), "search")) == ["3 flights"]
+    assert "on_report failed" in caplog.text
 
 
 def test_the_turns_deadline_ends_no_run() -> None:

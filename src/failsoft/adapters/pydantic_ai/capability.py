@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
@@ -17,6 +18,9 @@ from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolse
 from failsoft.core.durations import Duration
 from failsoft.core.report import TurnReport
 from failsoft.runtime.runtime import Runtime
+from failsoft.runtime.turn import Turn
+
+log = logging.getLogger("failsoft")
 
 
 @dataclass
@@ -56,8 +60,14 @@ class Failsoft(AbstractCapability[AgentDepsT]):
             async with turn:
                 return await handler()
         finally:
-            if self.on_report is not None:
+            self._tell(turn)
+
+    def _tell(self, turn: Turn) -> None:
+        if self.on_report is not None:
+            try:
                 self.on_report(turn.report)
+            except Exception:
+                log.exception("on_report failed; the run is not touched by that")
 
 
 @dataclass

@@ -106,7 +106,9 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id
             )  # fmt: skip
         if outcome.status != "succeeded":
-            raise self._failure(outcome, said(tool).get("graceful_errors", self.rules.graceful))
+            if not said(tool).get("graceful_errors", self.rules.graceful):
+                raise _loud(outcome)
+            raise self._told(outcome)
         if outcome.missing is not None:
             return ToolReturn(outcome.value, content=outcome.explanation.model)
         return outcome.value
@@ -142,17 +144,23 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 raise
             return original.outcome
 
-    def _failure(self, outcome: Outcome[Any], graceful: bool) -> BaseException:
-        """The outcome in the framework's words."""
+    def _told(self, outcome: Outcome[Any]) -> ModelRetry | ToolFailed:
+        """The failure in words for the model."""
         fault = outcome.fault
-        cause = None if fault is None else fault.cause
-        if not graceful:
-            return cause or CallFailed(outcome)
         permanent = fault is not None and fault.classification == "permanent"
         as_failed = self.rules.tool_failed == "always" or (self.rules.tool_failed == "permanent" and permanent)
-        failure = (ToolFailed if as_failed else ModelRetry)(outcome.explanation.model)
-        failure.__cause__ = cause
-        return failure
+        told = (ToolFailed if as_failed else ModelRetry)(outcome.explanation.model)
+        told.__cause__ = None if fault is None else fault.cause
+        return told
+
+
+def _loud(outcome: Outcome[Any]) -> BaseException:
+    """The tool's own error; ours where it has none."""
+    try:
+        outcome.unwrap()
+    except CallFailed as failed:
+        return failed.__cause__ or failed
+    raise AssertionError("it did not fail")
 
 
 def _is_guarded(name: str, tool: ToolsetTool[Any]) -> bool:
