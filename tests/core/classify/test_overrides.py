@@ -28,7 +28,6 @@ SmallSeatError = type("SmallSeatError", (SeatError,), {"__module__": "acme.limit
         Override(matches=lambda error: "lunch" in str(error), as_="permanent"),
         lambda error: "permanent" if "lunch" in str(error) else None,
     ],
-
 )
 def test_each_condition(row: Any) -> None:
     error = http_error(503, text="gone to lunch")
@@ -51,7 +50,6 @@ def test_each_condition(row: Any) -> None:
         {"http_status": 503, "pattern": "dinner", "as": "permanent"},
         lambda _: None,
     ],
-
 )
 def test_what_does_not_match_changes_nothing(row: Any) -> None:
     error = http_error(503, text="gone to lunch")
