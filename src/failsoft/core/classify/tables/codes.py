@@ -47,6 +47,7 @@ JSONRPC: tuple[Group[int], ...] = (
             -32000: "disconnected",
             -32001: "timeout",
             -32002: "not_found",
+            -32042: "precondition",
             -32800: "cancelled",
             -32801: "conflict",
         },

@@ -43,6 +43,16 @@ PHRASES: tuple[Phrase, ...] = (
         "contract",
         firm=True,
     ),
+    # --- bugs, in the words of Python, JavaScript, Java, Go, Rust ---
+    Phrase(
+        "bug",
+        "asse attr cast defi divi func indi loop neve nil null obje oper out pani prop recu seri stac unha unpa",
+        r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
+        r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
+        r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth",
+        "bug",
+        firm=True,
+    ),
     # --- the tool, its program or its method is not there ---
     Phrase(
         "no such tool",
@@ -148,7 +158,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota per day or plan",
-        "dail day free mont plan rpd tpd tria week",
+        "dail day mont plan rpd tier tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
         r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
         "quota",
@@ -234,7 +244,7 @@ PHRASES: tuple[Phrase, ...] = (
     # --- credentials and rights ---
     Phrase(
         "credentials",
-        "acce api apik auth clie cred gran inac jwt log logg logi logo oaut pass secr sess sign toke unau",
+        "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass secr sess sign toke unau",
         r"\bunauthori[sz]ed\b|\bunauthenticated\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
@@ -242,7 +252,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
         r"|(?:invalid|unauthorized) (?:grant|client)\b|(?:please )?log ?in (?:again|first|to continue)|login required|sign in to|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
-        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|account inactive|bad credentials"
+        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|account inactive|bad credentials|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
         firm=True,
@@ -387,20 +397,23 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
+        "garbled answer",
+        "chec chun cont deco http inco loss mess read stat",
+        r"incomplete(?:d)? (?:chunked )?(?:read|body|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
+        r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
+        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b",
+        "garbled",
+        firm=True,
+    ),
+    Phrase(
         "lost connection",
-        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp",
+        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp term",
         r"connection loss\b|connection(?:s)? (?:\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
-        r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed)"
+        r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)|eof (?:occurred|error|reading|on)|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
         "disconnected",
         firm=True,
-    ),
-    Phrase(
-        "garbled answer",
-        "bad chec chun deco http inco leng line loss read resp",
-        r"incomplete (?:read|chunked|body|data received)|incorrect (?:header|data|length) check|(?:invalid|bad|malformed) (?:chunk|http|status line|response|content-length)|bad status ?line|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content decoding|checksum (?:mismatch|failed|error)|bytes read|not (?:a )?(?:valid )?http|unexpected http|data loss\b|illegal (?:status line|chunk)",
-        "garbled",
     ),
     Phrase(
         "bad gateway",
@@ -430,16 +443,7 @@ PHRASES: tuple[Phrase, ...] = (
         "unavailable",
         firm=True,
     ),
-    # --- bugs, in other languages' words ---
-    Phrase(
-        "bug",
-        "asse attr cast defi divi func loop neve nil null obje out pani prop seri stac unha",
-        r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
-        r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
-        r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type",
-        "bug",
-        firm=True,
-    ),
+    # --- processes ---
     Phrase(
         "killed",
         "died dump exit faul kill lost proc siga sigk sigs sigt",
@@ -458,14 +462,15 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "not found",
         "dele exis find foun gone loca long matc none pres remo such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|database|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone(?: error| exception)?$",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
+    Phrase("not implemented", "impl unim", r"not (?:yet )?implemented|unimplemented\b", "not_implemented", firm=True),
     Phrase(
         "unsupported",
-        "allo avai hand impl supp unim unsu",
-        r"\bunsupported\b|\bnot (?:be )?supported|not implemented|\bunimplemented\b|(?:does not|doesn't|do not|don't|cannot) support|method not allowed|not available in (?:your|this)|no handler|not a supported",
+        "allo avai hand supp unsu writ",
+        r"\bunsupported\b|\bnot (?:be )?supported|(?:does not|doesn't|do not|don't|cannot) support|method not allowed|cannot write mode|not available in (?:your|this)|no handler|not a supported",
         "unsupported",
         firm=True,
     ),
@@ -495,7 +500,7 @@ PHRASES: tuple[Phrase, ...] = (
         "allo ambi bad cast coer cons conv corr deco dese dime dire empt enco erro exce expe file give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|strict mode violation|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
         "invalid",
     ),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),

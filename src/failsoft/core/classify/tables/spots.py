@@ -23,6 +23,7 @@ SPOTS: tuple[Spot, ...] = (
     Spot("<", r"(token '?\"?<|<!doctype html|<!DOCTYPE html|<html)", "page", "a web page where data was due"),
     Spot("text/html", r"(text/html)", "page", "a web page where data was due"),
     Spot("spawn", r"\bspawn(?:Sync)? \S{1,80} (ENOENT)\b", "program", "Node.js child_process"),
+    Spot("[ssl: ", r"\[SSL: ([A-Z0-9_]{4,60})\]", "provider", "Python ssl"),
     Spot("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
     Spot("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
     Spot("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
