@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.fakes import DOWN, INVALID, OFTEN, ONCE, TIMEOUT, Scripted, Takes, phrases, records, virtual
 
-from failsoft import CallFailed, Decision, ErrorReport, FailsoftError, Runtime, ToolUnavailable, partial
+from failsoft import CallFailed, Decision, ErrorReport, FailsoftError, Runtime, ToolUnavailable, classify, partial
 
 # --- arguments and names -----------------------------------------------------------------------------------------------
 
@@ -379,3 +379,19 @@ async def test_the_error_of_a_retry_does_not_carry_the_first_one_with_it(way: st
                 await guarded()
     assert len(raised) == 2
     assert raised[1].__context__ is None
+
+
+@virtual
+async def test_the_verdict_of_a_worker_on_its_own_error_stands():
+    judged = classify("Rate limit exceeded (429)")
+
+    class FromAWorker(Exception):
+        remote_fault = judged
+
+    rt = Runtime()
+    rt.add(Scripted(FromAWorker("nothing to see in the text")), id="plain", retry={"max_attempts": 1})
+    outcome = await rt.call("plain")
+    assert outcome.fault.code == "RESOURCE_EXHAUSTED"
+    override = [{"exception": "FromAWorker", "as": "permanent"}]
+    rt.add(Scripted(FromAWorker("x")), id="own_word", classification=override, retry={"max_attempts": 1})
+    assert (await rt.call("own_word")).fault.classification == "permanent"

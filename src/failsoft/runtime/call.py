@@ -296,6 +296,9 @@ def _understand(stop: Stop, ended: Ended) -> Fault | None:
         carried = getattr(ended.error, "fault", None)
         if isinstance(carried, Fault) and not isinstance(ended.error, CallFailed):
             return carried._replace(cause=ended.error)
+        judged = getattr(ended.error, "remote_fault", None)  # by the worker, where the error was whole
+        if isinstance(judged, Fault) and not options.classification:
+            return judged._replace(cause=ended.error)
         return adopt_fault(
             classify(ended.error, tool=stop.tool.id, overrides=options.classification), ended.error
         )  # fmt: skip
