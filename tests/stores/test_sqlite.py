@@ -139,6 +139,8 @@ def test_too_much_waiting_is_dropped_and_counted(tmp_path: Path, monkeypatch: py
     store = SqliteStore(tmp_path / "a.db")
     store.append([{"seq": n} for n in range(11)])
     assert store.troubles.dropped == 11
+    assert not store.flush(5), "what was dropped is not acknowledged"
+    assert store.flush(5), "and that is told once"
     store.close()
 
 
@@ -238,6 +240,7 @@ def test_what_can_never_be_written_is_dropped_and_the_rest_is_not(tmp_path: Path
     store = SqliteStore(tmp_path / "a.db")
     store.append([{"seq": 1, "timestamp": {"not": "a text"}}])
     wait_for(lambda: store.troubles.dropped == 1)
+    assert not store.flush(5), "what was dropped is not acknowledged"
     store.append([{"seq": 2}])
     assert store.flush(5)
     assert [event["seq"] for _, event in store.read()] == [2]

@@ -81,6 +81,7 @@ class SqliteStore:
         self._writer: threading.Thread | None = None
         self._closed = False
         self._failures = self._dropped = 0
+        self._known_dropped = 0  # when somebody was last told
         self._reading = threading.Lock()
         self._reader: sqlite3.Connection | None = None
         _ALIVE.add(self)
@@ -115,9 +116,11 @@ class SqliteStore:
             self._changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until all that was taken is in the file; False if it is not by then."""
+        """Wait until all is in the file; False if it is not by then, or if some has been dropped since last time."""
         with self._changed:
-            return self._changed.wait_for(lambda: not (self._waiting or self._writing), timeout)
+            written = self._changed.wait_for(lambda: not (self._waiting or self._writing), timeout)
+            known, self._known_dropped = self._known_dropped, self._dropped
+            return written and self._dropped == known
 
     def close(self) -> None:
         """Write what is waiting, and let go of the file."""
