@@ -111,14 +111,14 @@ def score(classifier: Classifier, items: Sequence[tuple[Row, Any]]) -> dict[str,
     }
 
 
-def show(results: dict[str, dict[str, Any]], errors: int) -> None:
+def show(results: dict[str, dict[str, Any]], asked: Sequence[str], errors: int) -> None:
     width = max(map(len, results))
     print("\n" + " " * width + "".join(f"{name:>15}" for name in COLUMNS))
     for name, result in results.items():
         cells = ("-" if result[key] is None else f"{result[key]:.1f} %" for key in COLUMNS)
         print(f"{name:<{width}}" + "".join(f"{cell:>15}" for cell in cells))
-    for name, result in results.items():
-        for line in result["wrong"][:errors]:
+    for name in asked:
+        for line in results[name]["wrong"][:errors]:
             print(f"  wrong ({name}): {line}")
 
 
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--no-contestable", action="store_true", help="leave out what reasonable people might decide otherwise"
     )
-    parser.add_argument("--errors", type=int, default=0, help="show so many mistakes of each")
+    parser.add_argument("--errors", type=int, default=0, help="show so many mistakes of each target")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args(arguments)
     items, skipped = materialise(load(contestable=not options.no_contestable))
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for target in targets:
         module, _, function = target.partition(":")
         results[target] = score(getattr(importlib.import_module(module), function), items)
-    show(results, options.errors)
+    show(results, options.targets, options.errors)
     if options.json:
         options.json.write_text(json.dumps({"items": len(items), "skipped": skipped, "results": results}, indent=1))
 

@@ -21,7 +21,17 @@ from typing import Any, Final
 from failsoft.core.classify.body import Body, is_mapping, is_page, read_body
 from failsoft.core.classify.lookup import TypeFacts, facts_of
 from failsoft.core.classify.tables.errnos import LOOKUP
-from failsoft.core.classify.tables.spaces import BODIES, CLIENTS, CODES, INNER, RESPONSES, STATUSES, UNREAD, WANTED
+from failsoft.core.classify.tables.spaces import (
+    BODIES,
+    CLIENTS,
+    CODES,
+    INNER,
+    RESPONSES,
+    SDKS,
+    STATUSES,
+    UNREAD,
+    WANTED,
+)
 
 _CODE_LENGTH: Final = 100
 _BREADTH: Final = 8
@@ -252,11 +262,11 @@ def _gather_bodies(error: BaseException, carried: Mapping[str, Any], response: A
 
 
 def _reads_response(error: BaseException) -> bool:
-    """Whether it was a response that could not be read, and not the caller's own text: ``Response.json`` tells."""
+    """Whether it was a response that could not be read, and not the caller's own text: the traceback tells."""
     trace, steps = error.__traceback__, 0
     while trace is not None and steps < _FRAMES:
-        code = trace.tb_frame.f_code
-        if code.co_name == "json" and str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] in CLIENTS:
+        package = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if package in SDKS or (package in CLIENTS and trace.tb_frame.f_code.co_name == "json"):
             return True
         trace, steps = trace.tb_next, steps + 1
     return False

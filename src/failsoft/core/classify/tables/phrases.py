@@ -83,6 +83,16 @@ PHRASES: tuple[Phrase, ...] = (
         "no_such_method",
         firm=True,
     ),
+    # --- the answer was damaged on its way ---
+    Phrase(
+        "garbled answer",
+        "answ chun cont deco http inco loss mess read resp stat",
+        r"incomplete(?:d)? (?:chunked )?(?:read|body|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
+        r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
+        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|invalid (?:json )?response (?:body|format)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
+        "garbled",
+        firm=True,
+    ),
     # --- the arguments: statements that contain other words as their object come first ---
     Phrase(
         "schema",
@@ -158,7 +168,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota per day or plan",
-        "dail day mont plan rpd tier tpd tria week",
+        "dail day free mont plan rpd tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
         r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
         "quota",
@@ -394,15 +404,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
         r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open",
         "refused",
-        firm=True,
-    ),
-    Phrase(
-        "garbled answer",
-        "chec chun cont deco http inco loss mess read stat",
-        r"incomplete(?:d)? (?:chunked )?(?:read|body|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
-        r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
-        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b",
-        "garbled",
         firm=True,
     ),
     Phrase(

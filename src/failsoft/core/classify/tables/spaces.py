@@ -79,6 +79,12 @@ INNER = (
 )
 # whose ``Response.json`` reads an answer
 CLIENTS = frozenset({"httpx", "httpx2", "requests", "aiohttp", "urllib3", "niquests", "curl_cffi"})
+# who read nothing but answers
+SDKS = frozenset(
+    "anthropic azure botocore cohere docker elastic_transport elasticsearch github gitlab google gql groq huggingface_hub"
+    " hvac jira kubernetes litellm minio mistralai notion_client ollama openai opensearchpy pinecone python_http_client"
+    " qdrant_client replicate sendgrid slack_sdk stripe telegram tweepy twilio weaviate".split()
+)
 _OTHERS = (
     "headers",
     "response_headers",

@@ -402,6 +402,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
         {
             "elastic_transport.ConnectionTimeout": "timeout",
             "elastic_transport.TlsError": "certificate",
+            "elastic_transport.SerializationError": "garbled",
             "elastic_transport.UnsupportedProductError": "misconfigured",
         },
     ),
@@ -614,7 +615,6 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "redis.ConnectionError": "disconnected",
             "redis.ResponseError": "invalid",
             "elastic_transport.ConnectionError": "refused",
-            "elastic_transport.SerializationError": "garbled",
             "neo4j.ServiceUnavailable": "refused",
             "neo4j.TransientError": "unavailable",
             "neo4j.DatabaseError": "server_error",
