@@ -50,7 +50,6 @@ from failsoft.errors import FailsoftError
 from failsoft.testing import Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
 
-
 pytestmark = pytest.mark.filterwarnings("default")  # what the SDK and mcp warn of is not ours to mend
 
 
