@@ -114,3 +114,16 @@ def test_a_permanent_error_has_none() -> None:
 )
 def test_span(text: str, seconds: float | None) -> None:
     assert span(text) == seconds
+
+
+def test_google_rpc_retry_info_as_a_message() -> None:
+    info = make("x.RetryInfo", retry_delay=make("x.Duration", seconds=2, nanos=500_000_000))
+    assert (
+        classify(make("google.api_core.exceptions.TooManyRequests", "x", code=429, details=[info])).retry_after == 2.5
+    )
+
+
+def test_grpc_pushback() -> None:
+    methods = {"code": lambda _: None, "trailing_metadata": lambda _: (("grpc-retry-pushback-ms", "300"),)}
+    error = type("RpcError", (Exception,), {"__module__": "grpc", **methods})("Service unavailable")
+    assert classify(error).retry_after == 0.3

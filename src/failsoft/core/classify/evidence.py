@@ -3,7 +3,7 @@
 Rules
 -----
 - Only the attributes listed in ``tables.spaces`` are read, once each and guarded: one that raises is not there.
-- Nothing is called but gRPC's ``code()``. A response's body is taken where it has been read already (``_content``,
+- Nothing is called but gRPC's ``code()`` and ``trailing_metadata()``. A response's body is taken where it has been read already (``_content``,
   ``_body``); properties that would read from a socket are left alone.
 - A code belongs to a *space* (``sqlstate``, ``errno``, ``jsonrpc``, ...), and each space has its table.
 
@@ -141,7 +141,10 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: 
         if name in carried and not (own and name == "code"):
             _add_code(carried[name], space, evidence)
     _gather_bodies(error, carried, response, evidence)
+    _gather_delays(carried, evidence)
     _gather_headers(carried, response, evidence)
+    if facts.package == "grpc" and not evidence.headers:
+        _gather_headers({"headers": _follow(error, "trailing_metadata()")}, None, evidence)
 
 
 def _follow(error: BaseException, path: str) -> Any:
@@ -257,8 +260,17 @@ def _gather_bodies(error: BaseException, carried: Mapping[str, Any], response: A
             evidence.page = True
         elif _reads_response(error):
             evidence.codes.append(("answer", "not JSON"))
+
+
+def _gather_delays(carried: Mapping[str, Any], evidence: Evidence) -> None:
     if "retry_after" in carried:
         evidence.delays.append(("retry_after", carried["retry_after"]))
+    details = carried.get("details")
+    for detail in details[:_BREADTH] if isinstance(details, (list, tuple)) else ():
+        wait = read(detail, "retry_delay")  # google.rpc.RetryInfo, as a message
+        seconds, nanos = read(wait, "seconds"), read(wait, "nanos")
+        if isinstance(seconds, int):
+            evidence.delays.append(("retry_delay", seconds + (nanos / 1e9 if isinstance(nanos, int) else 0.0)))
 
 
 def _reads_response(error: BaseException) -> bool:

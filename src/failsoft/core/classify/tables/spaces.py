@@ -5,6 +5,7 @@ from __future__ import annotations
 # package -> (path, space): codes of a library's own. A path may end in ``()``: gRPC's, the only methods that are called.
 SPACES: dict[str, tuple[tuple[str, str], ...]] = {
     "grpc": (("code()", "grpc"),),
+    "google": (("reason", "provider"),),
     "grpclib": (("status", "grpc"),),
     "pymongo": (("code", "mongodb"),),
     "pymysql": (("args[0]", "mysql"),),
