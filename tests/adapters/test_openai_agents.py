@@ -50,8 +50,6 @@ from failsoft.errors import FailsoftError
 from failsoft.testing import Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
 
-pytestmark = pytest.mark.filterwarnings("default")  # what the SDK and mcp warn of is not ours to mend
-
 
 class Scripted(Model):
     """Asks for these calls, step by step, then says that it is done; keeps what it was given."""

@@ -231,7 +231,8 @@ class GuardedServer:
 
     async def call_tool(self, *args: Any, **kwargs: Any) -> Any:
         result = await _plainly(self._server.call_tool(*args, **kwargs))
-        if getattr(result, "is_error", getattr(result, "isError", False)):  # mcp 2, mcp 1
+        name = "is_error" if hasattr(result, "is_error") else "isError"  # mcp 2, mcp 1
+        if getattr(result, name, False):
             raise ServerError("\n".join(getattr(part, "text", "") for part in result.content))
         return result
 
