@@ -47,7 +47,7 @@ _AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
 _STATUS = (
     rf"(?i)\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
     rf"|\bstatus(?:[ _-]?code)?(?: of| was| is)?{_AFTER}([3-5]\d\d)\b"
-    rf"|\b(?:error|code|errors?[ _]code|returned|received|got|responded with|response(?: code)?|failed with){_AFTER}"
+    rf"|\b(?:error|code|errors?[ _]code|returned|received|got|responded with|response(?: code)?|failed(?: with)?){_AFTER}"
     r"([45]\d\d)\b(?![.:]?\d)"
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"

@@ -154,21 +154,21 @@ PHRASES: tuple[Phrase, ...] = (
         r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per)|reduce (?:the length|your prompt)"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
-        r"|tokens? (?:\S+ ){0,6}(?:exceeds?|greater than|must be <=)|\btoo large\b|exceeds max",
+        r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo large\b|exceeds max",
         "too_large",
         firm=True,
     ),
     Phrase(
         "quota per minute",
         "hour min mins minu qps rpm rps sec seco secs tpm",
-        r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:\bper |/ ?)(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
+        r"(?:quota|limit|requests|tokens|calls|queries|exceeded|read|write|rate)\b.{0,160}(?:\bper[ -]|/ ?)(?:user per |project per |100 )?(?:second|minute|min|sec|hour)s?\b"
         r"|\b(?:rpm|tpm|qps|rps)\b.{0,40}(?:limit|exceed|reach)",
         "per_minute",
         firm=True,
     ),
     Phrase(
         "quota per day or plan",
-        "dail day free mont plan rpd tpd tria week",
+        "dail day mont plan rpd tier tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
         r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
         "quota",
@@ -180,7 +180,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"insufficient (?:\w+ )?(?:quota|credits?|balance)|exceeded (?:\w+ ){0,5}quota"
         r"|\b(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
         r" ?(?:[\w-]+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
-        r"|out of (?:credits?|quota)|no (?:credits?|quota) (?:left|remaining)|not enough (?:credits?|quota|balance)"
+        r"|out of (?:credits?|quota)|no (?:credits?|quota) (?:left|remaining)|enough (?:credits?|quota|balance)"
         r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
         r"|account (?:is |has been |was )?(?:suspended|past due|not active)|quota (?:exceeded|exhausted|limit|error|failure)"
         r"|over (?:\w+ )?quota|usage limit",
@@ -377,7 +377,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "connect timeout",
         "conn dial sele time",
-        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|connect etimedout|handshake time ?out|server selection",
+        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|connect etimedout|handshake (?:operation )?(?:time ?out|timed out)|server selection",
         "connect_timeout",
         firm=True,
     ),
