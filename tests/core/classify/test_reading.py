@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from failsoft.core.classify import classify
@@ -145,3 +147,13 @@ def test_of_a_long_text_both_ends_are_read() -> None:
 def test_names_are_spelled_out(name: str) -> None:
     assert spell(name) == "rate limit error"
     assert classify(name).code == "RESOURCE_EXHAUSTED"
+
+
+TEXTS = [line.split("\t", 1) for line in (Path(__file__).parent / "texts.tsv").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("classification", "text"), TEXTS)
+def test_what_tools_servers_and_programs_say(classification: str, text: str) -> None:
+    for subject in (text, f"Error executing tool frob: {text}"):
+        fault = classify(subject)
+        assert fault.classification == classification, fault.rule

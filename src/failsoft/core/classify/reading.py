@@ -27,6 +27,7 @@ LENGTH = 1600
 _TAIL = 500
 _CODES = 6  # of one space, per text
 _NAME_LENGTH = 100
+_PREFIX = 40
 
 _CAMEL = re.compile(r"[a-z][A-Z]|_|[A-Z][A-Z][a-z]")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
@@ -37,6 +38,11 @@ _NOISE = (
     r"|(?<![\w<])(?:/[\w.@%+-]+){2,}/?"  # paths
     r"|\n\[(?:SQL|parameters): [^\n]*|\(Background on this error at:[^\n]*"  # SQLAlchemy
     r"|For (?:more|further) information[^\n]*"  # httpx, pydantic
+)
+# how MCP servers and frameworks announce a tool's error; what follows is the error
+_WRAPPED = (
+    r"(?i)^\W{0,3}(?:tool ?)?(?:error|exception|failure|failed)?[: ]{0,2}(?:while |when )?(?:executing|calling|running|invoking|in)"
+    r" (?:the )?tool\W{1,3}[\w.-]{1,80}\W{0,2}: "
 )
 _TRACE = r"Traceback \(most recent call last\)|\n\s+at [\w.$<]|\n\s+File \""
 _FRAME = r"(?m)^(?:[ \t].*|Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?"
@@ -72,6 +78,8 @@ class Reading:
     """A text and what can be read in it; every view is made when it is asked for, once."""
 
     def __init__(self, text: str) -> None:
+        if "tool" in text[:_PREFIX]:
+            text = _compiled(_WRAPPED).sub("", text, count=1)
         if len(text) > LENGTH:
             text = f"{text[: LENGTH - _TAIL]}\n{text[-_TAIL:]}"
         self.text = _compiled(_FRAME).sub("", text) if "\n" in text and _compiled(_TRACE).search(text) else text

@@ -58,7 +58,7 @@ PHRASES: tuple[Phrase, ...] = (
         "no such tool",
         "capa exte func plug skil tool",
         r"(?:unknown|missing|unregistered|no such|nonexistent|non-existent) (?:tool|extension|plugin|capability|skill)\b"
-        r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?\W{0,4}(?:[\w.-]+\W{1,4}){0,3}"
+        r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?[:\s'`]{0,4}(?:[\w.-]+[\s'`]{1,4}){0,3}"
         r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|does not exist|is (?:missing|disabled|unavailable))"
         r"|no (?:tool|extension|plugin|function) (?:named|called|with|registered|found)"
         r"|(?:unknown|no such) function(?! name)\b(?!:)",
@@ -168,7 +168,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota per day or plan",
-        "dail day mont plan rpd tier tpd tria week",
+        "dail day free mont plan rpd tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
         r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
         "quota",

@@ -50,7 +50,7 @@ SPOTS: tuple[Spot, ...] = (
     ),
     Spot(
         "'",
-        r"^(?:Error (?:calling|executing|running|in) tool [^:]{1,80}: )?('[^']{1,60}')$",
+        r"^('[^']{1,60}')$",
         "key",
         "str() of Python's KeyError",
     ),
