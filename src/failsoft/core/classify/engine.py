@@ -24,6 +24,7 @@ FIRM_WORDS: Final = 80
 TEXT: Final = 50
 WORDS: Final = 45
 
+_PER_MINUTE: Final = frozenset({"per_minute"})
 _TEXT: Final = lookup.facts_of(Exception)
 # what these become when the failure was in connecting: nothing has been sent
 UNSENT: Final = {"timeout": "connect_timeout", "disconnected": "refused", "garbled": "refused"}
@@ -59,6 +60,8 @@ def judge_text(text: str) -> Verdict:
     verdict = _weigh(evidence, reading)
     if verdict.weight <= GENERIC_CODE:
         phrase = reading.phrase(firm=True) or (None if verdict.weight == GENERIC_CODE else reading.phrase(quoted=True))
+        if phrase is not None and phrase.kind == "quota":
+            phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the limit's name
         if phrase is not None:
             verdict = Verdict(TEXT if phrase.firm else WORDS, phrase.kind, f"phrase: {phrase.name}")
     if verdict.kind in UNSENT and reading.connecting:

@@ -45,7 +45,13 @@ _WRAPPED = (
     r" (?:the )?tool\W{1,3}[\w.-]{1,80}\W{0,2}: "
 )
 _TRACE = r"Traceback \(most recent call last\)|\n\s+at [\w.$<]|\n\s+File \""
-_FRAME = r"(?m)^(?:[ \t].*|Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?"
+_FRAME = (
+    r"(?m)^[ \t]+File \".*\n(?:    .*\n)*"  # Python
+    r"|^[ \t]+(?:at |\.\.\. \d+ more).*\n?"  # Java, JavaScript, .NET
+    r"|^(?:Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?"
+)
+# an exception's repr: its name, and its text in quotation marks, which are no quotation
+_REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?:, [\s\S]*)?\)$"
 _CAPITAL = re.compile(r"\b[A-Z]\w{2,60}")
 _PATH = r"([a-z_]\w*)(?:\.\w+)*\.$"
 _DIGITS = re.compile(r"(?<!\d)[3-5]\d\d(?!\d)")
@@ -58,7 +64,7 @@ _STATUS = (
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
     r"|\btoo many ([45]\d\d) error responses|<(?:title|h1)>\s*([45]\d\d)\b"
-    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b)"
+    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)\(([45]\d\d)\b"
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
@@ -82,7 +88,11 @@ class Reading:
             text = _compiled(_WRAPPED).sub("", text, count=1)
         if len(text) > LENGTH:
             text = f"{text[: LENGTH - _TAIL]}\n{text[-_TAIL:]}"
-        self.text = _compiled(_FRAME).sub("", text) if "\n" in text and _compiled(_TRACE).search(text) else text
+        if "\n" in text and _compiled(_TRACE).search(text):
+            text = _compiled(_FRAME).sub("", text)
+        if text[-1:] == ")" and (written := _compiled(_REPR).match(text)):
+            text = f"{written[1]}: {written[4]}"
+        self.text = text
 
     @cached_property
     def full(self) -> str:

@@ -282,10 +282,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the model, the configuration, the content ---
     Phrase(
         "configuration",
-        "conf coun disa enab envi impr loca misc proj regi seal sett terr unsa",
+        "conf coun disa enab envi impr loca misc proj regi seal sess sett terr unsa",
         r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
-        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)",
+        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)",
         "misconfigured",
         firm=True,
     ),
@@ -314,14 +314,6 @@ PHRASES: tuple[Phrase, ...] = (
         "in_progress",
         firm=True,
     ),
-    Phrase(
-        "locked",
-        "anot busy lock use",
-        r"(?:database|table|resource|file|row|record|object|key|account|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)"
-        r"|(?:being )?used by another process|\b(?:file|task|already|keyring) locked\b|lock failed|object (?:is )?in use\b|resource (?:is )?(?:busy|locked)|resource in use",
-        "locked",
-        firm=True,
-    ),
     Phrase("none exists", "exis", r"no (?:[\w'-]+ ){1,5}exists\b", "not_found", firm=True),
     Phrase(
         "exists already",
@@ -329,6 +321,14 @@ PHRASES: tuple[Phrase, ...] = (
         r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|added|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
         r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|not unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|file exists|resource exists|is taken\b",
         "exists",
+        firm=True,
+    ),
+    Phrase(
+        "locked",
+        "anot busy lock use",
+        r"(?:database|table|resource|file|row|record|object|key|account|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)"
+        r"|(?:being )?used by another process|\b(?:file|task|already|keyring) locked\b|lock failed|object (?:is )?in use\b|resource (?:is )?(?:busy|locked)|resource in use",
+        "locked",
         firm=True,
     ),
     Phrase(
@@ -345,6 +345,7 @@ PHRASES: tuple[Phrase, ...] = (
         "precondition",
         firm=True,
     ),
+    Phrase("read-only replica (Redis)", "agai", r"against a read[ -]only (?:replica|slave)", "unavailable", firm=True),
     Phrase(
         "read-only",
         "read",
@@ -463,7 +464,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "not found",
         "dele exis find foun gone loca long matc none pres remo such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone(?: error| exception)?$",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
