@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -157,3 +158,31 @@ def test_what_tools_servers_and_programs_say(classification: str, text: str) -> 
     for subject in (text, f"Error executing tool frob: {text}"):
         fault = classify(subject)
         assert fault.classification == classification, fault.rule
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a",
+        "connection error timeout invalid ",
+        '{"error": {"code": "x", ',
+        "/a",
+        "'a\" ",
+        "x_",
+        "aA",
+        "5 ",
+        "((",
+        "try again in ",
+        "\n    at ",
+    ],
+)
+def test_huge_and_hostile_texts_cost_little(part: str) -> None:
+    text = part * (2**20 // len(part))
+    classify(text[:4_000])  # patterns are compiled once
+
+    def cost() -> float:
+        start = perf_counter()
+        classify(text)
+        return perf_counter() - start
+
+    assert min(cost() for _ in range(5)) < 0.02  # T16; a millisecond on a quiet machine

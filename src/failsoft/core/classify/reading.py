@@ -25,6 +25,8 @@ from failsoft.core.classify.tables.spots import SPOTS
 
 LENGTH = 1600
 _TAIL = 500
+_HUGE = 8192
+_GLANCE = 1000  # characters of a text longer than that: it is no message, and reading it must stay cheap
 _CODES = 6  # of one space, per text
 _NAME_LENGTH = 100
 _PREFIX = 40
@@ -87,7 +89,9 @@ class Reading:
         if "tool" in text[:_PREFIX]:
             text = _compiled(_WRAPPED).sub("", text, count=1)
         if len(text) > LENGTH:
-            text = f"{text[: LENGTH - _TAIL]}\n{text[-_TAIL:]}"
+            read = LENGTH if len(text) <= _HUGE else _GLANCE
+            joint = "\n" if "\n" in text[:LENGTH] else " "
+            text = f"{text[: read - _TAIL]}{joint}{text[-_TAIL:]}"
         if "\n" in text and _compiled(_TRACE).search(text):
             text = _compiled(_FRAME).sub("", text)
         if text[-1:] == ")" and (written := _compiled(_REPR).match(text)):
@@ -98,7 +102,7 @@ class Reading:
     def full(self) -> str:
         """The words, names spelled out, without what only looks like words."""
         text = self.text
-        if "/" in text or "\n" in text:
+        if "/" in text or "[SQL: " in text:
             text = _compiled(_NOISE).sub(" ", text)
         return spell(text)
 
