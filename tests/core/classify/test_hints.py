@@ -49,6 +49,10 @@ EPOCH = 1793954977  # that very moment
         ({"retry-after": "inf"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "999999"}, LONGEST),
+        ({"retry-after": "1e300"}, LONGEST),
+        ({"retry-after": "9" * 40}, LONGEST),
+        ({"x-ratelimit-reset": str((EPOCH + 30) * 1000), **DATE}, 30),
+        ({"x-ratelimit-reset": str((EPOCH + 30) * 1000)}, None),
         ({}, None),
     ],
 )

@@ -21,6 +21,8 @@ from typing import Any, Final
 
 LONGEST: Final = 86_400.0  # a day: who says more means "not now", and waits are bounded elsewhere again
 _EPOCH: Final = 1_000_000_000  # a number beyond this is a point in time, not a delay
+_MILLISECONDS: Final = 100 * _EPOCH  # beyond this it is one in milliseconds …
+_NO_TIME: Final = 100_000 * _EPOCH  # … and beyond this none at all: a delay, and a hopeless one
 
 _MONTHS: Final = {
     name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)
@@ -84,7 +86,9 @@ def _delay_or_date(text: str, now: float | None) -> float | None:
     if number is None:
         instant = _instant(text)
         return span(text) if instant is None else _until(instant, now)
-    return _until(number, now) if number > _EPOCH else number
+    if not _EPOCH < number < _NO_TIME:
+        return number
+    return _until(number if number < _MILLISECONDS else number / 1000, now)
 
 
 def _until(instant: float, now: float | None) -> float | None:
