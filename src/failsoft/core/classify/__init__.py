@@ -30,7 +30,7 @@ from failsoft.core.fault import Effect, Fault
 from failsoft.core.redact import read_text, sanitise
 from failsoft.errors import CallFailed
 
-__all__ = ["classify"]
+__all__ = ["classify", "key_of"]
 
 _KEPT: Final = 1024
 _KEPT_LENGTH: Final = 400
@@ -55,7 +55,7 @@ def classify(
     ``overrides`` are the tool's own words on its errors. ``now`` (seconds since 1970) serves where a server says when to
     come back as a point in time, but not what time it is.
     """
-    key = _key(error_or_text)
+    key = key_of(error_or_text)
     known = _memory.get(key) if key is not None else None
     if known is not None:
         fault = Fault._make((*known, None if isinstance(error_or_text, str) else error_or_text))
@@ -68,8 +68,8 @@ def classify(
     return fault
 
 
-def _key(subject: BaseException | str) -> _Key | None:
-    """What the subject is remembered by; None where type and text do not say everything."""
+def key_of(subject: BaseException | str) -> _Key | None:
+    """What a subject can be remembered by; None where type and text do not say everything."""
     if isinstance(subject, str):
         return (str, subject, None) if type(subject) is str and len(subject) <= _KEPT_LENGTH else None
     cls = type(subject)
