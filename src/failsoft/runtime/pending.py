@@ -140,7 +140,7 @@ class Pending:
 def _parts(place: str) -> list[str]:
     from urllib.parse import unquote
 
-    return [unquote(part) for part in place.split("/")]
+    return [unquote(part, errors="surrogatepass") for part in place.split("/")]
 
 
 def _last_part(place: str) -> str:

@@ -5,39 +5,37 @@ from __future__ import annotations
 import asyncio
 import os
 import random as random_source
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import copy_context
+from functools import partial
 from time import monotonic as real_time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from weakref import WeakSet
 
-from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
-from failsoft.core.options import OnTimeout, RetryOptions, TurnOptions
+from failsoft.core.options import OnTimeout, TurnOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.recovery import Handler
 from failsoft.core.report import TurnReport
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import Event
+from failsoft.runtime import calling, foreign
 from failsoft.runtime import clock as clocks
-from failsoft.runtime import foreign
-from failsoft.runtime.beside import leave_turn
-from failsoft.runtime.call import Call, Ended
+from failsoft.runtime.beside import is_on_loop
+from failsoft.runtime.call import Call
+from failsoft.runtime.calling import just, make_call
 from failsoft.runtime.clock import Clock
-from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.engine import Engine
 from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.memory import RecoveryMemory
-from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
+from failsoft.runtime.phrasing import Catalogue, Phraser
 from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import (
     Settings,
-    merged,
     read_manifest,
     read_mode,
     read_policies,
@@ -86,7 +84,11 @@ class Runtime:
         self._random = source
         self._settings = Settings() if manifest is None else read_manifest(manifest)
         clock = clock or clocks.current()
-        kept = _open(store, clock)
+        kept: Store | None = None
+        if store != "memory:":
+            from failsoft.runtime.shielding import open_shielded
+
+            kept = open_shielded(store, wall=clock.wall)
         self._owned = kept if isinstance(store, str) else None
         self._engine = Engine(
             clock,
@@ -188,40 +190,17 @@ class Runtime:
         engine = self._engine  # not a coroutine function itself: one coroutine less on the happy path
         found = engine.index.get(tool)
         if found is None:
-            return self._missing(tool, args, options.get("id"))
+            return calling.call_missing(engine, tool, args, options.get("id"))
         if args.__class__ is not dict and args is not None and not isinstance(args, Mapping):
-            return _just(self._misfit(found, args, options.get("id")))
+            return just(calling.misfit(engine, found, args, options.get("id")))
         if not options and SCOPE.get() is None:
             ticket = found.ticket
             if ticket is not None and found.kind == "async":
                 return quick(engine, found, {} if args is None else args, engine.trace.number(), ticket)
             shut = found.shut
             if shut is not None and (refused := engine.refuse(found, shut)) is not None:
-                return _just(refused)
-        return engine.run(self._call(found, args, **options))
-
-    async def _missing(self, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
-        engine = self._engine
-        if not isinstance(tool, str):
-            engine.find(tool)  # raises: a function that is no tool is the caller's mistake
-        turn = SCOPE.get()
-        if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
-            return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
-        outcome = await self._unknown(tool, id)
-        if engine.phraser is not None:
-            await phrase(engine, None, outcome)
-        if outcome.escalated:
-            engine.tell(outcome)
-        return outcome
-
-    def _misfit(self, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
-        """The outcome of a call whose arguments are no mapping at all."""
-        what = f"They must be one mapping from names to values, not {type(args).__name__}."
-        first = Ended(self._engine.now(), self._engine.now(), fault=own_faults.bad_arguments(detail=what), ran=False)
-        call = self._engine.open_call(tool, (), {})
-        if id is not None:
-            call.name(id)
-        return self._engine.drive_blocking(call, first)
+                return just(refused)
+        return engine.run(make_call(engine, found, args, **options))
 
     @overload
     def call_sync(
@@ -237,16 +216,17 @@ class Runtime:
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
     ) -> Outcome[Any]:
         """The same for code that has no event loop."""
-        if _on_loop():
+        if is_on_loop():
             raise FailsoftError("call_sync would block the running event loop: use `await rt.call(...)` here")
-        found = self._engine.find(tool)
+        engine = self._engine
+        found = engine.find(tool)
         if isinstance(found, str):
-            return _runner().run(self._missing(found, args, options.get("id")))
+            return calling.loop_of_thread().run(calling.call_missing(engine, found, args, options.get("id")))
         if not (args is None or isinstance(args, Mapping)):
-            return self._misfit(found, args, options.get("id"))
+            return calling.misfit(engine, found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
-            return _runner().run(self.call(tool, args, **options))
-        return self._engine.run_blocking(self._call(found, args, **options))
+            return calling.loop_of_thread().run(self.call(tool, args, **options))
+        return engine.run_blocking(make_call(engine, found, args, **options))
 
     async def run(
         self,
@@ -264,14 +244,7 @@ class Runtime:
         Exceptions of the ``control`` kinds are the framework's own business: they come out as they are.
         """
         call = self._foreign_call(tool, args, **options)
-        token = foreign.RUNNING.set(foreign.Running(runners, control))
-        try:
-            return await self._engine.run(call)
-        except foreign.Passing as passing:
-            error = passing.error
-        finally:
-            foreign.RUNNING.reset(token)
-        raise error
+        return await calling.run_foreign(self._engine, call, foreign.Running(runners, control))
 
     def run_sync(
         self,
@@ -284,60 +257,15 @@ class Runtime:
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
         """The same for frameworks that block: here the coroutines of ``runners`` do their work without suspending."""
-        return copy_context().run(self._run_sync, tool, args, runners, control, options)
-
-    def _run_sync(
-        self, tool: str, args: Arguments, runners: foreign.Runners, control: foreign.Control, options: CallKeywords
-    ) -> Outcome[Any]:
-        leave_turn()
-        foreign.RUNNING.set(foreign.Running(runners, control))
-        try:
-            return self._engine.run_blocking(self._foreign_call(tool, args, **options))
-        except foreign.Passing as passing:
-            error = passing.error
-        raise error
+        make = partial(self._foreign_call, tool, args, **options)
+        return copy_context().run(calling.run_foreign_blocking, self._engine, make, foreign.Running(runners, control))
 
     def _foreign_call(self, tool: str, args: Arguments, **options: Unpack[CallKeywords]) -> Call:
         if tool not in self._engine.tools:
             self.declare(tool)
         found = self._engine.tools[tool]
-        return self._call(found if isinstance(found, foreign.ForeignTool) else foreign.Shadow(found), args, **options)
-
-    def _call(
-        self,
-        tool: Tool,
-        args: Mapping[str, Any] | None,
-        *,
-        id: str | None = None,
-        thread: str | None = None,
-        tenant: str | None = None,
-        timeout: Duration | None = None,
-        retry: RetryOptions | Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> Call:
-        call = self._engine.open_call(tool, (), {} if args is None else dict(args))
-        if id is not None:
-            call.name(id)
-        call.thread, call.tenant = thread or call.thread, tenant or call.tenant
-        try:
-            call.timeout = None if timeout is None else seconds(timeout)
-        except ValueError as error:
-            raise ManifestError(f"{tool.id}: timeout: {error}") from None
-        call.retry = None if retry is None else merged(tool.options.retry, retry)
-        if idempotency_key is not None and tool.options.idempotency_key is None:
-            raise FailsoftError(f"{tool.id} takes no idempotency key: name its parameter with idempotency_key= first")
-        call.key = idempotency_key
-        return call
-
-    async def _unknown(self, name: str, id: str | None) -> Outcome[Any]:
-        engine = self._engine
-        fault = own_faults.unknown_tool(name, engine.tools)
-        shown = own_faults.quote(name)
-        outcome = engine.unknown(id or engine.trace.number(), shown, fault)
-        for event_type, fields in await judge_unknown(engine, outcome):
-            engine.trace.record((event_type, engine.now(), None, outcome.id, None, fields))
-        engine.settle()
-        return outcome
+        found = found if isinstance(found, foreign.ForeignTool) else foreign.Shadow(found)
+        return make_call(self._engine, found, args, **options)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
@@ -455,46 +383,13 @@ class Runtime:
         await self.close()
 
 
-def _open(store: str | Store, clock: Clock) -> Store | None:
-    if store == "memory:":
-        return None
-    if not isinstance(store, str):
-        return store
-    from failsoft.stores.open import open_store
-
-    return open_store(store, wall=clock.wall)
-
-
-async def _just(outcome: Outcome[Any]) -> Outcome[Any]:
-    return outcome
-
-
-def _on_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-_LOCAL = threading.local()
-
-
-def _runner() -> asyncio.Runner:
-    """One event loop per blocking thread, so that clients which a tool keeps stay on one loop."""
-    runner: asyncio.Runner | None = getattr(_LOCAL, "runner", None)
-    if runner is None:
-        runner = _LOCAL.runner = asyncio.Runner()
-    return runner
-
-
 _ALIVE: WeakSet[Runtime] = WeakSet()
 
 
 def _after_fork() -> None:
     for runtime in list(_ALIVE):
         runtime._engine.renew_after_fork()
-    _LOCAL.__dict__.clear()
+    calling.forget_loops()
 
 
 os.register_at_fork(after_in_child=_after_fork)

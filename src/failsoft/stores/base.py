@@ -33,7 +33,7 @@ def key_of(*parts: str | None) -> str:
     """A key out of its parts, the widest first: tenant, thread, tool … None is a part of its own."""
     from urllib.parse import quote  # only who has a store pays for it
 
-    return "/".join(_NOBODY if part is None else quote(part, safe=" ") for part in parts)
+    return "/".join(_NOBODY if part is None else quote(part, safe=" ", errors="surrogatepass") for part in parts)
 
 
 class Records(Protocol):

@@ -1,0 +1,142 @@
+"""From what a caller says to a call that can run: its options read, its mistakes told as outcomes.
+
+Rules
+-----
+- A tool's name and its arguments may come from a model: an unknown name and arguments that are no mapping are outcomes.
+  What only a programmer writes (options, a function that is no tool) raises.
+- A call of a framework's tool brings along what runs; the framework's own exceptions come out as they are (R21).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core import own_faults
+from failsoft.core.durations import Duration, seconds
+from failsoft.core.options import RetryOptions
+from failsoft.core.outcome import Outcome
+from failsoft.errors import FailsoftError, ManifestError
+from failsoft.runtime.beside import leave_turn
+from failsoft.runtime.call import Call, Ended
+from failsoft.runtime.consulting import judge_unknown
+from failsoft.runtime.foreign import RUNNING, Passing, Running
+from failsoft.runtime.phrasing import phrase
+from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.settings import merged
+from failsoft.runtime.turn import Turn
+
+if TYPE_CHECKING:
+    from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
+
+
+def make_call(
+    engine: Engine,
+    tool: Tool,
+    args: Mapping[str, Any] | None,
+    *,
+    id: str | None = None,
+    thread: str | None = None,
+    tenant: str | None = None,
+    timeout: Duration | None = None,
+    retry: RetryOptions | Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> Call:
+    """A call with what was said about it."""
+    call = engine.open_call(tool, (), {} if args is None else dict(args))
+    if id is not None:
+        call.name(id)
+    call.thread, call.tenant = thread or call.thread, tenant or call.tenant
+    try:
+        call.timeout = None if timeout is None else seconds(timeout)
+    except ValueError as error:
+        raise ManifestError(f"{tool.id}: timeout: {error}") from None
+    call.retry = None if retry is None else merged(tool.options.retry, retry)
+    if idempotency_key is not None and tool.options.idempotency_key is None:
+        raise FailsoftError(f"{tool.id} takes no idempotency key: name its parameter with idempotency_key= first")
+    call.key = idempotency_key
+    return call
+
+
+# --- calls that cannot run ------------------------------------------------------------------------------------------------
+
+
+async def call_missing(engine: Engine, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
+    """The outcome of a call of a tool that there is not."""
+    if not isinstance(tool, str):
+        engine.find(tool)  # raises: a function that is no tool is the caller's mistake
+    turn = SCOPE.get()
+    if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
+        return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
+    fault = own_faults.unknown_tool(tool, engine.tools)
+    outcome = engine.unknown(id or engine.trace.number(), own_faults.quote(tool), fault)
+    for event_type, fields in await judge_unknown(engine, outcome):
+        engine.trace.record((event_type, engine.now(), None, outcome.id, None, fields))
+    engine.settle()
+    if engine.phraser is not None:
+        await phrase(engine, None, outcome)
+    if outcome.escalated:
+        engine.tell(outcome)
+    return outcome
+
+
+def misfit(engine: Engine, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
+    """The outcome of a call whose arguments are no mapping at all."""
+    what = f"They must be one mapping from names to values, not {type(args).__name__}."
+    first = Ended(engine.now(), engine.now(), fault=own_faults.bad_arguments(detail=what), ran=False)
+    call = engine.open_call(tool, (), {})
+    if id is not None:
+        call.name(id)
+    return engine.drive_blocking(call, first)
+
+
+async def just(outcome: Outcome[Any]) -> Outcome[Any]:
+    """An outcome that is there already, for who awaits one."""
+    return outcome
+
+
+# --- calls of a framework's tools -----------------------------------------------------------------------------------------
+
+
+async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
+    """Run a call with what it has brought along."""
+    token = RUNNING.set(running)
+    try:
+        return await engine.run(call)
+    except Passing as passing:
+        error = passing.error
+    finally:
+        RUNNING.reset(token)
+    raise error
+
+
+def run_foreign_blocking(engine: Engine, make: Callable[[], Call], running: Running) -> Outcome[Any]:
+    """The same for frameworks that block; in a context of its own."""
+    leave_turn()
+    RUNNING.set(running)
+    try:
+        return engine.run_blocking(make())
+    except Passing as passing:
+        error = passing.error
+    raise error
+
+
+# --- event loops for callers that have none -------------------------------------------------------------------------------
+
+_LOCAL = threading.local()
+
+
+def loop_of_thread() -> asyncio.Runner:
+    """One event loop per blocking thread, so that clients which a tool keeps stay on one loop."""
+    runner: asyncio.Runner | None = getattr(_LOCAL, "runner", None)
+    if runner is None:
+        runner = _LOCAL.runner = asyncio.Runner()
+    return runner
+
+
+def forget_loops() -> None:
+    """A forked child has none of its parent's."""
+    _LOCAL.__dict__.clear()
