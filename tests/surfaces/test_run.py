@@ -115,8 +115,9 @@ def test_a_tool_that_is_not_there_is_a_failure_of_its_calls_only() -> None:
         ({"plan.yaml": "calls: {"}, (), "plan.yaml:1:"),
         ({"plan.yaml": "calls: [{tool: nope}]"}, (), "there is no tool nope"),
         ({"plan.yaml": "calls: [{id: a, tool: deny, depends_on: [a]}]"}, (), "plan.yaml:1:"),
-        ({"tools_of_test_run.py": "def search(:"}, (), "a tool of failsoft.yaml cannot be imported: SyntaxError"),
-        ({"tools_of_test_run.py": "raise OSError('no licence')"}, (), "cannot be imported: OSError: no licence"),
+        ({"tools_of_test_run.py": "def search(:"}, (), "tools_of_test_run.py:1: SyntaxError: invalid syntax"),
+        ({"tools_of_test_run.py": "raise OSError('no licence')"}, (), "tools_of_test_run.py:1: OSError: no licence"),
+        ({"tools_of_test_run.py": "raise SystemExit"}, (), "failsoft.yaml names ends the program when it is imported"),
         ({}, ("--trace", "no/such/directory"), "no/such/directory: cannot be written"),
     ],
 )

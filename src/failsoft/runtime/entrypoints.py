@@ -1,31 +1,79 @@
-"""Find the function behind a manifest's entry point; what is missing makes the tool unavailable, not the manifest bad."""
+"""Find the function behind a manifest's entry point.
+
+Rules
+-----
+- What is missing (the module, something that it imports, the name in it) makes the tool unavailable, not the manifest
+  bad: it may be there on the next machine.
+- A module that is there but broken (it does not compile, or its own code fails) is a ``ManifestError`` that says where:
+  the manifest's line, and the module's file and line.
+"""
 
 from __future__ import annotations
 
 import importlib
+import traceback
 from dataclasses import replace
 from typing import Any
 
 from failsoft.core import own_faults
 from failsoft.core.entrypoint import Command, Entrypoint
 from failsoft.core.options import Isolation, ToolOptions
+from failsoft.core.redact import sanitise
+from failsoft.errors import ManifestError
 from failsoft.runtime.isolation.target import unwrap
 from failsoft.runtime.tool import Tool
 
 
-def load_entrypoint(entrypoint: Entrypoint, options: ToolOptions) -> Tool:
-    """The tool; one whose function cannot be imported is there, but says why it is not available."""
-    if isinstance(entrypoint, Command):
-        return Tool(_elsewhere, options, command=entrypoint)
-    module_name, _, name = entrypoint.path.partition(":")
+def load_entrypoint(entrypoint: Entrypoint, options: ToolOptions, place: str = "") -> Tool:
+    """The tool; one whose function cannot be found is there, but says why it is not available.
+
+    ``place`` is where the manifest has it.
+    """
+    try:
+        if isinstance(entrypoint, Command):
+            return Tool(_elsewhere, options, command=entrypoint)
+        return _load_function(entrypoint.path, options)
+    except ManifestError as error:
+        where = f"{place}: tools.{options.id}" if place else f"tools.{options.id}"
+        raise ManifestError(*(f"{where}: {problem}" for problem in error.problems)) from error.__cause__
+
+
+def _load_function(path: str, options: ToolOptions) -> Tool:
+    module_name, _, name = path.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
-        for part in name.split("."):
+    except ImportError as error:
+        return _missing(path, options, error)
+    except Exception as error:
+        raise ManifestError(f"entrypoint.function: {module_name} cannot be imported: {_tell(error)}") from error
+    for part in name.split("."):
+        try:
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        missing = own_faults.tool_marked_unavailable(entrypoint.path, error)
-        return Tool(_elsewhere, replace(options, isolation=Isolation()), missing=missing)
+        except AttributeError as error:
+            return _missing(path, options, f"{error}{own_faults.did_you_mean(part, dir(found))}")
+    if not callable(found):
+        raise ManifestError(f"entrypoint.function: {path} is a {type(found).__name__}: name a function")
     return Tool(unwrap(found), options)
+
+
+def _missing(path: str, options: ToolOptions, why: object) -> Tool:
+    fault = own_faults.tool_marked_unavailable(path, why)
+    return Tool(_elsewhere, replace(options, isolation=Isolation()), missing=fault)
+
+
+def _tell(error: Exception) -> str:
+    """What is wrong with a module, and where."""
+    said = sanitise(error.msg if isinstance(error, SyntaxError) else error)
+    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}: {what}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
+    places = dict.fromkeys(f"{frame.filename}:{frame.lineno}" for frame in frames[:1] + frames[-1:])
+    return ": ".join([*places, what])  # the line of the module, and the one that it led to
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith("<frozen ") or filename in (__file__, importlib.__file__)
 
 
 def _elsewhere(**arguments: Any) -> None:

@@ -113,7 +113,7 @@ class Runtime:
             if tool.entrypoint is not None:
                 from failsoft.runtime.entrypoints import load_entrypoint
 
-                self._register(load_entrypoint(tool.entrypoint, tool.options))
+                self._register(load_entrypoint(tool.entrypoint, tool.options, tool.place))
         if trace is not None:
             from failsoft.observe.jsonl import write_to
 

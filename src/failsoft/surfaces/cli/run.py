@@ -64,13 +64,11 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
     try:
         return Runtime(manifest, trace=trace, store=store or "memory:")
     except ManifestError as error:
+        raise CommandError(f"{manifest} has mistakes", problems=error.problems) from None
+    except SystemExit:
         raise CommandError(
-            f"{manifest} has mistakes", problems=error.problems, hint=f"Try: failsoft check --manifest {manifest}"
-        ) from None
-    except Exception as error:  # a module of the user's that cannot be imported for a reason of its own
-        raise CommandError(
-            f"a tool of {manifest} cannot be imported: {type(error).__name__}: {error}",
-            hint="Import its module in Python to see where that comes from.",
+            f"a module that {manifest} names ends the program when it is imported",
+            hint='Put what it runs as a script below: if __name__ == "__main__":',
         ) from None
 
 
