@@ -157,6 +157,7 @@ Fallbacks = tuple[Annotated[Fallback, From(FallbackBlock, Fallback)], ...]
 class HandlingBlock(FallbackHandlingBlock):
     """Three layers of protection: retries, fallbacks, cooldown."""
 
+    cooldown: Cooldown = said("When the tool is cut off, and for how long.")
     fallbacks: Fallbacks = said("Tools that stand in, in this order.")
 
 
