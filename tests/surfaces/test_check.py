@@ -80,6 +80,29 @@ def test_a_plan_alone() -> None:
     assert (result.exit_code, result.stdout) == (0, "plan.yaml: ok\n")
 
 
+def test_a_manifest_may_be_named_like_a_plan() -> None:
+    assert check("failsoft.yaml").stdout == "failsoft.yaml: ok\n"
+    result = check("other.yaml", other=BAD)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == "other.yaml: 2 errors, 0 warnings"
+    plan = "calls: [{tool: elsewhere}]"
+    result = check("plan.yaml", "other.yaml", manifest=BAD, other=GOOD, plan=plan)
+    assert "calls[0].tool: elsewhere is not in the manifest" in result.stdout
+    assert result.stdout.splitlines()[-1] == "plan.yaml, other.yaml: 0 errors, 1 warning"
+    result = check("one.yaml", "two.yaml", one=WARNS, two=GOOD)
+    assert result.stdout.splitlines()[-1] == "one.yaml, two.yaml: 0 errors, 2 warnings"
+    result = check("plan.yaml", "one.yaml", "two.yaml", one=WARNS, two=GOOD, plan=plan)
+    assert result.exit_code == 2
+    assert "one.yaml and two.yaml are both manifests" in result.stderr
+    assert check("plan.yaml", "one.yaml", "--manifest", "two.yaml", one=WARNS, two=GOOD, plan=plan).exit_code == 0
+
+
+def test_a_plan_that_is_given_for_a_manifest() -> None:
+    result = check("--manifest", "plan.yaml", plan="timeout: 3s\ncalls: [{tool: search}]")
+    assert result.exit_code == 1
+    assert "plan.yaml:1:1: error: this is a plan, it lists calls" in result.stdout
+
+
 def test_as_json() -> None:
     result = check("--json", manifest=BAD)
     assert result.exit_code == 1

@@ -1,7 +1,7 @@
 """Manifests, plans and options written as mappings: one strict reader, one set of names, one form of error.
 
 ``reading`` turns text into plain values with positions, ``block``, ``models`` and ``file`` say what may be written and
-what it comes to, ``parse`` puts what is wrong into words, ``load`` and ``plan`` make the values that the rest of
+what it comes to, ``parse`` puts what is wrong into words, ``kind`` tells manifests from plans, ``load`` and ``plan`` make the values that the rest of
 failsoft uses, ``check`` finds what is legal but hardly meant, ``schema`` describes it all to editors.
 
 pydantic and yaml are imported here and nowhere else, so whoever uses this package imports it when it is needed.
@@ -10,6 +10,7 @@ pydantic and yaml are imported here and nowhere else, so whoever uses this packa
 from __future__ import annotations
 
 from failsoft.core.manifest.check import check
+from failsoft.core.manifest.kind import find_kind
 from failsoft.core.manifest.load import (
     Manifest,
     ManifestTool,
@@ -31,6 +32,7 @@ __all__ = [
     "Problem",
     "Ref",
     "check",
+    "find_kind",
     "load",
     "load_plan",
     "parse_option",

@@ -14,6 +14,7 @@ from failsoft.core.entrypoint import Entrypoint
 from failsoft.core.layers import Layer, assemble, finish
 from failsoft.core.manifest.block import keys_of
 from failsoft.core.manifest.file import BookBlock, ManifestBlock, Memory
+from failsoft.core.manifest.kind import refuse_other
 from failsoft.core.manifest.models import FallbackBlock, OptionsBlock
 from failsoft.core.manifest.parse import parse
 from failsoft.core.manifest.problem import Path, raise_problems
@@ -51,6 +52,7 @@ class Manifest:
 def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest:
     """Read a manifest: the text of a file (YAML or JSON) called ``name``, or a mapping."""
     document = open_document(source, name or "manifest")
+    refuse_other(document, "manifest")
     said = parse(ManifestBlock, document)
     _refuse_cycles(document)
     tools = {} if said is None else _assemble(document, said)

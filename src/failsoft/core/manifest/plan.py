@@ -22,6 +22,7 @@ from pydantic import Field
 from failsoft.core.cycles import find_cycles, say_cycle
 from failsoft.core.layers import Layer
 from failsoft.core.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, said
+from failsoft.core.manifest.kind import refuse_other
 from failsoft.core.manifest.load import open_document
 from failsoft.core.manifest.models import Retry
 from failsoft.core.manifest.parse import parse
@@ -104,6 +105,7 @@ class PlanBlock(Block):
 def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "", known: Collection[str] | None = None) -> Plan:
     """Read a plan: the text of a file (YAML or JSON) called ``name``, or a mapping; ``known`` are the tools there are."""
     document = open_document(source, name or "plan")
+    refuse_other(document, "plan")
     plan = parse(PlanBlock, document)
     raise_problems(document.problems)
     written: Sequence[Mapping[str, Any]] = plan.pop("calls")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -14,8 +15,9 @@ from failsoft.surfaces.cli.files import find_manifest, read
 from failsoft.surfaces.cli.show import clean, json_option, make_console, manifest_option, print_json
 
 if TYPE_CHECKING:
-    from failsoft.core.manifest import Manifest, Plan, Problem
+    from failsoft.core.manifest import Problem
 
+T = TypeVar("T")
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[0-9]+):(?P<column>[0-9]+): (?P<rest>.*)", re.DOTALL)
 
 
@@ -34,50 +36,57 @@ class Finding(NamedTuple):
 
 
 @click.command(short_help="Look over a manifest and its plans.")
-@click.argument("plans", metavar="[PLAN]...", nargs=-1)
+@click.argument("files", metavar="[FILE]...", nargs=-1)
 @manifest_option
 @click.option("--strict", is_flag=True, help="Take warnings for errors.")
 @json_option
-def check(plans: Sequence[str], manifest: str | None, strict: bool, as_json: bool) -> int:
-    """Check a manifest, and PLANs that are to run with it.
+def check(files: Sequence[str], manifest: str | None, strict: bool, as_json: bool) -> int:
+    """Check a manifest, and plans that are to run with it.
 
+    A FILE is either: a plan has calls. Without a manifest among them, failsoft.yaml is checked as well.
     All mistakes are listed with file, line and column, and so is what is legal but hardly meant.
     Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.
     """
-    path = find_manifest(manifest, needed=not plans)
-    findings = _look(path, plans)
+    sources = {name: read(name) for name in ((manifest,) if manifest else ()) + tuple(files)}
+    manifests = [name for name in sources if name == manifest or _is_manifest(sources[name])]
+    if not manifests and (path := find_manifest(None, needed=not files)) is not None:
+        manifests, sources = [path], {path: read(path), **sources}
+    plans = [name for name in sources if name not in manifests]
+    if plans and len(manifests) > 1 and manifest is None:
+        raise click.UsageError(f"{' and '.join(manifests)} are both manifests: name the plans' own with --manifest")
+    findings = _look(sources, manifests, plans)
     errors = sum(finding.severity == "error" for finding in findings)
     failed = bool(findings) if strict else bool(errors)
-    checked = [*([path] if path else []), *plans]
     if as_json:
         problems = [{**finding._asdict(), "place": finding.place} for finding in findings]
         counts = {"errors": errors, "warnings": len(findings) - errors}
-        print_json({"ok": not failed, "checked": checked, **counts, "problems": problems})
+        print_json({"ok": not failed, "checked": list(sources), **counts, "problems": problems})
     else:
-        _show(findings, errors, checked)
+        _show(findings, errors, list(sources))
     return int(failed)
 
 
-def _look(path: str | None, plans: Sequence[str]) -> list[Finding]:
+def _is_manifest(source: bytes) -> bool:
+    from failsoft.core.manifest import find_kind
+
+    return find_kind(source) == "manifest"
+
+
+def _look(sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequence[str]) -> list[Finding]:
+    """What is to be said about all of them; the plans are held against the first manifest."""
     from failsoft.core.manifest import Manifest, load, load_plan
     from failsoft.core.manifest import check as look_over
 
     findings: list[Finding] = []
-    manifest: Manifest | None = None
-    if path is not None:
-        manifest = _try(findings, lambda: load(read(path), name=path))
-    loaded: list[Plan] = []
+    loaded = [_try(findings, partial(load, sources[name], name=name)) for name in manifests]
+    for manifest in loaded:
+        findings += [] if manifest is None else map(_found, look_over(manifest))
+    against = loaded[0] if loaded else None
     for name in plans:
-        plan = _try(findings, lambda name=name: load_plan(read(name), name=name))
-        loaded += [] if plan is None else [plan]
-    if manifest is not None:
-        findings += [_found(problem) for problem in look_over(manifest)]
-    for plan in loaded:  # without a manifest to hold them against, only what they say by themselves
-        against = manifest if manifest is not None else Manifest()
-        found = [_found(problem) for problem in look_over(against, plan)]
-        findings += [
-            finding for finding in found if finding.file == plan.name and (manifest or not _is_unknown(finding))
-        ]
+        plan = _try(findings, partial(load_plan, sources[name], name=name))
+        if plan is not None:  # without a manifest to hold it against, only what it says by itself
+            found = map(_found, look_over(against or Manifest(), plan))
+            findings += [each for each in found if each.file == name and (against or not _is_unknown(each))]
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.line, finding.column))
 
 
@@ -85,7 +94,7 @@ def _is_unknown(finding: Finding) -> bool:
     return "is not in the manifest" in finding.message
 
 
-def _try(findings: list[Finding], make: Any) -> Any:
+def _try(findings: list[Finding], make: Callable[[], T]) -> T | None:
     try:
         return make()
     except ManifestError as error:
