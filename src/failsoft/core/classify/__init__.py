@@ -134,8 +134,9 @@ def _delay(finding: Finding, now: float | None) -> float | None:
     if KINDS[finding.verdict.kind].classification == "permanent":
         return None
     for evidence in finding.evidence:
-        if evidence.headers or evidence.delays:
-            delay = find_delay(evidence.headers, evidence.delays, (), now=now)
+        headers = evidence.headers
+        if headers or evidence.delays:
+            delay = find_delay(headers, evidence.delays, (), now=now)
             if delay is not None:
                 return delay
     texts = [text for evidence in finding.evidence for text in evidence.texts]

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
+
+from failsoft.core.classify.recall import recalled
 
 LENGTH = 16_384  # characters of a body that are parsed
 _NODES = 60
@@ -52,7 +55,8 @@ class Body(NamedTuple):
     page: bool = False  # HTML
 
 
-_NO_MAPPINGS = frozenset({str, bytes, int, float, bool, list, tuple, type(None)})
+_SINGLE = frozenset({str, bytes, int, float, bool, type(None)})
+_NO_MAPPINGS = _SINGLE | {list, tuple}
 _EMPTY = Body([], [], [], [])
 
 
@@ -66,7 +70,8 @@ def read_body(raw: Any) -> Body:
     if isinstance(raw, (bytes, bytearray, memoryview)):
         raw = bytes(raw[:LENGTH]).decode("utf-8", "replace")
     if isinstance(raw, str):
-        return _read_text(raw[:LENGTH].strip())
+        text = raw[:LENGTH].strip()
+        return _read_text(text) if text else _EMPTY
     if isinstance(raw, (list, tuple)) or is_mapping(raw):
         body = Body([], [], [], [])
         _walk(raw, body)
@@ -74,9 +79,8 @@ def read_body(raw: Any) -> Body:
     return _EMPTY
 
 
+@recalled
 def _read_text(text: str) -> Body:
-    if not text:
-        return _EMPTY
     body = Body([], [], [], [])
     if text[0] in "{[":
         import json
@@ -113,20 +117,23 @@ def _walk(root: Any, body: Body) -> None:
         node = nodes.pop(0)
         seen += 1
         if is_mapping(node):
-            for key, value in list(node.items())[:_NODES]:
+            for key, value in islice(node.items(), _NODES):
                 if not isinstance(key, str):
                     continue
                 name = key.lower()
-                if isinstance(value, (list, tuple)) or is_mapping(value):
-                    if name in _DOORS:
-                        nodes.append(value)
-                    if name == "errorlabels":
-                        body.codes.extend(label for label in value if isinstance(label, str))
-                else:
+                if not _has_parts(value):
                     _put(name, value, body)
+                elif name in _DOORS:
+                    nodes.append(value)
+                elif name == "errorlabels":
+                    body.codes.extend(label for label in value if isinstance(label, str))
         elif isinstance(node, (list, tuple)):
-            nodes.extend(item for item in node[:10] if isinstance(item, (list, tuple)) or is_mapping(item))
+            nodes.extend(item for item in node[:10] if _has_parts(item))
             body.messages.extend(item for item in node[:10] if isinstance(item, str))
+
+
+def _has_parts(value: Any) -> bool:
+    return type(value) not in _SINGLE and (isinstance(value, (list, tuple)) or is_mapping(value))
 
 
 def _put(name: str, value: Any, body: Body) -> None:

@@ -17,6 +17,7 @@ from failsoft.core.classify.body import Body, read_pairs
 from failsoft.core.classify.evidence import Evidence
 from failsoft.core.classify.lookup import CODE, GENERIC_CODE, STATUS, UNKNOWN, Verdict
 from failsoft.core.classify.reading import Reading, find_phrase
+from failsoft.core.classify.recall import recalled
 from failsoft.core.classify.tables import http
 
 FIRM_TYPE: Final = 95
@@ -51,6 +52,7 @@ def read_codes(text: str) -> list[tuple[str, str | int]]:
     return _gather_text(Reading(text)).codes
 
 
+@recalled
 def judge_text(text: str) -> Verdict:
     """What a text says by itself."""
     reading = Reading(text)
@@ -82,12 +84,18 @@ def judge(evidence: Evidence, text: str) -> Verdict:
             return Verdict(FIRM_TYPE, "wrong_address", "page", status)
     if evidence.speechless:
         return UNKNOWN
-    verdict = UNKNOWN
-    if evidence.codes or status is not None:
-        verdict = _weigh(evidence, Reading("\n".join(evidence.texts) or text))
-        if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
-            verdict = verdict._replace(kind="broken_stream")  # the answer had begun
-    return max(verdict, facts.verdict, key=lambda one: one.weight)
+    if not evidence.codes and status is None:
+        return facts.verdict
+    said = "\n".join(evidence.texts) or text
+    verdict = _weigh_said(f"{status} {evidence.codes} {said}", evidence, said)
+    if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
+        verdict = verdict._replace(kind="broken_stream")  # the answer had begun
+    return facts.verdict if facts.verdict.weight > verdict.weight else verdict
+
+
+@recalled
+def _weigh_said(_: str, evidence: Evidence, said: str) -> Verdict:
+    return _weigh(evidence, Reading(said))
 
 
 def _weigh(evidence: Evidence, reading: Reading) -> Verdict:

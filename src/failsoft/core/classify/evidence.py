@@ -43,14 +43,14 @@ _FRAMES: Final = 64
 class Evidence:
     """What one exception, or one text, brings forward."""
 
-    __slots__ = ("codes", "delays", "facts", "handled", "headers", "inner", "page", "status", "texts")
+    __slots__ = ("codes", "delays", "facts", "handled", "holders", "inner", "page", "status", "texts")
 
     def __init__(self, facts: TypeFacts) -> None:
         self.facts = facts  # what the type alone says
         self.codes: list[tuple[str, str | int]] = []  # (space, code), the most telling first
         self.status: int | None = None
         self.texts: list[str] = []  # messages of the body; the exception's own text is not among them
-        self.headers: Mapping[str, str] = {}
+        self.holders: tuple[Any, ...] = ()  # what may carry headers
         self.delays: list[tuple[str, Any]] = []  # what the body says about when to come back
         self.page = False  # a web page came back
         self.inner: list[BaseException] = []  # what the exception carries or was raised from
@@ -60,6 +60,18 @@ class Evidence:
     def speechless(self) -> bool:
         """Whether it only repeats what the exceptions in it say."""
         return self.facts.wrapper and bool(self.inner or self.handled)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers, in lower case; made when asked for, since only transient errors are."""
+        for holder in self.holders:
+            if holder is not None:
+                try:
+                    pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
+                    return {str(key).lower(): str(value) for key, value in pairs}
+                except Exception:  # no headers after all
+                    continue
+        return {}
 
     def add_body(self, body: Body) -> None:
         for number in dict.fromkeys(body.numbers[:_BODY_CODES]):
@@ -142,9 +154,7 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: 
             _add_code(carried[name], space, evidence)
     _gather_bodies(error, carried, response, evidence)
     _gather_delays(carried, evidence)
-    _gather_headers(carried, response, evidence)
-    if facts.package == "grpc" and not evidence.headers:
-        _gather_headers({"headers": _follow(error, "trailing_metadata()")}, None, evidence)
+    evidence.holders = _holders(error, carried, response, facts)
 
 
 def _follow(error: BaseException, path: str) -> Any:
@@ -297,21 +307,17 @@ def _body_of(response: Any) -> Any:
     return None
 
 
-def _gather_headers(carried: Mapping[str, Any], response: Any, evidence: Evidence) -> None:
-    holders: list[Any] = [carried.get("headers"), carried.get("response_headers")]
+def _holders(error: BaseException, carried: Mapping[str, Any], response: Any, facts: TypeFacts) -> tuple[Any, ...]:
+    """What may carry headers."""
+    sent: Any = None
     if isinstance(response, dict):
         metadata = response.get("ResponseMetadata")
-        holders.append(metadata.get("HTTPHeaders") if isinstance(metadata, dict) else None)
+        sent = metadata.get("HTTPHeaders") if isinstance(metadata, dict) else None
     elif response is not None:
-        holders.append(read(response, "headers"))
-    for holder in holders:
-        if holder is not None:
-            try:
-                pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
-                evidence.headers = {str(key).lower(): str(value) for key, value in pairs}
-            except Exception:  # no headers after all
-                continue
-            return
+        sent = read(response, "headers")
+    elif facts.package == "grpc":
+        sent = _follow(error, "trailing_metadata()")
+    return (carried.get("headers"), carried.get("response_headers"), sent)
 
 
 def _gather_inner(error: BaseException, carried: Mapping[str, Any], evidence: Evidence) -> None:

@@ -16,7 +16,7 @@ and patterns that nobody needs are never compiled.
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from failsoft.core.classify.tables.errnos import ERRNO
 from failsoft.core.classify.tables.http import REASONS
@@ -83,7 +83,9 @@ for _index, _phrase in enumerate(PHRASES):
 
 
 class Reading:
-    """A text and what can be read in it; every view is made when it is asked for, once."""
+    """A text and what can be read in it. The words are made when they are asked for, once."""
+
+    __slots__ = ("_bare", "_full", "text")
 
     def __init__(self, text: str) -> None:
         if "tool" in text[:_PREFIX]:
@@ -97,22 +99,29 @@ class Reading:
         if text[-1:] == ")" and (written := _compiled(_REPR).match(text)):
             text = f"{written[1]}: {written[4]}"
         self.text = text
+        self._full: str | None = None
+        self._bare: str | None = None
 
-    @cached_property
+    @property
     def full(self) -> str:
         """The words, names spelled out, without what only looks like words."""
-        text = self.text
-        if "/" in text or "[SQL: " in text:
-            text = _compiled(_NOISE).sub(" ", text)
-        return spell(text)
+        if self._full is None:
+            text = self.text
+            if "/" in text or "[SQL: " in text:
+                text = _compiled(_NOISE).sub(" ", text)
+            self._full = spell(text)
+        return self._full
 
-    @cached_property
+    @property
     def bare(self) -> str:
         """As ``full``, without what is quoted."""
-        full = self.full
-        return _compiled(_QUOTED).sub("''", full) if "'" in full or '"' in full or "`" in full else full
+        if self._bare is None:
+            full = self.full
+            quotes = "'" in full or '"' in full or "`" in full
+            self._bare = _compiled(_QUOTED).sub("''", full) if quotes else full
+        return self._bare
 
-    @cached_property
+    @property
     def status(self) -> int | None:
         """An HTTP status of failure that the text states."""
         if not _DIGITS.search(self.text):
@@ -120,7 +129,7 @@ class Reading:
         match = _compiled(_STATUS).search(self.text)
         return int(match[match.lastindex or 0]) if match else None
 
-    @cached_property
+    @property
     def codes(self) -> list[tuple[str, str]]:
         """Codes that the text states, each with its space."""
         text = self.text

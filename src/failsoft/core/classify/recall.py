@@ -1,0 +1,40 @@
+"""Recalling what was read before: the same service says the same thing a thousand times.
+
+Rules
+-----
+- Only the hash of a text is kept, never the text: there may be a secret in it.
+- So many results, and no more; then all are forgotten. Long texts are read anew: hashing a megabyte takes its time too.
+
+Why hashes: an answer's body must not outlive the call that it came with, and two texts of one hash (64 bits, seeded
+anew in every process) will not be met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Concatenate, Final, ParamSpec, TypeVar
+
+KEPT: Final = 1024
+LENGTH: Final = 4096
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def recalled(read: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
+    """``read`` with a memory. It must be pure, and its first argument must say everything that the others say."""
+    kept: dict[int, R] = {}
+
+    def recall(text: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if len(text) > LENGTH:
+            return read(text, *args, **kwargs)
+        key = hash(text)
+        if key in kept:
+            return kept[key]
+        result = read(text, *args, **kwargs)
+        if len(kept) >= KEPT:
+            kept.clear()
+        kept[key] = result
+        return result
+
+    return recall
