@@ -19,6 +19,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from failsoft.core.classify.recall import recalled
+
 LONGEST: Final = 86_400.0  # a day: who says more means "not now", and waits are bounded elsewhere again
 _EPOCH: Final = 1_000_000_000  # a number beyond this is a point in time, not a delay
 _MILLISECONDS: Final = 100 * _EPOCH  # beyond this it is one in milliseconds …
@@ -67,11 +69,16 @@ def _stated(
         yield _of_body(name, value, now)
     yield _reset(headers, now)
     for text in texts:
-        if not _DIGIT.search(text) or not _CUE.search(text):
-            continue
-        spoken = re.search(_SPOKEN, text)
-        if spoken is not None:
-            yield span(spoken[1])
+        yield _spoken(text)
+
+
+@recalled
+def _spoken(text: str) -> float | None:
+    """What words say: "try again in 20s"."""
+    if not _DIGIT.search(text) or not _CUE.search(text):
+        return None
+    match = re.search(_SPOKEN, text)
+    return None if match is None else span(match[1])
 
 
 def _number(text: str, unit: float = 1.0) -> float | None:
