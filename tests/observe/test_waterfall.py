@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.fakes import AUTH, DOWN, ONCE, Scripted, Takes, virtual
 
 from failsoft import Runtime, TurnReport, partial
 from failsoft.core.waterfall import build
+from failsoft.core.waterfall.words import sum_up, tell_row
 from failsoft.observe import events
 
 STEADY = {"initial_delay": "500ms", "jitter_percent": 0, "max_total_time": "60s"}
@@ -223,6 +225,32 @@ async def test_waiting_for_a_slot_is_no_tool_time() -> None:
 █ worked  ┄┄ waiting for a place to run  ▸ what the end waited for
 4.0 s: 2.0 s waiting for a place to run, 2.0 s useful (search).
 """)
+
+
+@virtual
+async def test_time_for_which_a_service_wants_to_be_left_alone() -> None:
+    rt = Runtime(random=Random(1))
+    rt.add(
+        Scripted(RuntimeError("429 Too Many Requests, try again in 2s"), Takes(1, "ok")),
+        id="search",
+        retry={**STEADY, "max_attempts": 1},
+    )
+    await rt.call("search")
+    async with rt.turn() as turn:
+        turn.call("search", id="flights")
+    assert picture(turn.report) == snapshot("""\
+
+           0.0 s         0.5 s         1.0 s         1.5 s         2.0 s         2.5 s     3.0 s
+▸ flights  ╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲█████████████████████████████  ok
+
+█ worked  ╲╲ held back by the service  ▸ what the end waited for
+3.0 s: 2.0 s held back by the service, 1.0 s useful (search).
+""")
+    (row,) = turn.report.waterfall().rows
+    assert [line for line in tell_row(row) if "held" in line] == snapshot(
+        ["at 0 ms: held back for 2.0 s, the service asked for it"]
+    )
+    assert sum_up(row) == snapshot("held back 2.0 s · worked 1.0 s")
 
 
 @virtual

@@ -76,6 +76,18 @@ def test_no_events_at_all() -> None:
     assert str(made).splitlines()[-1] == "0 ms: no tool ran."
 
 
+def test_a_call_that_is_held_back_again_and_then_left() -> None:
+    held = {"error": "search asked for time", "decision": "retry"}
+    made = turn(
+        record("CallHeld", 1, "a", delay_ms=2000, **held),
+        record("CallHeld", 2.5, "a", delay_ms=9000, **held),
+        record("CallLeft", 4, "a", duration_ms=3000),
+    )
+    assert made.rows[0].attempts == 0
+    assert [(s.kind, s.start, s.end) for s in made.rows[0].segments] == [("held", 1.0, 2.5), ("held", 2.5, 4.0)]
+    assert str(made.verdict) == "10.0 s: 3.0 s held back by the service, 7.0 s outside tools."
+
+
 def test_a_left_call_that_was_waiting_ends_its_wait_at_the_deadline() -> None:
     failed = record(
         "ToolError", 1.0, "a", duration_ms=1000, decision="retry", delay_ms=9000, error="down", rule="status"

@@ -9,7 +9,7 @@ from tests.core.waterfall.test_verdict import LONG, rows
 
 from failsoft.core.waterfall import Row, Segment, Tick, Waterfall, draw, lay_out
 from failsoft.core.waterfall.layout import FORMS, LEGEND, SIGNS, axis, summarise
-from failsoft.core.waterfall.model import SegmentKind
+from failsoft.core.waterfall.model import PAUSES, SegmentKind
 
 
 def bar(*segments: Segment, ticks: tuple[Tick, ...] = (), width: int = 10, duration: float = 10.0) -> str:
@@ -85,6 +85,7 @@ def test_the_axis_has_round_marks(duration: float, width: int, line: str) -> Non
         (Row("a", "t", "cancelled"), "cancelled"),
         (Row("a", "t"), "not yet"),
         (Row("a", "t", segments=(Segment("failed", "t", 0, 1), Segment("waiting", "t", 1, 2))), "waiting to try again"),
+        (Row("a", "t", segments=(Segment("held", "t", 0, 2),)), "held back by the service"),
         (Row("a", "t", segments=(Segment("running", "t", 0, 1),)), "running"),
         (Row("a", "t", segments=(Segment("failed", "t", 0, 1), Segment("running", "t", 1, 2))), "running, attempt 2"),
     ],
@@ -113,5 +114,5 @@ def test_every_bar_has_the_same_width(made: list[Row], duration: float, width: i
     lines = lay_out(waterfall, width)
     assert [len(line.cells) for line in lines] == [width] * len(made)
     for line in lines:
-        ran = [segment for segment in line.row.segments if segment.kind not in ("waiting", "queued")]
+        ran = [segment for segment in line.row.segments if segment.kind not in PAUSES]
         assert not ran or any(kind != "none" for _, kind in line.cells)

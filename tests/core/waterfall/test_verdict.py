@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,7 +88,7 @@ def test_times_are_said_as_people_say_them() -> None:
     ]  # fmt: skip
 
 
-KINDS: list[SegmentKind] = ["ok", "failed", "timeout", "killed", "waiting", "queued", "running", "left", "cancelled"]
+KINDS: tuple[SegmentKind, ...] = get_args(SegmentKind)
 TIMES = st.floats(0, 100).map(lambda value: round(value, 3))
 
 

@@ -4,8 +4,8 @@ Rules
 -----
 - The events are those of one trace in their order, as objects or as the flat records that a trace file has. Events of
   other turns are passed over.
-- An attempt ends where its event says and began ``duration_ms`` before; a wait follows a failure that is to be retried.
-  Other gaps in a call's time are ``queued``: it waited for a slot, a thread or a process.
+- An attempt ends where its event says and began ``duration_ms`` before; a wait follows a failure that is to be retried,
+  or comes before an attempt of a tool whose service has asked to be left alone (``held``). Other gaps in a call's time are ``queued``: it waited for a slot, a thread or a process.
 - What comes after a call was left at the deadline changes nothing but ``late``.
 - The critical path goes backwards from the call that ended last: to the need that ended last; from a call that needs
   none to the call that ended last before it began, because the turn's body waited for that one.
@@ -141,8 +141,17 @@ class _Call:
         self._attempt(kind, at, fields, fields.get("error", ""))
         self._change(code=fields.get("code"))
         if fields.get("decision") == "retry":
-            wait = Segment("waiting", self.row.segments[-1].tool, at, round(at + fields["delay_ms"] / 1000, 6))
-            self._change(segments=(*self.row.segments, wait))
+            self._wait("waiting", at, fields)
+
+    def held(self, at: float, fields: Fields) -> None:
+        self._wait("held", at, fields)
+
+    def _wait(self, kind: SegmentKind, at: float, fields: Fields) -> None:
+        """From here on, as planned; the next attempt, or the call's end, says how long it was."""
+        segments = [segment._replace(end=min(segment.end, at)) for segment in self.row.segments]
+        tool = fields.get("tool_id") or self.row.tool
+        wait = Segment(kind, tool, at, round(at + fields.get("delay_ms", 0.0) / 1000, 6))
+        self._change(segments=(*segments, wait))
 
     def refused(self, at: float, fields: Fields) -> None:
         text = fields.get("error") or fields.get("reason", "")
@@ -182,7 +191,7 @@ class _Call:
     def _interrupt(self, kind: SegmentKind, status: Status, at: float, fields: Fields) -> None:
         """The call ends here, in the middle of an attempt or of the wait for one."""
         segments = self.row.segments
-        if segments and segments[-1].kind == "waiting" and segments[-1].end >= at:
+        if segments and segments[-1].kind in ("waiting", "held") and segments[-1].end >= at:
             self._change(segments=(*segments[:-1], segments[-1]._replace(end=at)))
         elif segments:
             self._attempt(kind, at, {"duration_ms": (at - segments[-1].end) * 1000, "tool_id": segments[-1].tool})
@@ -200,6 +209,7 @@ class _Call:
 _READERS: dict[str, Callable[[_Call, float, Fields], None]] = {
     "ToolError": _Call.failed_once,
     "CallRefused": _Call.refused,
+    "CallHeld": _Call.held,
     "CircuitOpened": _Call.opened,
     "CallSucceeded": _Call.succeeded,
     "CallFailed": _Call.failed,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from failsoft.core.waterfall.model import SegmentKind, TickKind
+from failsoft.core.waterfall.model import PAUSES, SegmentKind, TickKind
 
 if TYPE_CHECKING:
     from failsoft.core.waterfall.model import Row, Segment, Waterfall
@@ -28,6 +28,7 @@ FORMS: dict[SegmentKind, tuple[str, str]] = {  # a segment's body, and its last 
     "timeout": ("▒", "!"),
     "killed": ("▒", "†"),
     "waiting": ("╱", "╱"),
+    "held": ("╲", "╲"),
     "queued": ("┄", "┄"),
     "running": ("▓", "▓"),
     "left": ("▓", "▶"),
@@ -42,6 +43,7 @@ LEGEND: tuple[tuple[str, CellKind, str], ...] = (
     ("▒!", "timeout", "timed out"),
     ("▒†", "killed", "killed"),
     ("╱╱", "waiting", "waiting"),
+    ("╲╲", "held", "held back by the service"),
     ("┄┄", "queued", "waiting for a place to run"),
     (FALLBACK, "fallback", "worked, by another tool"),
     ("◆", "opened", "circuit opened"),
@@ -105,6 +107,8 @@ def _open(row: Row) -> str:
         return "not yet"
     if row.segments[-1].kind == "waiting":
         return "waiting to try again"
+    if row.segments[-1].kind == "held":
+        return "held back by the service"
     return "running" if row.attempts == 1 else f"running, attempt {row.attempts}"
 
 
@@ -160,7 +164,7 @@ def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
     free = 0  # an attempt too short for a cell takes the next one, so that none is painted over
     for segment in row.segments:
         start = min(max(_column(segment.start, span, bar), free), bar - 1)
-        end = min(max(_column(segment.end, span, bar), start + (segment.kind not in ("waiting", "queued"))), bar)
+        end = min(max(_column(segment.end, span, bar), start + (segment.kind not in PAUSES)), bar)
         body, last = FORMS[segment.kind]
         kind = kind_of(row, segment)
         if kind == "fallback":

@@ -18,14 +18,15 @@ from failsoft.core.outcome import Status
 if TYPE_CHECKING:
     from failsoft.core.waterfall.verdict import Verdict
 
-SegmentKind = Literal["ok", "failed", "timeout", "killed", "waiting", "queued", "running", "left", "cancelled"]
+SegmentKind = Literal["ok", "failed", "timeout", "killed", "waiting", "held", "queued", "running", "left", "cancelled"]
+PAUSES: tuple[SegmentKind, ...] = ("waiting", "held", "queued")  # in which nothing was tried
 TickKind = Literal["refused", "opened", "skipped"]
 
 
 class Segment(NamedTuple):
-    """A stretch of a call's time: an attempt of a tool, the wait before the next one, or for a place to run."""
+    """A stretch of a call's time: an attempt of a tool, or a wait: before the next one, for the service, for a place to run."""
 
-    kind: SegmentKind  # "left": still running when the turn went on without it
+    kind: SegmentKind  # "left": still running when the turn went on without it; "held": the service had asked to be left alone
     tool: str
     start: float
     end: float
@@ -75,7 +76,7 @@ class Row:
 
     @property
     def attempts(self) -> int:
-        return sum(segment.kind not in ("waiting", "queued") for segment in self.segments)
+        return sum(segment.kind not in PAUSES for segment in self.segments)
 
     def to_dict(self) -> dict[str, Any]:
         return {

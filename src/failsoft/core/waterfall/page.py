@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from failsoft.core.visible import visible
 from failsoft.core.waterfall.layout import LEGEND, SIGNS, TICK_MARKS, CellKind, kind_of, kinds_in, label, summarise
-from failsoft.core.waterfall.verdict import Kind, say_seconds
+from failsoft.core.waterfall.verdict import say_seconds
 from failsoft.core.waterfall.words import tell_row
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ summary:hover .call, details[open] { background: var(--mark); } .critical { bord
 .legend { display: flex; flex-wrap: wrap; gap: 6px 18px; margin: 14px 0; padding: 0; list-style: none; font-size: 12px; }
 .legend svg { width: 22px; height: 14px; display: inline-block; vertical-align: -2px; margin-right: 6px; }
 .ok, .useful { fill: var(--ok); } .fallback { fill: var(--fallback); } .failed, .timeout, .killed { fill: var(--failed); }
-.timeout { fill-opacity: .6; } .waiting { fill: url(#hatch); } .queued { fill: url(#dots); } .left, .cancelled, .running, .unfinished { fill: var(--left); }
+.timeout { fill-opacity: .6; } .waiting { fill: url(#hatch); } .held { fill: url(#counter); } .queued { fill: url(#dots); } .left, .cancelled, .running, .unfinished { fill: var(--left); }
 .left, .cancelled, .running, .unfinished { fill-opacity: .55; } .outside { fill: var(--line); }
 .end { fill: var(--ink); } .sign { font-size: 13px; text-anchor: middle; dominant-baseline: central; }
 .refused, .opened { fill: var(--failed); } .skipped { fill: var(--dim); } .hatch { stroke: var(--waiting); stroke-width: 3; }
@@ -68,17 +68,11 @@ _PATTERNS = (
     '<svg width="0" height="0" aria-hidden="true"><defs>'
     '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern>'
+    '<pattern id="counter" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">'
+    '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern>'
     '<pattern id="dots" width="6" height="6" patternUnits="userSpaceOnUse"><circle class="dot" cx="3" cy="3" r="1.3"/>'
     "</pattern></defs></svg>"
 )
-_SHARES: dict[Kind, str] = {
-    "failed": "failed",
-    "waiting": "waiting",
-    "queued": "queued",
-    "unfinished": "unfinished",
-    "useful": "useful",
-    "outside": "outside",
-}
 
 
 def to_html(waterfall: Waterfall) -> str:

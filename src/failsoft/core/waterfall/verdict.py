@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from failsoft.core.waterfall.model import PAUSES
+
 if TYPE_CHECKING:
     from failsoft.core.waterfall.model import Segment, SegmentKind, Waterfall
 
-Kind = Literal["failed", "waiting", "queued", "unfinished", "useful", "outside"]
+Kind = Literal["failed", "waiting", "held", "queued", "unfinished", "useful", "outside"]
 
 _KINDS: dict[SegmentKind, Kind] = {
     "ok": "useful",
@@ -24,12 +26,13 @@ _KINDS: dict[SegmentKind, Kind] = {
     "timeout": "failed",
     "killed": "failed",
     "waiting": "waiting",
+    "held": "held",
     "queued": "queued",
     "running": "unfinished",
     "left": "unfinished",
     "cancelled": "unfinished",
 }
-_ORDER: tuple[Kind, ...] = ("failed", "waiting", "queued", "unfinished", "useful", "outside")
+_ORDER: tuple[Kind, ...] = ("failed", "waiting", "held", "queued", "unfinished", "useful", "outside")
 _MOST_NAMED = 3  # tools that one sentence names
 _LITTLE = 0.01  # of the whole: a share of nobody's below this is not worth a word
 _SHORT = 0.095  # seconds: below this milliseconds are said
@@ -60,7 +63,7 @@ class Verdict(NamedTuple):
         """The tool whose failures and waits took most, over all calls."""
         lost: dict[str, Share] = {}
         for share in self.work:
-            if share.kind in ("failed", "waiting") and share.tool is not None:
+            if share.kind in ("failed", "waiting", "held") and share.tool is not None:
                 so_far = lost.get(share.tool, Share("failed", 0.0, share.tool))
                 seconds, attempts = so_far.seconds + share.seconds, so_far.attempts + share.attempts
                 lost[share.tool] = so_far._replace(seconds=seconds, attempts=attempts)
@@ -118,7 +121,7 @@ def _along(segments: Iterable[Segment], duration: float) -> Iterator[Share]:
 
 
 def _share(segment: Segment, seconds: float) -> Share:
-    return Share(_KINDS[segment.kind], seconds, segment.tool, int(segment.kind not in ("waiting", "queued")))
+    return Share(_KINDS[segment.kind], seconds, segment.tool, int(segment.kind not in PAUSES))
 
 
 def _sum(shares: Iterable[Share]) -> tuple[Share, ...]:
@@ -140,6 +143,7 @@ def _list(shares: Iterable[Share], total: float) -> str:
     said = [
         *(_say_failed(group) for group in _groups(by_kind["failed"])),
         *_say_sum(by_kind["waiting"], "waiting to try again"),
+        *_say_sum(by_kind["held"], "held back by the service"),
         *_say_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
         *_say_sum(by_kind["unfinished"], "unfinished"),
         *_say_sum(by_kind["useful"], "useful"),

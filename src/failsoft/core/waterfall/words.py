@@ -20,6 +20,7 @@ _SAID = {
     "left": "was left unfinished",
     "cancelled": "was cancelled",
 }
+_PAUSED = {"waiting": "waited", "held": "held back", "queued": "queued"}
 
 
 def tell_row(row: Row) -> Iterator[str]:
@@ -41,6 +42,8 @@ def _tell(segment: Segment, number: int) -> str:
     when = f"at {say_seconds(segment.start)}"
     if segment.kind == "waiting":
         return f"{when}: waited {say_seconds(segment.duration)} to try again"
+    if segment.kind == "held":
+        return f"{when}: held back for {say_seconds(segment.duration)}, the service asked for it"
     if segment.kind == "queued":
         return f"{when}: waited {say_seconds(segment.duration)} for a place to run"
     text = f": {segment.text}" if segment.text else ""
@@ -51,11 +54,8 @@ def sum_up(row: Row) -> str:
     """Its attempts and waits on one line: ``failed 15.0 s · waited 2.0 s · worked 3.0 s``."""
     parts = []
     for segment in row.segments:
-        if segment.kind in ("waiting", "queued"):
-            said = "waited" if segment.kind == "waiting" else "queued"
-        else:
-            said = _SAID[segment.kind]
-            if segment.tool != row.tool:
-                said = f"{segment.tool} {said}"
+        said = _SAID.get(segment.kind) or _PAUSED[segment.kind]
+        if segment.kind in _SAID and segment.tool != row.tool:
+            said = f"{segment.tool} {said}"
         parts.append(f"{said} {say_seconds(segment.duration)}")
     return " · ".join(parts)

@@ -173,6 +173,7 @@ _TELLERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "CallSucceeded": _tell_success,
     "CallFailed": _tell_failure,
     "CallRefused": lambda fields: f"refused: {fields.get('error') or fields.get('reason')}",
+    "CallHeld": lambda fields: fields["error"],
     "CallSkipped": lambda fields: f"skipped: {fields['root']} failed" if fields["root"] else "skipped: no time left",
     "CallLeft": lambda _: "still running at the turn's deadline: left behind",
     "CallCancelled": lambda _: "cancelled",

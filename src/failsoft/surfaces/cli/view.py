@@ -27,6 +27,7 @@ STYLES: dict[CellKind, str] = {
     "timeout": "red",
     "killed": "red",
     "waiting": "yellow",
+    "held": "yellow",
     "queued": "bright_black",
     "running": "blue",
     "left": "magenta",
@@ -40,6 +41,7 @@ STYLES: dict[CellKind, str] = {
 _SHARES: dict[Kind, tuple[str, str]] = {
     "failed": ("▒", "red"),
     "waiting": ("╱", "yellow"),
+    "held": ("╲", "yellow"),
     "queued": ("┄", "bright_black"),
     "unfinished": ("▓", "magenta"),
     "useful": ("█", "green"),
