@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FailsoftError(Exception):
-    """Everything that failsoft raises of its own accord."""
+    """Everything that failsoft raises of its own accord: ``except FailsoftError`` catches it all."""
 
 
 class ManifestError(FailsoftError):
@@ -35,6 +35,7 @@ class CallFailed(FailsoftError):
 
     @property
     def outcome(self) -> Outcome[Any]:
+        """What became of the call: everything that is known about it."""
         outcome: Outcome[Any] = self.args[0]
         return outcome
 
@@ -44,10 +45,12 @@ class CallFailed(FailsoftError):
 
     @property
     def fault(self) -> Fault | None:
+        """What went wrong."""
         return self.outcome.fault
 
     @property
     def tool(self) -> str:
+        """The id of the tool that was called."""
         return self.outcome.tool
 
     @property
@@ -57,7 +60,7 @@ class CallFailed(FailsoftError):
 
 
 class CircuitOpen(CallFailed):
-    """The tool was not run: its circuit is open."""
+    """The tool was not run: its circuit is open. ``retry_after`` says for how long."""
 
 
 class ToolTimeout(CallFailed, TimeoutError):

@@ -60,11 +60,12 @@ _UNRECORDED = Fault(
 class Explanation(NamedTuple):
     """One failure in three texts."""
 
-    user: str
-    model: str
-    operator: str
+    user: str  # calm, stable, nothing from inside
+    model: str  # what failed, whether it may have taken effect, whether calling again can help
+    operator: str  # everything, and what to do
 
     def to_dict(self) -> dict[str, Any]:
+        """The texts as plain data."""
         return self._asdict()
 
 

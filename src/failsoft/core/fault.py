@@ -62,18 +62,18 @@ class Code(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One failure, understood."""
+    """One failure, understood: what ``classify`` makes of an exception or a text."""
 
-    code: Code
-    classification: Classification
-    category: Category
-    effect: Effect
-    message: str
-    reason: str
-    rule: str
-    retry_after: float | None = None
-    http_status: int | None = None
-    cause: BaseException | None = None
+    code: Code  # what it is
+    classification: Classification  # whether the same call can succeed later, with nobody changing anything
+    category: Category  # whose move it is
+    effect: Effect  # whether the tool may have acted
+    message: str  # the error's own words, sanitised
+    reason: str  # why repeating can help, or cannot
+    rule: str  # what decided: the row of the tables, the override
+    retry_after: float | None = None  # seconds after which the service wants to be asked again
+    http_status: int | None = None  # where there was one
+    cause: BaseException | None = None  # the exception, without its traceback
 
     @property
     def retryable(self) -> bool:

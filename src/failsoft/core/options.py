@@ -65,14 +65,14 @@ class RetryRule:
 class RetryOptions:
     """When and how often a failed attempt is repeated (S-spec 2.1)."""
 
-    max_attempts: int = 5  # S-spec 2.1
-    initial_delay: float = Seconds(0.1)  # S-spec 2.1
-    max_delay: float = Seconds(0.8)  # S-spec 2.2
-    multiplier: float = 2.0  # S-spec 2.2
-    jitter_percent: float = 10.0  # S-spec 2.1
-    max_total_time: float = Seconds(2.0)  # S-spec 2.1, measured as R4 says
-    rules: tuple[RetryRule, ...] = ()  # S-layers: where there are any, no match means no retry (R18)
-    budget: bool = True  # R25: retries must be earned; without it they are limited by max_attempts alone
+    max_attempts: int = 5  # in all, the first one included (S-spec 2.1)
+    initial_delay: float = Seconds(0.1)  # before the first retry (S-spec 2.1)
+    max_delay: float = Seconds(0.8)  # the longest wait (S-spec 2.2)
+    multiplier: float = 2.0  # each wait is so much longer (S-spec 2.2)
+    jitter_percent: float = 10.0  # each wait varies by so much (S-spec 2.1)
+    max_total_time: float = Seconds(2.0)  # from the first failure to the start of the last retry (S-spec 2.1, R4)
+    rules: tuple[RetryRule, ...] = ()  # retries by error code: where there are any, no match means no retry (R18)
+    budget: bool = True  # retries must be earned; without it they are limited by max_attempts alone (R25)
 
     if TYPE_CHECKING:
 
@@ -103,10 +103,10 @@ class RetryOptions:
 class BreakerOptions:
     """When a tool is cut off, and for how long (S-spec 3.2)."""
 
-    failure_threshold: int = 5  # S-spec 3.2
-    success_threshold: int = 1  # R1: three texts against one
-    timeout: float = Seconds(30.0)  # S-spec 3.2: how long the circuit stays open
-    count: Count = "attempts"  # R3
+    failure_threshold: int = 5  # consecutive transient failures that open the circuit (S-spec 3.2)
+    success_threshold: int = 1  # successful probes that close it (R1: three texts against one)
+    timeout: float = Seconds(30.0)  # how long the circuit stays open (S-spec 3.2)
+    count: Count = "attempts"  # what counts: every attempt, or a whole call after its retries (R3)
 
     if TYPE_CHECKING:
 
@@ -130,10 +130,10 @@ class BreakerOptions:
 class Fallback:
     """Another tool for the same job; no ``handle_errors`` catches all (R15)."""
 
-    tool: str
-    handle_errors: tuple[Code, ...] = ()
-    cooldown: BreakerOptions | None = None  # its health as this primary's fallback (R19)
-    retry: RetryOptions | None = None  # S-layers: a fallback can have its own error handling
+    tool: str  # the id of the tool that stands in
+    handle_errors: tuple[Code, ...] = ()  # the errors that it takes; none: all (R15)
+    cooldown: BreakerOptions | None = None  # when it is left out as this tool's fallback (R19)
+    retry: RetryOptions | None = None  # its own retries as a fallback
 
     def __post_init__(self) -> None:
         word("tool", self.tool)
@@ -144,15 +144,15 @@ class Fallback:
 class Override:
     """A tool's own word on its errors: the first that matches decides (R13). At least one condition must be given."""
 
-    http_status: int | None = None
+    http_status: int | None = None  # if the error has this status
     code: Code | str | None = None  # a status code, or the text of a provider's own error code
     exception: str | None = None  # a (qualified) class name, matched over the MRO
     pattern: str | None = None  # a regular expression, searched in the sanitised text
-    matches: Callable[[BaseException | str], bool] | None = None  # Python only
-    as_: Classification | None = None
-    category: Category | None = None
-    to_code: Code | None = None
-    effect: Effect | None = None
+    matches: Callable[[BaseException | str], bool] | None = None  # a function that says whether it applies; Python only
+    as_: Classification | None = None  # then it is transient, or permanent
+    category: Category | None = None  # then it is this one's move
+    to_code: Code | None = None  # then it has this code
+    effect: Effect | None = None  # then the tool has acted so
 
     def __post_init__(self) -> None:
         conditions = (self.http_status, self.code, self.exception, self.pattern, self.matches)

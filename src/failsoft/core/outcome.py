@@ -32,17 +32,18 @@ Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "
 class Decision(NamedTuple):
     """What the Error Handler wants done about one failure, and why."""
 
-    strategy: Strategy
-    reason: str
+    strategy: Strategy  # what is to be done
+    reason: str  # why, in words
     delay: float | None = None  # seconds before the retry
     tool: str | None = None  # the alternative
 
     def to_dict(self) -> dict[str, Any]:
+        """The decision as plain data."""
         return self._asdict()
 
 
 class Outcome(Generic[T]):
-    """What became of one call. The arguments of a call that succeeded come first: by position they cost half."""
+    """What became of one call; ``unwrap()`` gives the value or raises."""  # fields of a success first: they cost half
 
     __slots__ = (
         "_explanation",
@@ -79,18 +80,18 @@ class Outcome(Generic[T]):
         explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None,
     ) -> None:
         self._id = id
-        self.tool = tool
-        self.status: Status = status
-        self.value = value
+        self.tool = tool  # the id of the tool that was called
+        self.status: Status = status  # succeeded, failed, skipped, timed_out (the turn's deadline) or cancelled
+        self.value = value  # what the tool returned
         self.attempts = attempts  # all of them, fallbacks included; 0 when refused or not run
         self.via = via  # the tool that gave the value
-        self.duration = duration
-        self.fault = fault
-        self.decision = decision
+        self.duration = duration  # seconds, from its start to its end
+        self.fault = fault  # what went wrong last; None when it succeeded
+        self.decision = decision  # what was done about it, and why
         self.missing = missing  # what a partial value lacks
         self._label = label
         self.root = root  # for a skipped call: the id of the call whose failure is the cause
-        self.escalated = escalated
+        self.escalated = escalated  # somebody has to know
         self._explanation = explanation
 
     @property

@@ -38,25 +38,26 @@ PERMANENT = "Permanent error (no retry)"  # S-tests 6.5
 class ErrorReport(NamedTuple):
     """Everything that a decision rests on (S-spec 6.1, 6.2)."""
 
-    fault: Fault
-    tool_id: str
-    call_id: str
+    fault: Fault  # what went wrong
+    tool_id: str  # the tool that failed; a fallback has its own reports
+    call_id: str  # as in the trace
     attempt: int  # attempts of this tool in this call, the failed one included; 0: it was refused
     retry_count: int  # retries already made
-    breaker_state: State
+    breaker_state: State  # closed, open or half_open
     retry_delay: float | None  # seconds to wait before a retry, None where there can be none
     no_retry: str  # why there can be none
     alternatives: tuple[str, ...]  # tools that take this error and are not cut off, best first
-    has_partial: bool = False
-    required: bool | None = None
-    turn_id: str | None = None
-    turn_left: float | None = None  # seconds
-    thread: str | None = None
-    tenant: str | None = None
+    has_partial: bool = False  # there is a partial result that may be taken
+    required: bool | None = None  # what the call's author said
+    turn_id: str | None = None  # the turn that it belongs to
+    turn_left: float | None = None  # seconds until the turn's deadline
+    thread: str | None = None  # the conversation
+    tenant: str | None = None  # whose conversation
     policy: Policy | None = None  # the policy book's first match
     evidence: Evidence | None = None  # what the recovery memory knows of this family of errors
 
     def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, to be sent somewhere else."""
         data = self._asdict()
         data["fault"] = self.fault.to_dict()
         data["policy"] = None if self.policy is None else self.policy.name
@@ -65,9 +66,11 @@ class ErrorReport(NamedTuple):
 
 
 class Handler(Protocol):
-    """An Error Handler. The built-in one is ``decide``; another may sit on another machine."""
+    """An Error Handler, for ``Runtime(error_handler=…)``. The built-in one may be replaced by one on another machine."""
 
-    async def handle(self, report: ErrorReport) -> Decision: ...
+    async def handle(self, report: ErrorReport) -> Decision:
+        """Decide about one failure. It has two seconds; a decision that is unsafe or impossible is turned down."""
+        ...
 
 
 def decide(report: ErrorReport) -> Decision:

@@ -27,10 +27,11 @@ class Escalation(NamedTuple):
     """A failure that somebody has to know about: nothing automatic is left to try (R23)."""
 
     call_id: str
-    fault: Fault | None
-    explanation: Explanation
+    fault: Fault | None  # what went wrong
+    explanation: Explanation  # what to tell whom
 
     def to_dict(self) -> dict[str, Any]:
+        """The escalation as plain data."""
         return {
             "call_id": self.call_id,
             "fault": None if self.fault is None else self.fault.to_dict(),
@@ -39,7 +40,7 @@ class Escalation(NamedTuple):
 
 
 class TurnReport:
-    """Everything that a turn leaves behind."""
+    """Everything that a turn leaves behind: every call is in ``results``, in ``failures`` or in ``skipped``."""
 
     __slots__ = ("_message", "_trace", "duration", "outcomes", "thread", "timed_out", "turn_id")
 
@@ -54,11 +55,11 @@ class TurnReport:
         message: str | Callable[[TurnReport], str] | None = None,
         trace: tuple[Event, ...] | Callable[[], tuple[Event, ...]] = (),
     ) -> None:
-        self.turn_id = turn_id
+        self.turn_id = turn_id  # as in the trace
         self.outcomes = outcomes  # by call id, in the order of submission
-        self.thread = thread
-        self.duration = duration
-        self.timed_out = timed_out
+        self.thread = thread  # the conversation that it belongs to
+        self.duration = duration  # seconds
+        self.timed_out = timed_out  # it ran into its deadline
         self._message = message
         self._trace = trace
 

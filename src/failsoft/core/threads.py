@@ -63,8 +63,8 @@ def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 class Offer(NamedTuple):
     """A call that may be made once more if the user asks for it."""
 
-    tool: str
-    arguments: Mapping[str, Any]
+    tool: str  # the id of the tool that failed
+    arguments: Mapping[str, Any]  # of the call that failed
     explanation: Explanation  # of the failure
     when: float  # it failed, in seconds since 1970
     expires: float
@@ -91,10 +91,11 @@ class Dangling(NamedTuple):
 
     call_id: str
     tool: str
-    text: str  # for the model
+    text: str  # what to tell the model as the result of the call
     turn_id: str = ""
 
     def to_dict(self) -> dict[str, Any]:
+        """The call as plain data."""
         return self._asdict()
 
 

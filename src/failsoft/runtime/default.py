@@ -23,6 +23,6 @@ def tool(fn: F, /) -> F: ...
 @overload
 def tool(fn: None = None, /, *, id: str | None = None, **options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
 def tool(fn: Any = None, /, **options: Any) -> Any:
-    """Register a function as a tool of the default runtime."""
+    """Register a function as a tool of the default runtime: ``@failsoft.tool``, with the options of ``Runtime.tool``."""
     runtime = default_runtime()
     return runtime.tool(**options) if fn is None else runtime.tool(fn)

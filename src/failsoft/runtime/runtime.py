@@ -64,7 +64,22 @@ FLUSH_PATIENCE = 5.0  # seconds that ``flush`` waits for consumers
 
 
 class Runtime:
-    """Holds the tools and their health. Usable from several threads and event loops."""
+    """Holds the tools and their health, makes calls and turns, and shows what happened.
+
+    One for the whole application is usual; it serves any number of threads and event loops. ``async with Runtime() as
+    rt`` closes it at the end.
+
+    - ``manifest``: what is known about the tools: the path of a YAML file, or a mapping with the same keys.
+    - ``store``: where trace, recovery memory, open circuits and pending offers are kept: ``"sqlite:///failsoft.db"``, or
+      ``"memory:"``, which keeps nothing beyond the process.
+    - ``trace``: a file to which every event is appended, as JSON lines.
+    - ``policies``: rules of your own about failures; the manifest's come first.
+    - ``memory``: ``"advise"``, ``"act"`` or ``"off"``: what is done with what has helped before.
+    - ``error_handler``: another ``Handler`` in place of the built-in one.
+    - ``on_escalation``: called with the ``Outcome`` of every call that somebody has to know about.
+    - ``explain``: a function that phrases what the user is told.
+    - ``clock``, ``random``: for tests; see ``failsoft.testing``.
+    """
 
     def __init__(
         self,
@@ -129,13 +144,17 @@ class Runtime:
         self, fn: None = None, /, *, id: str | None = None, **options: Unpack[ToolKeywords]
     ) -> Callable[[F], F]: ...
     def tool(self, fn: Any = None, /, **options: Any) -> Any:
-        """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``."""
+        """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``.
+
+        The function can be called as before: it is guarded now, and raises ``CallFailed`` when all help was in vain.
+        ``id`` is its name unless you say another; the other options are those of a tool in the manifest.
+        """
         if fn is not None:
             return self.add(fn)
         return lambda function: self.add(function, **options)
 
     def add(self, fn: F, /, *, id: str | None = None, **options: Unpack[ToolKeywords]) -> F:
-        """Register any callable as a tool and get its guarded form back."""
+        """Register any callable as a tool and get its guarded form back; the options are those of ``tool``."""
         options_ = tool_options(fn, id, options, self._settings)
         while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
             fn = fn.__failsoft__.fn
@@ -183,9 +202,10 @@ class Runtime:
     def call(
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
     ) -> Coroutine[Any, Any, Outcome[Any]]:
-        """Call a tool by name, as a model does. Never raises for the tool's failure: the outcome says it.
+        """Call a tool by name, as a model does, or by its function. Never raises for the tool's failure.
 
-        Options: ``id``, ``thread``, ``tenant``, ``timeout``, ``retry``, ``idempotency_key``.
+        ``args`` is one mapping from names to values. Options, all for this call: ``id`` names it, ``thread`` and
+        ``tenant`` say whose it is, ``timeout`` and ``retry`` replace the tool's, ``idempotency_key`` is the key to send.
         """
         engine = self._engine  # not a coroutine function itself: one coroutine less on the happy path
         found = engine.index.get(tool)
@@ -215,7 +235,7 @@ class Runtime:
     def call_sync(
         self, tool: str | Callable[..., Any], args: Mapping[str, Any] | None = None, /, **options: Any
     ) -> Outcome[Any]:
-        """The same for code that has no event loop."""
+        """``call`` for code that has no event loop; refused where one is running."""
         if is_on_loop():
             raise FailsoftError("call_sync would block the running event loop: use `await rt.call(...)` here")
         engine = self._engine
@@ -278,7 +298,10 @@ class Runtime:
         on_timeout: OnTimeout | None = None,
         id: str | None = None,
     ) -> Turn:
-        """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``."""
+        """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``.
+
+        ``timeout`` and ``on_timeout`` are the manifest's unless said here. ``thread`` and ``tenant`` hold for all calls.
+        """
         self._engine.refuse_if_closed()
         settings = self._settings
         try:
@@ -307,12 +330,16 @@ class Runtime:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def health(self, tool_id: str) -> HealthView:
-        """A tool's circuit: ``.state``, ``.failure_count``, ``.available``."""
+        """A tool's circuit, as of now.
+
+        ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
+        ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through.
+        """
         tool = self._engine.tools.get(tool_id)
         return HealthView("closed", 0, available=False) if tool is None else self._engine.view(tool)
 
     def metrics(self, tool_id: str) -> dict[str, Any]:
-        """A tool's figures: S-spec 8.1's seven under their names, and more."""
+        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more)."""
         return self._engine.trace.metrics(tool_id).figures()
 
     @property
@@ -339,7 +366,7 @@ class Runtime:
         return self._engine.trace.subscribe(fn)
 
     def events(self) -> list[Event]:
-        """The latest events, oldest first."""
+        """The latest events, oldest first: as many as the ring in memory holds."""
         return self._engine.trace.events()
 
     @property

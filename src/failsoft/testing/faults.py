@@ -115,6 +115,7 @@ class FaultPlan:
 
     @property
     def calls(self) -> int:
+        """How many calls the plan has seen."""
         return len(self.log)
 
     def wrap(self, tool: Callable[P, R]) -> Callable[P, R]:

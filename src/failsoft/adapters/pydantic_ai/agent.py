@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 class AgentConfig:
     """What holds for all tools of an agent."""
 
-    graceful_tool_errors: bool = True  # S-agent
+    graceful_tool_errors: bool = True  # exceptions of tools become words for the model (S-agent)
 
 
 class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
