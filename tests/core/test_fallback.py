@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from failsoft.core.fallback import alternatives
+from failsoft.core.fallback import alternatives, bars_others
 from failsoft.core.fault import Code, Fault
 from failsoft.core.options import Fallback, ToolOptions
 
@@ -59,3 +59,24 @@ def test_the_one_that_is_wanted_comes_first_listed_or_not():
 
 def test_the_wanted_one_keeps_what_was_said_about_it():
     assert next(alternatives(OPTIONS, FAULT, tried=(), wanted="specific")) is LISTED[0]
+
+
+def test_a_bug_of_a_write_may_have_come_after_it():
+    bug = FAULT._replace(effect="none", classification="permanent", category="internal_contract_bug")
+    assert names(ToolOptions(id="pay", fallbacks=LISTED, idempotent=False), bug) == []
+    assert names(ToolOptions(id="look", fallbacks=LISTED), bug) != []
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "primary", "barred"),
+    [
+        ({}, {"idempotent": False}, True),
+        ({"idempotent": False}, {}, True),
+        ({"read_only": True}, {"idempotent": False}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_stand_in_does_what_the_primary_was_asked_for(stand_in, primary, barred):
+    tools = ToolOptions(id="b", **stand_in), ToolOptions(id="a", **primary)
+    assert bars_others(tools[0], FAULT, tools[1]) is barred
+    assert not bars_others(tools[0], FAULT._replace(effect="none"), tools[1])

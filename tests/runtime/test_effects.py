@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from tests.fakes import OFTEN, RATE_LIMIT, RESET, Scripted, Takes, virtual
+from tests.fakes import DOWN, OFTEN, ONCE, RATE_LIMIT, RESET, Scripted, Takes, virtual
 
 from failsoft import Runtime
 
@@ -55,6 +55,32 @@ async def test_a_write_of_unknown_effect_has_no_alternative_either() -> None:
     rt.add(backup, id="pay_elsewhere")
     outcome = await rt.call("pay")
     assert (outcome.status, backup.attempts) == ("failed", 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"), [({"idempotent": False}, 0), ({}, 0), ({"read_only": True}, 1)], ids=["write", "unsaid", "read"]
+)
+@virtual
+async def test_nor_has_a_write_that_was_done_by_a_stand_in(said: dict[str, bool], tried: int) -> None:
+    """The first one was refused; its stand-in may have paid, and that ends it, though there is a third."""
+    rt = Runtime()
+    third = Scripted("paid by a third")
+    rt.add(Scripted(DOWN), id="pay", idempotent=False, retry=ONCE, fallbacks=["pay_other", "pay_third"])
+    rt.add(Scripted(RESET), id="pay_other", retry=ONCE, **said)
+    rt.add(third, id="pay_third", idempotent=False)
+    outcome = await rt.call("pay")
+    assert third.attempts == tried
+    assert outcome.status == ("succeeded" if tried else "failed")
+
+
+@virtual
+async def test_nor_has_a_write_that_stumbled_over_a_bug_of_its_own() -> None:
+    """A KeyError often comes from reading the answer: then the request was sent, and has been served."""
+    rt = Runtime()
+    backup = Scripted("paid elsewhere")
+    rt.add(Scripted(KeyError("id")), id="pay", idempotent=False, fallbacks=["pay_elsewhere"])
+    rt.add(backup, id="pay_elsewhere")
+    assert ((await rt.call("pay")).status, backup.attempts) == ("failed", 0)
 
 
 @virtual

@@ -5,7 +5,8 @@ Rules
 - Fallbacks are asked in the order in which they are written; no ``handle_errors`` catches all.
 - For a tool that was not even run because its circuit is open, the error that opened the circuit decides.
 - A write whose effect is unknown is not done again by other means: a tool declared as not idempotent has no
-  alternative then (R11). Nothing that has been tried in this call is tried again.
+  alternative then (R11), nor has one that stands in for such a tool, unless it is declared safe. A tool that stumbled
+  over a bug of its own may have come far before. Nothing that has been tried in this call is tried again.
 - A tool that somebody else wants instead (a policy, another Error Handler) comes first, listed or not; effects and what
   has been tried count for it too.
 """
@@ -18,6 +19,17 @@ from failsoft.core.fault import Fault
 from failsoft.core.options import Fallback, ToolOptions
 
 
+def bars_others(options: ToolOptions, fault: Fault, primary: ToolOptions | None = None) -> bool:
+    """Whether nobody else may do it now: it may have been done, and is not to be done twice.
+
+    ``primary`` is what was asked for, where another tool stands in for it.
+    """
+    if fault.effect == "none" and fault.category != "internal_contract_bug":
+        return False
+    safe = options.safe_to_repeat
+    return safe is False or (safe is None and primary is not None and primary.safe_to_repeat is False)
+
+
 def alternatives(
     options: ToolOptions,
     fault: Fault,
@@ -27,7 +39,7 @@ def alternatives(
     wanted: str | None = None,
 ) -> Iterator[Fallback]:
     """The fallbacks of a tool that take its fault, best first."""
-    if fault.effect != "none" and options.safe_to_repeat is False:
+    if bars_others(options, fault):
         return
     if wanted is not None and wanted not in tried:
         yield next((fallback for fallback in options.fallbacks if fallback.tool == wanted), Fallback(tool=wanted))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from failsoft.core import own_faults
 from failsoft.core.breaker import Result, State
-from failsoft.core.fallback import alternatives
+from failsoft.core.fallback import alternatives, bars_others
 from failsoft.core.fault import Fault
 from failsoft.core.hold import plan_wait
 from failsoft.core.memory import RETRY
@@ -108,6 +108,8 @@ def find_options(
     if wanted is None and policy is not None:
         wanted = policy.then.tool
     if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
+        return []
+    if bars_others(stop.tool.options, fault, call.tool.options):  # those that are left from an earlier stop included
         return []
     opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
     found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]
