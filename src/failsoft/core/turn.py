@@ -110,6 +110,14 @@ class TurnMachine:
         """Every call and where it stands, in the order of submission."""
         return MappingProxyType(self._statuses)
 
+    def grounds(self, id: str, because: str | None = None) -> dict[str, Any]:
+        """What ``cascade`` was told about a call that has missed a value, for the trace: it can be judged again."""
+        if id not in self._calls:
+            return {}
+        needs, required, defaults = self._calls[id]
+        said = {"required": required, "defaults": sorted(defaults)}
+        return said if because is None else {**said, "arguments": sorted(needs[because])}
+
     def add(
         self,
         id: str,

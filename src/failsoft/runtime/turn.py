@@ -429,6 +429,7 @@ class Turn:
             handle.fill_in(command.substitutes)
             if command.substitutes:
                 fields = {"message": used_default(tool.label), "arguments": sorted(command.substitutes)}
+                fields |= self._machine.grounds(handle.id)
                 self._emit(events.DEFAULT_USED, tool, handle.id, fields)
         return True
 
@@ -522,6 +523,7 @@ class Turn:
 
     def _skip(self, handle: Handle[Any], command: Skip) -> None:
         fields: dict[str, Any] = {"root": command.root, "because": command.because}
+        fields |= self._machine.grounds(handle.id, command.because)
         if command.root is None:
             fault = own_faults.turn_timed_out(self._timeout, started=False)
         else:
