@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.fakes import AUTH, DOWN, ONCE, RATE_LIMIT, RESET, Scripted, virtual
+from tests.fakes import AUTH, DOWN, ONCE, RATE_LIMIT, RESET, Scripted, Takes, virtual
 
 from failsoft import Runtime
 from failsoft.core.outcome import Decision
 from failsoft.core.recovery import ErrorReport
-from failsoft.core.replay import replay
+from failsoft.core.replay import Cascaded, replay, replay_cascades
 
 POLICY = {"name": "never mind", "when": {"tool": "mail"}, "then": "fail_gracefully"}
 
@@ -84,3 +84,76 @@ def test_events_without_grounds_are_untold_and_others_passed_over() -> None:
     shared = {"event_type": "CallRefused", "seq": 1, "reason": "circuit open", "decision": "fail_gracefully"}
     replayed = replay([shared, {"event_type": "CallSucceeded"}, {"event_type": "CallRefused", "seq": 2}])
     assert [(each.same, each.untold) for each in replayed] == [(None, "the event does not say what it rested on")]
+
+
+# --- cascades ---------------------------------------------------------------------------------------------------------
+
+
+async def record_cascades() -> list[dict[str, Any]]:
+    rt = Runtime()
+    rt.add(Scripted("fine"), id="good")
+    rt.add(Scripted(AUTH), id="bad")
+    rt.add(Scripted(Takes(9, "late")), id="slow")
+    async with rt.turn(timeout="5s") as turn:
+        bad, good, slow = turn.call("bad", id="bad"), turn.call("good", id="good"), turn.call("slow", id="slow")
+        turn.call("good", {"a": bad}, id="skips")
+        turn.call("good", {"a": bad}, id="matters", required=True)
+        turn.call("good", {"a": bad}, id="welcome", required=False, defaults={"a": 1})
+        turn.call("good", {"a": bad, "b": good}, id="runs", defaults={"a": 1}, required=True)
+        turn.call("good", {"a": [bad], "b": bad}, id="half", defaults={"a": 1})
+        turn.call("good", depends_on=["matters"], id="chain", required=True)
+        turn.call("good", {"a": slow}, id="late", defaults={"a": 1}, required=True)
+        await slow
+        turn.call("good", id="too late")
+    return [json.loads(json.dumps(event.to_dict())) for event in turn.report.trace]
+
+
+@virtual
+async def test_the_same_cascades_come_out() -> None:
+    cascades = replay_cascades(await record_cascades())
+    assert [each for each in cascades if not each.same] == []
+    assert {each.call_id: (each.recorded, each.root) for each in cascades} == {
+        "skips": ("skip", "bad"),
+        "matters": ("escalate", "bad"),
+        "welcome": ("skip", "bad"),
+        "runs": ("substitute", None),
+        "half": ("skip", "bad"),
+        "chain": ("escalate", "bad"),
+        "late": ("skip", "slow"),
+        "too late": ("skip", None),
+    }
+    assert json.loads(json.dumps(cascades[0].to_dict()))["same"] is True
+
+
+def changed(events: list[dict[str, Any]], call: str, **fields: Any) -> dict[str, Cascaded]:
+    """What differs when the record of a call's cascade is another."""
+    kinds = ("CallSkipped", "DefaultUsed")
+    other = [{**each, **fields} if each["call_id"] == call and each["event_type"] in kinds else each for each in events]
+    return {each.call_id or "": each for each in replay_cascades(other) if each.same is False}
+
+
+@virtual
+async def test_cascades_that_differ_are_told() -> None:
+    events = await record_cascades()
+    assert changed(events, "skips", required=True)["skips"].again == "escalate"
+    assert changed(events, "skips", defaults=["a"])["skips"].again == "substitute"
+    assert changed(events, "runs", defaults=[])["runs"].again == "escalate"
+    assert changed(events, "welcome", required=None)["welcome"].again == "substitute"
+    assert changed(events, "matters", message="")["matters"].recorded == "skip"
+    assert changed(events, "chain", root="matters")["chain"].root_again == "bad"
+    assert changed(events, "skips", because="good", root="good")["skips"].again == "run"
+    early = [event for event in events if event["event_type"] != "TurnTimedOut"]
+    assert {each.call_id for each in replay_cascades(early) if each.same is False} == {"late", "too late"}
+    unhelped = [event for event in events if event["event_type"] != "DefaultUsed"]
+    [ran] = [each for each in replay_cascades(unhelped) if each.same is False]
+    assert (ran.call_id, ran.recorded, ran.again) == ("runs", "run", "skip")
+
+
+@virtual
+async def test_cascades_without_grounds_are_untold() -> None:
+    events = await record_cascades()
+    for event in events:
+        event.pop("defaults", None)
+    untold = [each for each in replay_cascades(events) if each.same is None]
+    assert {each.call_id for each in untold} == {"skips", "matters", "welcome", "runs", "half", "chain"}
+    assert {each.untold for each in untold} == {"the event does not say what it rested on"}

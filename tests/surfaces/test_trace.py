@@ -166,6 +166,32 @@ def test_replay_says_where_decisions_differ(store: str, tmp_path: Path) -> None:
     assert "now retry: Transient error" in result.stdout
 
 
+def test_cascades_are_replayed_as_well(tmp_path: Path) -> None:
+    rt = Runtime(trace=tmp_path / "trace.jsonl")
+    rt.add(Scripted(AUTH), id="bad")
+    rt.add(Scripted("fine"), id="good")
+
+    async def play() -> None:
+        async with rt, rt.turn() as turn:
+            bad = turn.call("bad", id="bad")
+            turn.call("good", {"a": bad}, id="skips")
+            turn.call("good", {"a": bad}, id="runs", defaults={"a": 1})
+
+    asyncio.run(play())
+    told = data("replay", "--trace", str(tmp_path / "trace.jsonl"))
+    assert (told["same"], told["untold"], len(told["decisions"])) == (True, 0, 1)
+    assert [(each["call_id"], each["again"]) for each in told["cascades"]] == [
+        ("skips", "skip"),
+        ("runs", "substitute"),
+    ]
+    changed = (tmp_path / "trace.jsonl").read_text().replace('"required": null', '"required": true')
+    (tmp_path / "changed.jsonl").write_text(changed)
+    result = invoke("replay", "--trace", str(tmp_path / "changed.jsonl"))
+    assert result.exit_code == 1
+    assert "different  skips: skip: bad failed; now escalate: bad failed" in result.stdout
+    assert "2 of 3 decisions came out the same, 1 different, 0 untold" in result.stdout
+
+
 def test_a_file_that_is_no_store_is_not_pruned(tmp_path: Path) -> None:
     (tmp_path / "diary.db").write_text("dear diary " * 100)
     result = invoke("prune", "--most", "1", "--store", f"sqlite:///{tmp_path}/diary.db")

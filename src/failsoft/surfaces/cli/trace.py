@@ -18,7 +18,7 @@ from failsoft.surfaces.cli.traces import Record, open_kept, open_source, source_
 
 if TYPE_CHECKING:
     from failsoft.core.policy import Policy
-    from failsoft.core.replay import Replayed
+    from failsoft.core.replay import Cascaded, Replayed
 
 INTERVAL = 0.5  # seconds between two looks
 
@@ -167,28 +167,26 @@ def export(
 @source_options
 @json_option
 def replay(turn: str, manifest: str | None, store: str | None, trace: str | None, as_json: bool) -> int:
-    """Decide again what was decided in TURN, and say whether the same comes out.
+    """Decide again what was decided in TURN, and say whether the same comes out: what was done about each failure,
+    and what became of the calls that needed a value which did not come.
 
     Exit codes: 0 the same, 1 not the same or no such turn, 2 nothing to read.
     """
     from failsoft.core.replay import replay as decide_again
+    from failsoft.core.replay import replay_cascades
 
     source = open_source(store, trace)
     turn_id = source.find(turn)
-    replayed = decide_again(source.events(turn_id), _policies(manifest))
+    events = source.events(turn_id)
+    decisions, cascades = decide_again(events, _policies(manifest)), replay_cascades(events)
+    replayed: list[Replayed | Cascaded] = [*decisions, *cascades]
+    replayed.sort(key=lambda each: each.seq)
     different = sum(each.same is False for each in replayed)
     untold = sum(each.same is None for each in replayed)
     if as_json:
-        decisions = [each.to_dict() for each in replayed]
-        print_json(
-            {
-                "turn_id": turn_id,
-                "same": not different,
-                "different": different,
-                "untold": untold,
-                "decisions": decisions,
-            }
-        )
+        told = {"turn_id": turn_id, "same": not different, "different": different, "untold": untold}
+        lists = {"decisions": [each.to_dict() for each in decisions], "cascades": [each.to_dict() for each in cascades]}
+        print_json({**told, **lists})
     else:
         _show_replayed(replayed, different, untold)
     return int(bool(different))
@@ -205,23 +203,34 @@ def _policies(manifest: str | None) -> Sequence[Policy]:
         raise CommandError(f"{manifest} has mistakes", problems=error.problems) from None
 
 
-def _show_replayed(replayed: Sequence[Replayed], different: int, untold: int) -> None:
+def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, untold: int) -> None:
     from rich.text import Text
 
     signs = {True: ("same     ", "green"), False: ("different", "bold red"), None: ("untold   ", "yellow")}
     console = make_console()
     for each in replayed:
-        line = Text.assemble(
-            signs[each.same], clean(f"  {each.call_id or '-'}: {each.recorded.strategy}: {each.recorded.reason}")
-        )
-        if each.same is False and each.again is not None:
-            line.append(clean(f"; now {each.again.strategy}: {each.again.reason}"), "red")
+        was, now = _tell_replayed(each)
+        line = Text.assemble(signs[each.same], clean(f"  {each.call_id or '-'}: {was}"))
+        if each.same is False:
+            line.append(clean(f"; now {now}"), "red")
         if each.untold:
             line.append(clean(f"; {each.untold}"), "yellow")
         console.print(line, soft_wrap=True)
     same = len(replayed) - different - untold
     counts = f"{same} of {len(replayed)} decisions came out the same"
     console.print(Text(f"{counts}, {different} different, {untold} untold", "red" if different else "green"))
+
+
+def _tell_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
+    """A decision as it was, and as it is now."""
+    from failsoft.core.replay import Replayed
+
+    if isinstance(each, Replayed):
+        was, now = each.recorded, each.again or each.recorded
+        return f"{was.strategy}: {was.reason}", f"{now.strategy}: {now.reason}"
+    roots = (f": {root} failed" if root else "" for root in (each.root, each.root_again))
+    was_root, now_root = roots
+    return f"{each.recorded}{was_root}", f"{each.again}{now_root}"
 
 
 @trace.command()
