@@ -15,7 +15,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus bench bench-guard format lock clean
+.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus dist bench bench-guard format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ bench: $(BENCH) ## what failsoft costs, beside its peers (20 minutes); writes do
 
 bench-guard: $(RUNTIME) ## has the happy path become dearer? (needs valgrind)
 	@$(BIN)/python -m bench.guard
+
+dist: $(RUNTIME) ## build wheel and sdist, and use them as a stranger does (installs every extra: minutes)
+	@$(BIN)/python tools/dist_check.py
 
 # --- housekeeping ------------------------------------------------------------------------------------------------
 

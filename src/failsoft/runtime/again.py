@@ -1,0 +1,184 @@
+"""The short way: plain retries of an error that is well known, until an attempt succeeds.
+
+Rules
+-----
+- The long way (``call.way``) has been gone before for the same error of the same tool, and came to a retry. Nothing but
+  attempts, time, budget and breaker can make this time different, and these are asked.
+- Only async tools that are nothing but a function and a deadline come here, called outside of turns, threads and other
+  calls, where no policy, handler, fallback or retry rule has a say.
+- Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
+  which takes up the call with all that has happened so far (``Past``).
+- The stream says the same, word for word; its words are made when somebody reads them.
+
+Why: an agent's tools fail in the same few ways, and what is decided each time anew costs ten times as much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from asyncio import CancelledError
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.breaker import is_near
+from failsoft.core.outcome import Outcome
+from failsoft.core.partial import Partial
+from failsoft.core.recovery import ErrorReport, decide, describe
+from failsoft.core.retry import Attempts, plan_known
+from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
+from failsoft.runtime.call import Ended, Past, tell_recovery, tell_success, worst
+from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.known import Known, recall
+
+if TYPE_CHECKING:
+    from failsoft.core.breaker import Ticket
+    from failsoft.core.memory import Family
+    from failsoft.observe.trace import Raw
+    from failsoft.runtime.call import Call
+    from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
+
+
+async def again(
+    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
+    error: Exception, known: Known | None, began: float, *, unwrap: bool,
+) -> Any:  # fmt: skip
+    """Take a call to its outcome, or to its value, whose first attempt has just ended in a known error."""
+    now, options, health, fn, timeout = rt.now, tool.options.retry, tool.health, tool.fn, tool.timeout
+    primary, started, ended = error, began, now()
+    since, spent = ended, 0.0
+    made = 0
+    met: list[Known] = []
+    families: tuple[Family, ...] = ()
+    counted = 0  # so many errors the breaker has been told of; of the others nobody but this task can know as yet
+    first: Ended | None = None
+    while True:
+        if known is None:
+            first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=True)
+            break
+        fault, family = known
+        took = ended - started
+        total = spent + took if made else 0.0
+        new = family is not None and family not in families
+        delay = plan_known(options, made + 1, since, total, took, ended, rt.random())
+        if (
+            delay is None
+            or is_near(health.state, health.options, ticket, made + 1 - counted)
+            or (new and family.is_due(rt.clock.wall()))
+            or (options.budget and not rt.pay(tool, health))
+        ):
+            first = Ended(started, ended, error=error)
+            break
+        error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
+        evidence = None if family is None else family.evidence
+        rt.trace.record((TOOL_ERROR, ended, tool, id, None, (_tell_retry, fault, started, made, delay, evidence)))
+        met.append(known)
+        made += 1
+        spent = total
+        if new:
+            families += (family,)
+        try:
+            if delay:
+                counted = _count(rt, tool, id, ticket, met, counted)
+                await asyncio.sleep(delay)
+            if health.state.generation != ticket.generation or health.holds or tool.unavailable is not None:
+                break
+            started = now()
+            box: list[Any] = []
+            stepper = step(fn(*args, **kwargs), box)
+            for waiting in stepper:
+                counted = _count(rt, tool, id, ticket, met, counted)
+                if math.isinf(timeout):
+                    await carry_on(stepper, waiting)
+                else:
+                    await finish(stepper, waiting, tool, timeout, started, rt.place)
+        except CancelledError:
+            rt.left(_whole(rt, tool, args, kwargs, id, began))
+            raise
+        except Exception as failed:
+            error, known, ended = failed, recall(tool, failed), now()
+            continue
+        ended = now()
+        value = box[0]
+        if ended - started <= timeout and value.__class__ is not Partial:
+            if counted or tool.ticket is not ticket:  # else all is as if there had been no failure
+                rt.succeeded(tool, ticket)
+            _tell(rt, tool, id, families, made + 1, since, began, started, ended)
+            return value if unwrap else _outcome(tool, id, value, made + 1, ended - began)
+        first = rt.odd(_whole(rt, tool, args, kwargs, id, began), started, ended, value)
+        break
+    _count(rt, tool, id, ticket, met, counted)
+    call = _whole(rt, tool, args, kwargs, id, began)
+    past = None if not met else _past(met, primary, Attempts(made, since, spent), families)
+    outcome = await rt.drive(call, first, None if first is None else ticket, past)
+    return outcome.unwrap() if unwrap else outcome
+
+
+def _count(rt: Engine, tool: Tool, id: str | int, ticket: Ticket, met: list[Known], counted: int) -> int:
+    """Tell the breaker of the errors that it does not know of, before anybody can look; how many it knows of then."""
+    for known in met[counted:]:
+        with rt.lock:
+            changed = tool.health.record(ticket, "failure", rt.now(), known.fault)
+            tool.renew_ticket()
+        if changed is not None:  # another thread's failures came in between
+            rt.transition(_whole(rt, tool, (), {}, id, 0.0), tool, changed, known.fault)
+    return len(met)
+
+
+def _tell(
+    rt: Engine, tool: Tool, id: str | int, families: tuple[Family, ...], attempts: int,
+    since: float, began: float, started: float, ended: float,
+) -> None:  # fmt: skip
+    """Let memory and stream know that a retry has worked."""
+    if rt.memory is not None:
+        for family in families:
+            rt.memory.learn(family, None, worked=True, seconds=ended - since)
+    trace = rt.trace
+    trace.record((RETRY_SUCCEEDED, ended, tool, id, None, (_tell_recovery, since, attempts)))
+    trace.record((CALL_SUCCEEDED, ended, tool, id, None, (_tell_success, started, attempts, began)))
+    if len(trace.pending) > trace.limit:
+        trace.drain()
+
+
+def _outcome(tool: Tool, id: str | int, value: Any, attempts: int, duration: float) -> Outcome[Any]:
+    return Outcome(id, tool.id, "succeeded", value, attempts, tool.id, duration, None, None, None, tool.label)
+
+
+def _past(met: list[Known], primary: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Past:
+    """What the long way has to know."""
+    fault = met[0].fault._replace(cause=primary)
+    return Past(fault, worst([known.fault.effect for known in met]), attempts, families)
+
+
+def _whole(
+    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
+) -> Call:
+    call = rt.open_call(tool, args, dict(kwargs), began)
+    call.name(id)
+    return call
+
+
+# --- what the stream says, made when somebody reads it ----------------------------------------------------------------
+
+
+def _tell_retry(raw: Raw) -> dict[str, Any]:
+    _, ended, tool, _, _, (_, fault, started, before, delay, evidence) = raw
+    report = ErrorReport(
+        fault, tool.id, "", before + 1, before, "closed", delay, "", (),
+        required=tool.options.required, evidence=evidence,
+    )  # fmt: skip
+    fields = describe(report, decide(report))
+    fields["duration_ms"] = round((ended - started) * 1000, 3)
+    fields["delay_ms"] = round(delay * 1000, 3)
+    return fields
+
+
+def _tell_recovery(raw: Raw) -> dict[str, Any]:
+    _, ended, _, _, _, (_, since, attempt) = raw
+    return tell_recovery(attempt, ended - since)
+
+
+def _tell_success(raw: Raw) -> dict[str, Any]:
+    _, ended, tool, _, _, (_, started, attempts, began) = raw
+    return tell_success(tool.id, attempts, ended - started, ended - began)

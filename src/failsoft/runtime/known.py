@@ -1,0 +1,64 @@
+"""Errors of a tool that have led to a retry before: what takes the short way (``runtime.again``).
+
+Rules
+-----
+- Known is an error by its type and its text, and only where these are all there is to know of it.
+- It is remembered by the long way, after that has decided on a retry, unless anything but attempts, time, budget and
+  breaker had a say in it.
+- So many of one tool, and no more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from failsoft.core.classify import key_of
+from failsoft.core.fault import Fault
+
+if TYPE_CHECKING:
+    from failsoft.core.memory import Family
+    from failsoft.runtime.call import Call, Stop
+    from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
+
+KEPT = 64  # errors of one tool
+
+
+class Known(NamedTuple):
+    """An error of a tool that was retried before."""
+
+    fault: Fault  # without its cause
+    family: Family | None
+
+
+def recall(tool: Tool, error: Exception) -> Known | None:
+    """What is known of an error, if its type and its text are all there is to know."""
+    known = tool.known
+    if not known:
+        return None
+    try:
+        found = known.get((error.__class__, error.args))
+    except Exception:  # arguments that cannot be looked up
+        return None
+    if found is None or error.__context__ is not None or error.__cause__ is not None or error.__dict__:
+        return None
+    return found
+
+
+def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception) -> None:
+    """This failure has led to a retry: the next one like it can take the short way, if nothing about it was special."""
+    known = stop.tool.known
+    if known is None or rt.handler is not None or rt.policies:
+        return
+    if rt.memory is not None and rt.memory.mode == "act":
+        return
+    if call.turn is not None or call.tenant is not None or call.retry is not None or fault.retry_after is not None:
+        return
+    key = key_of(error)
+    if key is None or type(key[1]) is not str:
+        return
+    if hasattr(error, "fault") or hasattr(error, "remote_fault"):
+        return  # it has been judged elsewhere
+    if len(known) >= KEPT:
+        known.clear()
+    known[type(error), error.args] = Known(fault._replace(cause=None), stop.family)
