@@ -110,3 +110,36 @@ def test_nothing_is_taken_after_closing() -> None:
     line.close(1.0)
     line.put([2])
     assert (taken, line.dropped) == ([1], 1)
+
+
+def test_a_busy_machine_is_not_held_against_a_subscriber(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(delivery, "PATIENCE", 0.02)
+    begins = threading.Event()
+    heard: list[int] = []
+    late = Delivery(heard.extend, name="subscriber", wait=True)
+    run = late._run
+    monkeypatch.setattr(late, "_run", lambda: (begins.wait(20), run()))  # its thread does not come to run
+    late.put([1])
+    assert heard == []
+    begins.set()
+    late.put([2])
+    assert late.flush(20)
+    late.put([3])
+    assert heard == [1, 2, 3]
+    assert caplog.records == []
+    late.close(1)
+
+
+def test_many_small_delays_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(delivery, "PATIENCE", 0.05)
+    slow = Delivery(lambda _: time.sleep(0.02), name="subscriber", wait=False)
+    for number in range(10):
+        slow.put([number])
+    slow._wait = True
+    slow.put([10])
+    assert [record.getMessage() for record in caplog.records] == [
+        "subscriber is slow: calls do not wait for it any more"
+    ]
+    slow.close(1)

@@ -3,8 +3,9 @@
 Rules
 -----
 - Every consumer has its own daemon thread and its own bounded queue: one that hangs keeps nobody else waiting.
-- A consumer that keeps up has seen an event before the call that caused it goes on. One that once took longer than
-  ``PATIENCE`` is waited for no more, only fed.
+- A consumer that keeps up has seen an event before the call that caused it goes on. Nobody waits for longer than
+  ``PATIENCE``; one that was itself at work for most of that is waited for no more, only fed. (A machine that is too
+  busy to let it begin says nothing about it.)
 - One that raises is logged once, sanitised, and counted; what does not fit into its queue is dropped and counted.
 - One that has nothing to do for ``IDLE`` seconds asks for more, if there is somebody to ask.
 """
@@ -40,6 +41,8 @@ class Delivery:
         self._queue: deque[tuple[Any, int]] = deque()  # batches with their sizes
         self._changed = threading.Condition()
         self._given = self._taken = self._size = 0
+        self._worked = 0.0  # seconds, over all batches that are done
+        self._began: float | None = None  # when the one that it is at came
         self._thread: threading.Thread | None = None
         self._closed = False
         self.failed = 0
@@ -60,9 +63,16 @@ class Delivery:
             self._size += size
             self._given += 1
             self._changed.notify_all()
+            worked = self._time_at_work()
         if self._wait and threading.current_thread() is not self._thread and not self._is_taken(PATIENCE):
+            with self._changed:
+                if self._time_at_work() - worked < PATIENCE / 2:
+                    return  # it has hardly come to run
             self._wait = False
             log.warning("%s is slow: calls do not wait for it any more", self._name)
+
+    def _time_at_work(self) -> float:
+        return self._worked if self._began is None else self._worked + monotonic() - self._began
 
     def flush(self, timeout: float) -> bool:
         """Wait until all that was put has been taken. False if it has not, or if some has been lost since last time."""
@@ -87,7 +97,7 @@ class Delivery:
         self._changed = threading.Condition()
         self._thread = None
         self._queue.clear()
-        self._taken, self._size = self._given, 0
+        self._taken, self._size, self._began = self._given, 0, None
         if self._ask is not None and not self._closed:
             self._start()
 
@@ -108,6 +118,7 @@ class Delivery:
                 if self._ask is not None:
                     self._ask()
                 continue
+            self._began = monotonic()
             try:
                 self._consume(batch)
             except Exception as error:
@@ -115,6 +126,7 @@ class Delivery:
                 if self.failed == 1:
                     log.error("%s failed; calls go on without it\n%s", self._name, describe(error))  # noqa: TRY400 - sanitised
             with self._changed:
+                self._worked, self._began = self._time_at_work(), None
                 self._taken += 1
                 self._changed.notify_all()
 
