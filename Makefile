@@ -15,7 +15,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus dist bench bench-guard format lock clean
+.PHONY: help demo docs demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus dist bench bench-guard format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ dist: $(RUNTIME) ## build wheel and sdist, and use them as a stranger does (inst
 	@$(BIN)/python tools/dist_check.py
 
 # --- housekeeping ------------------------------------------------------------------------------------------------
+
+docs: $(DEV) ## write the generated pages of docs/ anew
+	@for page in tools/*_page.py; do $(BIN)/python -m tools.$$(basename $$page .py) || exit 1; done
 
 demo-picture: $(RUNTIME) ## draw docs/assets/demo.svg anew
 	@$(BIN)/python tools/draw_demo.py

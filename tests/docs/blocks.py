@@ -51,9 +51,9 @@ _FILE = re.compile(r"# (?P<name>[\w.-]+\.(?:py|yaml))\n")
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _INSTALL = re.compile(r"(make(?: [a-z-]+)?|(?:python -m )?pip install .*|git clone .*)\s*(?:#.*)?")
 _SHELL = set("|<>&;$`*")
-_BARS = "█▒╱▆▓░✗!▶◆╳○▸"
+_BARS = "█▒╱▆▓░┄✗!▶◆╳○▸"
 _VARIES = (
-    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d\d:\d\d:\d\d\.\d+"), "<when>"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?|\b\d\d:\d\d:\d\d\.\d+"), "<when>"),
     (re.compile(r"\b\d+(\.\d+)? ?m?s\b"), "<time>"),
     (re.compile(r"\bturn-[0-9a-f]{12}\b"), "<turn>"),
     (re.compile(r"\bpid \d+|\b[\d.]+[kM]?B\b"), "<number>"),
@@ -134,7 +134,8 @@ class PageRun:
     def __init__(self, names: dict[str, Any], *, silent: bool) -> None:
         self.names = {"__name__": "page", **names}
         self.silent = silent  # what a block prints has to be shown
-        self.files: set[str] = set()  # saved, and not used yet
+        self.files: dict[str, str] = {}  # that were saved
+        self.used: set[str] = set()  # by a command, or by a file that is used
         self.status = 0
         self.runner = asyncio.Runner()
 
@@ -143,12 +144,11 @@ class PageRun:
 
     def run(self, block: Block) -> None:
         """Run one block; AssertionError: the page is not true."""
-        if block.excuse is not None:
-            return
         if block.file is not None:
             Path(block.file).write_text(block.text, encoding="utf-8")
-            if block.language == "python":
-                self.files.add(block.file)
+            self.files[block.file] = block.text
+        if block.excuse is not None:
+            return
         known = {"python": self._python, "yaml": self._yaml, "console": self._console, "json": self._json}
         if block.language in known:
             known[block.language](block)
@@ -198,7 +198,19 @@ class PageRun:
             if shown.strip():
                 how: How = "to the letter" if "--trace example" in command else "loosely"
                 assert fits(shown, output, how), f"{block.place}: {command} prints\n{output}"
-            self.files -= {file for file in self.files if file in command or Path(file).stem in command}
+            self._use(command)
+
+    def _use(self, text: str) -> None:
+        """Note the files that a command names, and those that they name."""
+        named = {file for file in self.files if re.search(rf"\b{re.escape(Path(file).stem)}\b", text)}
+        for file in named - self.used:
+            self.used.add(file)
+            self._use(self.files[file])
+
+    @property
+    def unused(self) -> set[str]:
+        """Python files that nobody has run."""
+        return {file for file in self.files if file.endswith(".py")} - self.used
 
     def _execute(self, command: str) -> str:
         program, *args = shlex.split(command)
@@ -210,7 +222,7 @@ class PageRun:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         ended = subprocess.run(
             ["sh", "-c", command],
-            env={**os.environ, "PATH": path},
+            env={**{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}, "PATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -1,0 +1,282 @@
+"""Write docs/reference/api.md from the signatures and docstrings of the public names: ``python -m tools.api_page``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from tools.pages import DOCS, table, write
+
+PAGE = DOCS / "reference" / "api.md"
+
+INTRO = """# Python API
+
+<!-- Written by tools/api_page.py from signatures and docstrings. Change those. -->
+
+Everything that `from failsoft import …` gives, then what is in `failsoft.testing` and in the adapters. Names that are
+not on this page may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
+"""
+
+# (title, module, what to say, names in the order of a reader)
+ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    (
+        "Running tools",
+        "failsoft",
+        "",
+        ("Runtime", "Turn", "Handle", "tool", "default_runtime", "partial"),
+    ),
+    ("What comes out", "failsoft", "", ("Outcome", "TurnReport", "Fault", "Code", "Decision")),
+    (
+        "What the runtime shows",
+        "",
+        "You meet these, and need not import them: `rt.threads[key]` is a `Thread`, "
+        "`rt.memory` is the `RecoveryMemory`, `outcome.explanation` an `Explanation`, `rt.events()` and `rt.subscribe` "
+        "give `Event`s (their fields: [Events](events.md)), `report.waterfall()` a `Waterfall`.",
+        (
+            "failsoft.runtime.threads:Thread",
+            "failsoft.core.threads:Offer",
+            "failsoft.core.threads:Dangling",
+            "failsoft.runtime.memory:RecoveryMemory",
+            "failsoft.core.explain:Explanation",
+            "failsoft.core.report:Escalation",
+            "failsoft.observe.events:Event",
+            "failsoft.core.waterfall:Waterfall",
+        ),
+    ),
+    ("Understanding errors", "failsoft", "", ("classify", "Override")),
+    (
+        "Options",
+        "failsoft",
+        "In place of any of these a mapping with the same keys will do. Times are read as seconds, whatever was written.",
+        ("RetryOptions", "BreakerOptions", "Fallback"),
+    ),
+    ("Another Error Handler", "failsoft", "", ("Handler", "ErrorReport")),
+    (
+        "Errors",
+        "failsoft",
+        "",
+        (
+            "FailsoftError",
+            "CallFailed",
+            "CircuitOpen",
+            "ToolTimeout",
+            "ToolUnavailable",
+            "ManifestError",
+            "TurnError",
+        ),
+    ),
+    (
+        "Testing",
+        "failsoft.testing",
+        "See [Test your error paths](../how-to/testing.md).",
+        (
+            "virtual_time",
+            "VirtualClock",
+            "Deadlock",
+            "FaultPlan",
+            "HttpError",
+            "check_store",
+            "check_adapter",
+            "adapter_checks",
+            "AdapterDriver",
+            "Ask",
+            "Seen",
+        ),
+    ),
+    (
+        "Plain loops",
+        "failsoft.adapters.plain",
+        "See [Plain loops](../how-to/plain-loop.md).",
+        ("run_tool_calls", "run_tool_calls_sync", "close_tool_calls"),
+    ),
+    (
+        "pydantic-ai",
+        "failsoft.adapters.pydantic_ai",
+        "See [pydantic-ai](../how-to/pydantic-ai.md).",
+        ("Agent", "AgentConfig", "Failsoft"),
+    ),
+    (
+        "LangChain",
+        "failsoft.adapters.langchain",
+        "See [LangChain and LangGraph](../how-to/langchain.md).",
+        ("FailsoftMiddleware",),
+    ),
+    (
+        "OpenAI Agents SDK",
+        "failsoft.adapters.openai_agents",
+        "See [OpenAI Agents SDK](../how-to/openai-agents.md).",
+        ("guard_agent",),
+    ),
+)
+
+# Methods that others of failsoft's own call, or that a framework does
+INSIDE = {
+    "Handle": {"settled", "settle", "whole", "fill_in", "tool", "dozes", "refers", "call"},
+    "Turn": {"loop", "adopt", "adopt_blocking", "doze", "submit_plan", "batches", "parent"},
+    "Outcome": {"reword"},
+    "VirtualClock": {"reach"},
+    "Offer": {"args", "timeout", "retry", "key", "same", "from_dict"},
+    "RecoveryMemory": {"meet", "spares", "order", "learn", "save", "renew_after_fork"},
+    "Dangling": {"from_dict"},
+    "Event": {"message"},
+}
+WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft"}
+WITHOUT_SIGNATURE = {
+    *("Handle", "Turn", "Outcome", "TurnReport", "Code", "Agent", "Handler", "AdapterDriver", "VirtualClock"),
+    *("Thread", "RecoveryMemory"),
+}
+
+# Attributes that their class sets without saying more than a comment beside them
+ATTRIBUTE = re.compile(
+    r"^        self\.(?P<name>[a-z]\w*)(?:: (?P<type>[^=#]+?))? = [^#\n]*(?:  # (?P<note>.*))?$", re.MULTILINE
+)
+FIELD = re.compile(r"^    (?P<name>[a-z]\w*): (?P<type>[^=#\n]+?)(?: = (?P<default>[^#\n]*?))?(?:  # (?P<note>.*))?$")
+SOURCE = re.compile(r" ?\((?:S-|R\d)[^)]*\)|\bS-\w+'s?\b ?")
+
+
+def documents(name: str, thing: Any) -> str:
+    """A docstring as Markdown, without the names of the documents behind it."""
+    text = inspect.getdoc(thing) or ""
+    if not text or (inspect.isclass(thing) and text.startswith(f"{name}(")):
+        raise SystemExit(f"{name} has no docstring")
+    return SOURCE.sub("", text).replace("``", "`")
+
+
+def signature(thing: Any) -> str:
+    """The parameters, as they would be written."""
+    found = inspect.signature(thing)
+    shown: list[str] = []
+    kinds = [one.kind for one in found.parameters.values()]
+    for place, one in enumerate(found.parameters.values()):
+        if one.name in ("self", "cls"):
+            continue
+        if one.kind is one.KEYWORD_ONLY and not {one.KEYWORD_ONLY, one.VAR_POSITIONAL} & {*kinds[:place]}:
+            shown.append("*")
+        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        kind = "" if one.annotation is one.empty else f": {_annotation(one.annotation)}"
+        default = "" if one.default is one.empty else f" = {one.default!r}"
+        shown.append(f"{mark}{one.name}{kind}{default if kind else default.replace(' ', '')}")
+        if one.kind is one.POSITIONAL_ONLY and one.POSITIONAL_ONLY not in kinds[place + 1 :]:
+            shown.append("/")
+    gives = "" if found.return_annotation in (found.empty, "None", None) else _annotation(found.return_annotation)
+    return f"({', '.join(shown)})" + (f" -> {gives}" if gives else "")
+
+
+def _annotation(kind: Any) -> str:
+    text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    text = re.sub(r"^Coroutine\[Any, Any, (.*)\]$", r"\1", text)
+    return re.sub(r"\b(?:random_source|foreign|testing)\.", "", text)
+
+
+def is_awaited(thing: Any) -> bool:
+    """Whether a call of it is awaited."""
+    return inspect.iscoroutinefunction(thing) or str(inspect.signature(thing).return_annotation).startswith("Coroutine")
+
+
+def fields(cls: type) -> list[tuple[str, str, str]]:
+    """The fields of a tuple or dataclass, or the attributes that ``__init__`` sets: name, default, meaning."""
+    source = inspect.getsource(cls)
+    found: list[tuple[str, str, str]] = []
+    if is_record(cls):
+        for line in source.splitlines():
+            match = FIELD.match(line)
+            if match is None:
+                if found and line.strip().startswith(("def ", "@", "if TYPE_CHECKING")):
+                    break
+                continue
+            if match["name"] in INSIDE.get(cls.__name__, ()):
+                continue
+            default = (match["default"] or "").strip()
+            default = re.sub(r'Seconds\(([\d.]+)(?:, "[^"]*")?\)', r"\1", default)
+            found.append((match["name"], default, _note(cls, match["name"], match["note"])))
+    elif cls.__init__ is not object.__init__ and "def __init__" in source:
+        inside = INSIDE.get(cls.__name__, ())
+        told = [match for match in ATTRIBUTE.finditer(source) if match["note"] and match["name"] not in inside]
+        found = [(match["name"], "", _note(cls, match["name"], match["note"])) for match in told]
+    return found
+
+
+def is_record(cls: type) -> bool:
+    """A named tuple or a dataclass: its fields are its parameters."""
+    return issubclass(cls, tuple) or hasattr(cls, "__dataclass_fields__")
+
+
+def _note(cls: type, name: str, note: str | None) -> str:
+    if not note:
+        documented = re.search(rf'^    {name}: .*\n    """(.*)"""$', inspect.getsource(cls), re.MULTILINE)
+        note = documented[1] if documented else ""
+    note = re.sub(r"\b(S-\w+|R\d+)(?: [\d.]+)?: ", "", SOURCE.sub("", note))
+    return note.replace("``", "`").strip()
+
+
+def members(name: str, cls: type) -> Iterator[str]:
+    """Properties and methods, in the order of the source."""
+    if name in WITHOUT_MEMBERS:
+        return
+    for member, thing in vars(cls).items():
+        if member.startswith("_") or member in INSIDE.get(name, ()):
+            continue
+        bare = thing.__func__ if isinstance(thing, classmethod | staticmethod) else thing
+        if isinstance(thing, property):
+            yield f"- `.{member}`: {_indented(documents(f'{name}.{member}', thing))}"
+        elif inspect.isfunction(bare):
+            mark = "await " if is_awaited(bare) else ""
+            yield f"- `{mark}.{member}{signature(bare)}`: {_indented(documents(f'{name}.{member}', thing))}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines()).strip()
+
+
+def describe(name: str, thing: Any) -> Iterator[str]:
+    """One public name."""
+    yield f"### {name}"
+    if not inspect.isclass(thing):
+        yield f"`{'await ' * is_awaited(thing)}{name}{signature(thing)}`"
+    elif not (name in WITHOUT_SIGNATURE or is_record(thing) or issubclass(thing, BaseException)):
+        yield f"`{name}{signature(thing)}`"
+    elif issubclass(thing, BaseException) and thing.__bases__ != (Exception,):
+        yield f"A kind of {' and '.join(f'`{base.__name__}`' for base in thing.__bases__)}."
+    yield documents(name, thing)
+    if not inspect.isclass(thing):
+        return
+    if issubclass(thing, Enum):
+        yield ", ".join(f"`{one.name}`" for one in thing) + "."
+        return
+    about = fields(thing)
+    if not any(note for _, _, note in about):
+        about = []
+    if about and any(default for _, default, _ in about):
+        yield table(
+            ("field", "default", "meaning"),
+            [(f"`{field}`", f"`{default}`" if default else "", note) for field, default, note in about],
+        )
+    elif about:
+        yield table(("field", "meaning"), [(f"`{field}`", note) for field, _, note in about])
+    listed = "\n".join(members(name, thing))
+    if listed:
+        yield listed
+
+
+def pages() -> dict[Path, str]:
+    """The page."""
+    parts = [INTRO.strip()]
+    for title, module, note, names in ROOMS:
+        parts.append(f"## {title}")
+        if module not in ("", "failsoft"):
+            parts.append(f"`from {module} import {', '.join(names)}`")
+        if note:
+            parts.append(note)
+        for path in names:
+            home, _, name = path.rpartition(":")
+            parts += describe(name, getattr(importlib.import_module(home or module), name))
+    return {PAGE: "\n\n".join(parts) + "\n"}
+
+
+if __name__ == "__main__":
+    write(pages())

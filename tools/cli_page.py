@@ -1,0 +1,122 @@
+"""Write docs/reference/cli.md from the commands themselves: ``python -m tools.cli_page``."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from click.testing import CliRunner
+from tools.pages import DOCS, table, write
+
+from failsoft.surfaces.cli import cli
+
+PAGE = DOCS / "reference" / "cli.md"
+
+INTRO = """# Command line
+
+<!-- Written by tools/cli_page.py from the commands themselves. Change src/failsoft/surfaces/cli. -->
+
+`failsoft`, or `python -m failsoft`. Every command has `--help`. All but `completion` have `--json`: then they print
+one JSON document and nothing else, also when something goes wrong.
+
+| exit code | meaning |
+|---|---|
+| 0 | all is well |
+| 1 | the work failed: a call without a value, a manifest with errors, no such turn |
+| 2 | the command could not be carried out as it was given: an option, a file |
+| 130 | stopped by Ctrl-C |
+
+`NO_COLOR` and `FORCE_COLOR` are honoured. Where output goes into a file or a pipe there are no colours.
+"""
+
+# What a reader may try at once: nothing in it depends on files, time or chance
+EXAMPLES = {
+    "classify": ['failsoft classify "429 Too Many Requests, retry after 20 seconds"'],
+    "why": ["failsoft why --trace example"],
+    "trace list": ["failsoft trace list --trace example"],
+    "trace replay": ["failsoft trace replay --trace example"],
+    "trace tail": ["failsoft trace tail --trace example --lines 2"],
+}
+
+
+def walk(group: click.Group, *above: str) -> Iterator[tuple[str, click.Command]]:
+    """All commands with their full names."""
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield " ".join((*above, name)), command
+            yield from walk(command, *above, name)
+        else:
+            yield " ".join((*above, name)), command
+
+
+def entry(name: str, command: click.Command) -> tuple[str, str]:
+    """A line of the overview."""
+    first = re.split(r"\.\s|\n\n", plain(command.help))[0].rstrip(".")
+    return f"[`{name}`](#{name.replace(' ', '-')})", command.short_help or f"{first}."
+
+
+def plain(text: str | None) -> str:
+    """Help as Markdown: click's own wrapping undone."""
+    paragraphs = re.split(r"\n\s*\n", (text or "").strip())
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def usage(name: str, command: click.Command) -> str:
+    """The first line of the help."""
+    context = click.Context(command, info_name=f"failsoft {name}")
+    return " ".join(["failsoft", name, *command.collect_usage_pieces(context)])
+
+
+def options(command: click.Command) -> Iterator[tuple[str, str, str]]:
+    """Option, default, meaning."""
+    context = click.Context(command)
+    for parameter in command.params:
+        if not isinstance(parameter, click.Option) or parameter.hidden:
+            continue
+        record = parameter.get_help_record(context)
+        if record is None:
+            continue
+        names, about = record
+        told = re.search(r"\s*\[(?:default: (?P<default>[^\];]*(?:\][^\]]*)?))?[^\]]*\]$", about)
+        default = (told["default"] or "").strip() if told else ""
+        yield (
+            f"`{names.replace('INTEGER RANGE', 'N')}`",
+            f"`{default}`" if default else "",
+            about[: told.start()] if told else about,
+        )
+
+
+def show(command: str) -> str:
+    """A command with what it prints."""
+    result = CliRunner().invoke(cli, shlex.split(command)[1:], env={"COLUMNS": "100"})
+    if result.exit_code:
+        raise SystemExit(f"{command} ends with {result.exit_code}: {result.output}")
+    output = "\n".join(line.rstrip() for line in result.output.splitlines()).strip("\n")
+    return f"$ {command}\n{output}"
+
+
+def pages() -> dict[Path, str]:
+    """The page."""
+    parts = [INTRO.strip()]
+    parts.append(table(("command", "what it does"), [entry(name, command) for name, command in walk(cli)]))
+    for name, command in walk(cli):
+        parts += [f"## {name}", f"`{usage(name, command)}`", plain(command.help)]
+        listed = list(options(command))
+        if listed:
+            parts.append(table(("option", "default", "meaning"), listed))
+        if command.epilog:
+            parts.append(plain(command.epilog))
+        if name in EXAMPLES:
+            parts.append("```console\n" + "\n".join(show(example) for example in EXAMPLES[name]) + "\n```")
+    return {PAGE: "\n\n".join(parts) + "\n"}
+
+    return f"[`{name}`](#{name.replace(' ', '-')})", command.short_help or plain(command.help).partition(". ")[
+        0
+    ].rstrip(".") + "."
+
+
+if __name__ == "__main__":
+    write(pages())

@@ -1,0 +1,115 @@
+"""Write docs/reference/metrics.md from what is counted: ``python -m tools.metrics_page``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.pages import DOCS, table, write
+
+from failsoft.observe import metrics
+
+PAGE = DOCS / "reference" / "metrics.md"
+
+INTRO = """# Metrics
+
+<!-- Written by tools/metrics_page.py from src/failsoft/observe/metrics.py. Change that. -->
+
+`rt.metrics("flight_search")` gives one tool's figures since the runtime was made, as a plain dict. They are counted from
+the [event stream](events.md): the last column names the event, so you can count the same things your own way with
+`rt.subscribe(fn)`.
+
+A fallback's attempts are the fallback's own: `error_count` of the primary does not contain them. Calls that were refused
+are no errors: nothing was tried.
+"""
+
+EXAMPLE = """## Reading them
+
+```python
+import asyncio
+
+from failsoft import Runtime
+from failsoft.testing import FaultPlan, virtual_time
+
+
+async def search(city: str) -> str:
+    return f"hotels in {city}"
+
+
+async def main() -> None:
+    rt = Runtime()
+    plan = FaultPlan("503, 503, ok, auth")
+    rt.add(plan.wrap(search), read_only=True)
+    for _ in range(2):
+        await rt.call("search", {"city": "PAR"})
+    for name, figure in rt.metrics("search").items():
+        if figure:
+            print(name, figure)
+
+
+with virtual_time() as clock:
+    clock.run(main())
+```
+
+```text
+error_count 3
+transient_error_count 2
+permanent_error_count 1
+retry_count 2
+retry_success_rate 50.0
+recovery_seconds …
+success_count 1
+failed_count 1
+escalation_count 1
+```
+
+Two calls, four attempts: the first call failed twice and then worked, the second met a bad key. Of two retries one
+worked, so the rate is 50 %.
+"""
+
+MEANINGS = {
+    "error_count": "Attempts that failed.",
+    "transient_error_count": "Those that may pass by themselves.",
+    "permanent_error_count": "Those that will not.",
+    "retry_count": "Failed attempts that were followed by another one.",
+    "retry_success_rate": "Retries that worked, in percent; `None` without retries.",
+    "circuit_breaker_opens": "How often the circuit opened.",
+    "timeout_count": "Attempts that ran into the tool's timeout.",
+    "fallback_count": "How often another tool stood in for this one.",
+    "recovery_seconds": "Mean time from the first failure of a call to its success by retry; `None` without one.",
+    "success_count": "Calls that brought a value.",
+    "failed_count": "Calls that ran and brought none.",
+    "refused_count": "Calls that were not run: circuit open, tool missing.",
+    "held_count": "Calls that waited because the service had asked to be left alone.",
+    "cancelled_count": "Calls whose caller left, or whose turn ended.",
+    "skipped_count": "Calls that were not run because a dependency failed, or the turn's time was up.",
+    "orphaned_count": "Attempts that still ran after their deadline.",
+    "loop_blocked_count": "How often an async tool kept the event loop past its own deadline.",
+    "late_result_count": "Results that came after the turn had gone on without them.",
+    "escalation_count": "Failures that somebody has to know about.",
+    "loops_prevented": "Calls of a model that went in circles, answered without running the tool.",
+    "kill_count": "Attempts whose process was killed.",
+}
+
+MORE = {  # figures that are more than the number of one kind of event
+    "transient_error_count": "`ToolError` with `classification: transient`",
+    "permanent_error_count": "`ToolError` with `classification: permanent`",
+    "retry_count": "`ToolError` with `decision: retry`",
+    "retry_success_rate": "`RetrySucceeded` to `retry_count`",
+    "recovery_seconds": "`recovery_ms` of `RetrySucceeded`",
+    "success_count": "`CallSucceeded`",
+    "kill_count": "`ToolError` with `killed`",
+}
+
+
+def pages() -> dict[Path, str]:
+    """The page."""
+    figures = metrics.Metrics().figures()
+    if figures.keys() != MEANINGS.keys():
+        raise SystemExit(f"a figure too few or too many: {', '.join(sorted(figures.keys() ^ MEANINGS.keys()))}")
+    events = {name: f"`{event}`" for event, name in metrics._COUNTED.items()}
+    rows = [(f"`{name}`", MEANINGS[name], MORE.get(name) or events[name]) for name in figures]
+    return {PAGE: "\n\n".join([INTRO.strip(), table(("figure", "meaning", "from"), rows), EXAMPLE.strip()]) + "\n"}
+
+
+if __name__ == "__main__":
+    write(pages())
