@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,10 @@ def test_the_last_turn_of_a_store_and_any_other(store: str) -> None:
     assert (one["turn_id"], one["thread"], one["ended"]) == ("turn-one", "chat", True)
     assert one["loss"]["known"]["text"] == "seen in 1 episodes; retries worked 1 of 1 times"
     assert "memory      seen in 1 episodes" in invoke("why", "one", "--store", store).stdout
+
+
+def test_one_attempt_has_no_waits(store: str) -> None:
+    assert re.search(r"in 1 failed attempt, in \S", invoke("why", "--store", store).stdout)
 
 
 def test_the_store_can_be_said_by_the_environment(store: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,11 +92,13 @@ def _loss(loss: Loss) -> RenderableType:
 
     from failsoft.core.waterfall.verdict import say_seconds
 
-    attempts = f"{loss.share.attempts} failed attempt{'s' * (loss.share.attempts != 1)}"
+    attempts = (
+        "1 failed attempt" if loss.share.attempts == 1 else f"{loss.share.attempts} failed attempts and their waits"
+    )
     lines = [
         Text.assemble(
             (clean(str(loss.share.tool)), "bold"),
-            clean(f": {say_seconds(loss.share.seconds)} in {attempts} and their waits, in {', '.join(loss.calls)}"),
+            clean(f": {say_seconds(loss.share.seconds)} in {attempts}, in {', '.join(loss.calls)}"),
         ),
         Text.assemble("error       ", (loss.code, "red"), clean(f", {loss.classification}: {loss.error}")),
         Text(clean(f"decided     {loss.reason}")),
