@@ -1,0 +1,64 @@
+"""``python -m bench.peers.child CASE LIBRARY [--option]``: one case against one library; the last line is what was seen."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import os
+import sys
+import traceback
+
+from bench.peers import wall_clock
+from bench.peers.cases import CASES
+from bench.peers.libraries import LIBRARIES
+from bench.peers.library import Fn, Library
+from bench.peers.service import Service, Step, down, end_of
+
+
+def main(case_name: str, library_name: str, with_option: bool) -> dict[str, object]:
+    case = CASES[case_name]
+    if case.clock:
+        wall_clock.install()
+    library = LIBRARIES[library_name]()
+    words = ""
+    if with_option:
+        option = library.options()[case_name]
+        library.take(option)
+        words = option.words
+    if not case.logs:
+        logging.disable()
+    try:
+        warm_up(library)
+        seen = case.run(library)
+    except Exception as error:
+        words = f"{type(error).__name__}: {error}"
+        return {"verdict": "error", "words": words, "at": traceback.format_exc()}
+    return {"verdict": "fault" if seen.fault else "none", "words": seen.words, "option": words}
+
+
+def warm_up(library: Library) -> None:
+    """A failure and a success: what a library loads with its first is not what is looked at."""
+    service = Service()
+    service.script = [Step(0, down())] * 3
+    if library.has("everything"):
+        asyncio.run(_use(library.everything(service.tool())))  # type: ignore[attr-defined]
+    else:
+        asyncio.run(_use(library.everything_sync(service.blocking())))  # type: ignore[attr-defined]
+
+
+async def _use(guarded: Fn) -> None:
+    async def call() -> None:
+        value = guarded()
+        if inspect.isawaitable(value):
+            await value
+
+    for _ in range(2):
+        await end_of(call())
+
+
+if __name__ == "__main__":
+    answer = main(sys.argv[1], sys.argv[2], "--option" in sys.argv)
+    print("\n" + json.dumps(answer), flush=True)
+    os._exit(0)  # what a case has left hanging is not waited for

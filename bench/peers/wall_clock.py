@@ -1,0 +1,34 @@
+"""A wall clock that can be set. It must be there before a library takes ``time.time`` or ``datetime`` into its names."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from typing import Any
+
+_shift = 0.0
+_time = time.time
+_Real = dt.datetime
+
+
+def set_wall_clock(seconds: float) -> None:
+    """Set it so many seconds forward or back from what it really is."""
+    global _shift  # noqa: PLW0603 - there is one clock
+    _shift = seconds
+
+
+class Datetime(_Real):
+    """``datetime.datetime`` by that clock."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return cls.fromtimestamp(time.time(), tz)
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        return cls.now(dt.UTC).replace(tzinfo=None)
+
+
+def install() -> None:
+    time.time = lambda: _time() + _shift
+    dt.datetime = Datetime  # type: ignore[misc]
