@@ -41,7 +41,7 @@ def main() -> None:
                 gc.disable()
                 loop = asyncio.new_event_loop()
                 ready, _ = prepare([peer], loop)
-                if ready and awaits:
+                if ready and awaits and not peer.blocking:
                     loop.run_until_complete(_awaited(peer.call, count))
                 elif ready:
                     _called(peer.call, count)

@@ -45,6 +45,7 @@ class Peer:
     name: str
     make: Callable[[], Any]
     counted: bool = False  # instructions too
+    blocking: bool = False  # in a scenario whose others are awaited
     call: Call | None = None
     count: int = 0  # calls a batch
     rounds: list[float] = field(default_factory=list)  # ns a call
@@ -82,6 +83,8 @@ def compare(
     loop = asyncio.new_event_loop()
     try:
         ready, skipped = prepare(peers, loop)
+        if not ready:
+            return [], skipped
         batch = _async_batches(loop) if awaits else _blocking_batch
         for peer in ready:
             peer.count = 1 if plan.tiny else _calibrate(peer, batch)

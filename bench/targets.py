@@ -45,6 +45,11 @@ TARGETS = (
     Target("S7", "failsoft, first use", "ratio", 2, "first use, × import asyncio"),
     Target("S9", "failsoft isolation=process", "ratio", 1.2, "a call in a process, × asyncio.to_thread"),
     Target("S10", "failsoft with the SQLite store", "ratio", 1.5, "with the SQLite store, × with nothing kept"),
+    Target("S11", "pydantic-ai, failsoft Agent", "ratio", 1.1, "a run with our Agent, × pydantic-ai"),
+    Target("S11", "pydantic-ai, failsoft capability", "ratio", 1.1, "a run with the capability, × pydantic-ai"),
+    Target("S11", "LangChain, failsoft middleware", "ratio", 1.1, "ainvoke with the middleware, × LangChain"),
+    Target("S11", "LangChain invoke, failsoft middleware", "ratio", 1.1, "invoke with the middleware, × LangChain"),
+    Target("S11", "OpenAI Agents SDK, failsoft guard_agent", "ratio", 1.1, "a guarded run, × the OpenAI Agents SDK"),
     *(
         Target("S9 stop", f"failsoft isolation=process / {tool}", column, 15, f"{tool}: ms until {words}")
         for tool in ("spin", "sleep", "hog")
