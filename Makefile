@@ -15,7 +15,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus dist bench bench-guard format lock clean
+.PHONY: help demo docs demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus dist bench bench-guard comparison format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ torture-check: $(DEV) ## take out each protection in turn: does its torture test
 
 bench: $(BENCH) ## what failsoft costs, beside its peers (20 minutes); writes docs/performance.md
 	@$(VENV)-bench/bin/python -m bench --instr --json $(VENV)-bench/run.json --page docs/performance.md
+
+comparison: $(BENCH) ## the torture cases against the peers (6 minutes); writes docs/comparison.md
+	@$(VENV)-bench/bin/python -m bench.peers --json $(VENV)-bench/peers.json --page docs/comparison.md
 
 bench-guard: $(RUNTIME) ## has the happy path become dearer? (needs valgrind)
 	@$(BIN)/python -m bench.guard
