@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 from tools.pages import DOCS, fill, table, write
 
@@ -19,8 +19,9 @@ from failsoft.core.budget import FULL, Budget, spend
 from failsoft.core.cascade import cascade
 from failsoft.core.classify import classify
 from failsoft.core.classify.kinds import KINDS
+from failsoft.core.fallback import alternatives
 from failsoft.core.fault import Category, Code, Effect, Fault
-from failsoft.core.options import BreakerOptions, RetryOptions
+from failsoft.core.options import BreakerOptions, RetryOptions, ToolOptions
 from failsoft.core.recovery import ErrorReport, decide
 from failsoft.core.retry import Attempts, Retry, plan_retry
 from failsoft.testing import faults
@@ -75,6 +76,20 @@ def retries() -> str:
 
 def answer(fault: Fault) -> tuple[str, ...]:
     return tuple(ask(fault, safe) for _, safe in DECLARED)
+
+
+def stand_ins() -> str:
+    """Whether a fallback may do what a tool has failed to do."""
+    declared = {True: {"idempotent": True}, None: {}, False: {"idempotent": False}}
+    rows = []
+    for effect, meaning in EFFECTS.items():
+        cells = []
+        for _, safe in DECLARED:
+            options = ToolOptions(id="book", fallbacks=["other"], **declared[safe])
+            found = list(alternatives(options, transient(Code.UNAVAILABLE, cast("Effect", effect)), tried=set()))
+            cells.append("**yes**" if found else "no")
+        rows.append((meaning, *cells))
+    return table(("of the attempt is known that", *(title for title, _ in DECLARED)), rows)
 
 
 def effects() -> str:
@@ -312,7 +327,12 @@ def steps() -> str:
 def pages() -> dict[Path, str]:
     """Every page that has such tables."""
     parts = {
-        "is-it-safe-to-retry.md": {"retries": retries(), "effects": effects(), "waits": waits()},
+        "is-it-safe-to-retry.md": {
+            "retries": retries(),
+            "effects": effects(),
+            "stand-ins": stand_ins(),
+            "waits": waits(),
+        },
         "concepts/breaker.md": {"diagram": breaker_diagram(), "moves": breaker_table()},
         "concepts/order.md": {"decisions": decisions()},
         "concepts/turns.md": {"cascades": cascades()},

@@ -99,3 +99,20 @@ def test_what_is_left_out_and_what_may_differ() -> None:
     assert not fits("took 0.5 s\n", "took 0.6 s\n", "in other lines")
     assert fits("▸ a ▒▒✗█  took 0.5 s\n", "▸ a ▒✗███  took\n0.6 s\n", "loosely")
     assert not fits("a took 0.5 s\n", "b took 0.5 s\n", "loosely")
+
+
+# --- links -----------------------------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """The names under which a page's headings can be linked to."""
+    headings = re.findall(r"^#+ (.+)$", outside(page), re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")) for heading in headings]
+    return {heading.strip().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", outside(page)):
+        found = anchors(page if not target else (page.parent / target).resolve())
+        assert anchor in found, f"{target}#{anchor}"
