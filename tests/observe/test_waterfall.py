@@ -13,6 +13,7 @@ from tests.fakes import AUTH, DOWN, ONCE, Scripted, Takes, virtual
 
 from failsoft import Runtime, TurnReport, partial
 from failsoft.core.waterfall import build
+from failsoft.core.waterfall.layout import summarise
 from failsoft.core.waterfall.words import sum_up, tell_row
 from failsoft.observe import events
 
@@ -225,6 +226,22 @@ async def test_waiting_for_a_slot_is_no_tool_time() -> None:
 █ worked  ┄┄ waiting for a place to run  ▸ what the end waited for
 4.0 s: 2.0 s waiting for a place to run, 2.0 s useful (search).
 """)
+
+
+@virtual
+async def test_a_call_that_never_got_to_run_has_ended_all_the_same() -> None:
+    rt = Runtime()
+
+    @rt.tool
+    async def search(city: str) -> str:
+        return city
+
+    async with rt.turn() as turn:
+        turn.call("search", {"town": "PAR"}, id="flights")
+    outcome, (row,) = turn.report.outcomes["flights"], turn.report.waterfall().rows
+    assert (row.status, row.attempts) == (outcome.status, outcome.attempts) == ("failed", 0)
+    assert summarise(row) == "refused: INVALID_ARGUMENT"
+    assert [tick.text for tick in row.ticks] == ["The arguments do not fit. Missing: city. Not known: town."]
 
 
 @virtual

@@ -28,6 +28,20 @@ DEEPEST = 32
 
 _BREAK = re.compile("[\x85\u2028\u2029]")  # the end of a line to some versions of YAML, a character to JSON
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
+_SENTENCES = (  # what the parser says about which part, in its words; and in ours, {where} is where that part began
+    (r".*'\\t'.*", "a tab cannot be here: use spaces"),
+    (r".*flow sequence.*", "the bracket of {where} is not closed, or a comma is missing before this"),
+    (r".*flow mapping.*", "the brace of {where} is not closed, or a comma is missing before this"),
+    (r".*end of stream.*quoted.*", "the quote of {where} is not closed"),
+    (r".*but found '<stream end>'.*", "the file ends where a value should be: is something above not closed?"),
+    (r"expected the node content, but found ('.').*", "a value should be here, not {0}"),
+    (r"found character ('.') that cannot start.*", "{0} cannot begin a value: put it in quotes"),
+    (
+        r"mapping values are not allowed.*",
+        "no key can be here: put a text with a colon in quotes, or look at the indentation",
+    ),
+    (r"expected <block end>.*", "this line does not fit those above it: look at its indentation"),
+)
 
 Position = tuple[int, int]  # line and column, from 1
 
@@ -226,7 +240,11 @@ def _position(mark: Any) -> Position:
 
 
 def _explain(wrong: yaml.MarkedYAMLError) -> str:
-    problem = wrong.problem or "cannot be read"
-    if "'\\t'" in problem:
-        return "a tab cannot be here: use spaces"
-    return f"{problem} ({wrong.context})" if wrong.context else problem
+    told = (
+        f"{wrong.problem or 'cannot be read'} ({wrong.context})" if wrong.context else wrong.problem or "cannot be read"
+    )
+    where = "line {}, column {}".format(*_position(wrong.context_mark or wrong.problem_mark))
+    for pattern, sentence in _SENTENCES:
+        if found := re.fullmatch(pattern, told, re.DOTALL):
+            return sentence.format(*found.groups(), where=where)
+    return told

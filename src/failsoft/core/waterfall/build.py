@@ -22,11 +22,12 @@ from datetime import datetime
 from typing import Any
 
 from failsoft.core.outcome import Outcome, Status
-from failsoft.core.own_faults import TOOL_TIMEOUT
+from failsoft.core.own_faults import BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT, TOOL_TIMEOUT
 from failsoft.core.waterfall.model import Row, Segment, SegmentKind, Tick, Waterfall
 
 Fields = Mapping[str, Any]
 
+_NEVER_RAN = (BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT)
 _CLOSE = 0.02  # seconds: a gap this small is a busy event loop, no more
 
 
@@ -138,8 +139,11 @@ class _Call:
         kind: SegmentKind = "failed"
         if fields.get("rule") == TOOL_TIMEOUT:
             kind = "killed" if fields.get("killed") else "timeout"
-        self._attempt(kind, at, fields, fields.get("error", ""))
-        self._change(code=fields.get("code"))
+        if fields.get("rule") in _NEVER_RAN:
+            self.refused(at, fields)
+        else:
+            self._attempt(kind, at, fields, fields.get("error", ""))
+            self._change(code=fields.get("code"))
         if fields.get("decision") == "retry":
             self._wait("waiting", at, fields)
 

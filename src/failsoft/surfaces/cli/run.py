@@ -79,8 +79,9 @@ def _load(name: str, rt: Runtime) -> Plan:
     try:
         return load_plan(read(name), name=shown, known=rt.tools)
     except ManifestError as error:
-        tools = ", ".join(rt.tools) or "none"
-        raise CommandError(f"{shown} has mistakes", problems=error.problems, hint=f"The tools are: {tools}.") from None
+        unknown = any("there is no tool" in problem for problem in error.problems)
+        hint = f"The tools are: {', '.join(rt.tools) or 'none'}." if unknown else ""
+        raise CommandError(f"{shown} has mistakes", problems=error.problems, hint=hint) from None
 
 
 async def _play(rt: Runtime, plan: Plan, console: Console | None) -> TurnReport:
