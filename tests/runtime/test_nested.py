@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -211,3 +212,73 @@ async def test_a_failure_inside_is_told_once_with_one_record_for_debugging(tool:
     with pytest.raises(CallFailed) as caught:
         outcome.unwrap()
     assert type(caught.value.__cause__) is (RuntimeError if tool == "wraps it" else CallFailed)
+
+
+class Stubborn:
+    """Does not let itself be cancelled, and has a value a second after it was asked to end."""
+
+    async def __call__(self) -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(1)
+        return "late"
+
+
+@pytest.mark.parametrize("inside", ["call", "turn"])
+@pytest.mark.parametrize("named", [False, True], ids=["plain", "named"])
+@virtual
+async def test_an_orphan_gets_what_its_inner_calls_come_to(named: bool, inside: str) -> None:
+    rt = Runtime()
+    heard: list[Any] = []
+    stubborn = rt.add(Stubborn(), id="inner", timeout="30s", concurrency=5)  # a limit: it goes the long way
+    rt.add(Scripted(Takes(6, "late")), id="slow")
+
+    async def call() -> None:
+        heard.append(await stubborn())
+
+    async def take_turn() -> None:
+        async with rt.turn() as turn:
+            handle = turn.call("slow")
+            while not handle.done():
+                with suppress(asyncio.CancelledError):
+                    await handle
+        heard.append(turn.report.outcomes["slow-1"].value)
+
+    rt.add(call if inside == "call" else take_turn, id="outer", timeout="5s", retry=ONCE)
+    outcome = await (rt.call("outer", id="outer-a") if named else rt.call("outer"))
+    assert outcome.fault is not None
+    assert outcome.fault.message == "Tool timeout after 5s"
+    await asyncio.sleep(2)
+    assert heard == ["late"]
+
+
+@pytest.mark.parametrize("how", ["call", "named", "function", "turn"])
+@virtual
+async def test_whoever_leaves_an_orphan_behind_is_where_he_was_before(how: str) -> None:
+    rt = Runtime()
+    stubborn = rt.add(Stubborn(), id="inner", timeout="30s", concurrency=5)  # a limit: it goes the long way
+    broken = rt.add(Scripted(INVALID), id="broken")
+    runs = 0
+
+    async def work() -> str:
+        nonlocal runs
+        runs += 1
+        return await (stubborn() if runs == 1 else broken())
+
+    outer = rt.add(work, id="outer", timeout="5s", read_only=True, retry={"max_attempts": 2, "max_total_time": "60s"})
+    if how == "call":
+        await rt.call("outer")
+    elif how == "named":
+        await rt.call("outer", id="outer-a")
+    elif how == "turn":
+        async with rt.turn() as turn:
+            turn.call("outer")
+    else:
+        with pytest.raises(CallFailed):
+            await outer()
+    assert runs == 2
+    parents = [record["parent_id"] for record in records(rt, "ToolError") if record["tool_id"] == "broken"]
+    assert parents[0].startswith("outer")  # and not the call inside that is still under way
+    await rt.call("broken")
+    assert "parent_id" not in records(rt, "ToolError")[-1]

@@ -24,7 +24,7 @@ from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.foreign import RUNNING, Passing, Running
 from failsoft.runtime.phrasing import phrase
-from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
 from failsoft.runtime.turn import Turn
 
@@ -109,7 +109,7 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
     except Passing as passing:
         error = passing.error
     finally:
-        RUNNING.reset(token)
+        leave(RUNNING, token)
     raise error
 
 

@@ -23,6 +23,8 @@ from threading import get_ident
 from types import coroutine
 from typing import Any, Protocol
 
+from failsoft.runtime.scope import step_out
+
 Stepper = Generator[Any, None, None]
 QUEUES = 64  # of one loop, before those that nobody is in are looked for
 
@@ -153,7 +155,7 @@ def finish(
             except BaseException as error:  # thrown into the caller's task
                 if stepper in hits and _ours(error, task, before, queue.deadlines):
                     queue.deadlines.take_back(stepper, task)
-                    _expire(stepper, error, task, queue.deadlines)
+                    _expire(stepper, error, task, queue.deadlines, timed, started)
                 waiting = stepper.throw(error)
             else:
                 for waiting in stepper:  # noqa: B007 - one step, without a StopIteration
@@ -177,7 +179,14 @@ def _ours(error: BaseException, task: asyncio.Task[Any], before: int, deadlines:
     return task.cancelling() - deadlines.cancels[task] <= before
 
 
-def _expire(stepper: Stepper, error: BaseException, task: asyncio.Task[Any], deadlines: LoopDeadlines) -> None:
+def _expire(
+    stepper: Stepper,
+    error: BaseException,
+    task: asyncio.Task[Any],
+    deadlines: LoopDeadlines,
+    timed: Timed,
+    started: float,
+) -> None:
     """Cancel the tool and raise ``Expired``, whatever it does about it."""
     error.outer_expired = True  # type: ignore[attr-defined]  # guarded calls further in must let it through
     try:
@@ -188,6 +197,7 @@ def _expire(stepper: Stepper, error: BaseException, task: asyncio.Task[Any], dea
         raise Expired from None
     orphan = deadlines.loop.create_task(_outlive(stepper, waiting))
     _rehome(stepper, task, orphan)
+    step_out(timed, started)
     deadlines.orphans.add(orphan)
     orphan.add_done_callback(deadlines.orphans.discard)
     raise Expired(orphan=orphan) from None

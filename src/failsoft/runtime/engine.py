@@ -38,7 +38,7 @@ from failsoft.runtime.health import Health, HealthView
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
-from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.threads import Notebook
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
@@ -157,7 +157,7 @@ class Engine:
             outcome: Outcome[Any] = done.value
             return outcome
         finally:
-            SCOPE.reset(token)
+            leave(SCOPE, token)
             self.settle()
 
     async def _perform(self, call: Call, step: Wait | Consult | Phrase) -> Decision | None:

@@ -38,7 +38,7 @@ from failsoft.runtime.foreign import Passing
 from failsoft.runtime.handle import PLAIN, Extra, Handle, handles_in
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.quick import quick
-from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
 from failsoft.runtime.threads import BLANK
 
@@ -590,7 +590,7 @@ class Turn:
         if self._timer is not None:
             self._timer.cancel()
         if self._outer is not None:
-            SCOPE.reset(self._outer)
+            leave(SCOPE, self._outer)
         self._notes = BLANK  # the trace may keep the turn for long
         duration = self.engine.now() - self._started
         outcomes = {id: cast("Outcome[Any]", handle.outcome) for id, handle in self._handles.items()}
