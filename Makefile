@@ -15,7 +15,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs demo-picture test lint types contracts test-fast test-million mutation torture torture-check corpus dist bench bench-guard comparison format lock clean
+.PHONY: help demo docs demo-picture test lint types contracts test-fast test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ torture: $(DEV) ## the torture tests with their full counts
 
 torture-check: $(DEV) ## take out each protection in turn: does its torture test go red?
 	@$(BIN)/python tools/torture_check.py --jobs $(JOBS)
+
+soak: $(DEV) ## 100 simulated days and 10 minutes of real load (20 minutes in all)
+	@$(BIN)/python -m tools.soak --jobs $(JOBS)
 
 bench: $(BENCH) ## what failsoft costs, beside its peers (20 minutes); writes docs/performance.md
 	@$(VENV)-bench/bin/python -m bench --instr --json $(VENV)-bench/run.json --page docs/performance.md

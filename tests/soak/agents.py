@@ -180,7 +180,8 @@ class Agent:
         for _ in range(choose.randint(1, 6)):
             if choose.random() < 0.15:
                 asked = self._ask("adopted", turn_id=turn.id)
-                seen.submitted.append("")
+                submitted.append(asked)
+                seen.submitted.append("")  # it does not say
                 await self._function(asked)
                 continue
             asked = self._ask("turn", turn_id=turn.id)
@@ -215,8 +216,13 @@ class Agent:
         seen.acknowledged = turn.acknowledged
         for id, outcome in outcomes.items():
             seen.statuses[id], seen.values[id] = outcome.status, outcome.value
-        for asked in submitted:
-            if asked.call_id in outcomes:
+        for asked, id in zip(submitted, outcomes, strict=False):
+            if asked.how == "adopted":
+                asked.call_id = id
+                if isinstance(asked.told[0], asyncio.CancelledError):  # its caller left; the report knows the end
+                    asked.told.clear()
+                    self.world.hear(asked, outcomes[id])
+            elif asked.call_id in outcomes:
                 self.world.hear(asked, outcomes[asked.call_id])
 
     async def leave_turn(self) -> None:

@@ -93,7 +93,9 @@ def live(
 ) -> Lived:
     """Live through the day of a seed; its trace stays in ``path`` if one is given."""
     with TemporaryDirectory() as folder, virtual_time(start=START) as clock:
-        return clock.run(_live(clock, seed, agents, spells, declared or {}, path or Path(folder) / "trace.jsonl"))
+        place = path or Path(folder) / "trace.jsonl"
+        place.unlink(missing_ok=True)
+        return clock.run(_live(clock, seed, agents, spells, declared or {}, place))
 
 
 class Inline(ThreadPoolExecutor):
@@ -150,7 +152,6 @@ async def _live(
     world = World(seed, clock, trouble)
     lived = Lived(seed, world.ledger)
     wrong: list[tuple[int, float]] = []
-    path.unlink(missing_ok=True)
     rt = Runtime(store=store, trace=path, clock=Clock(clock.time, wall, clock.sleep), random=random.Random(seed))
     world.register(rt, declared)
 

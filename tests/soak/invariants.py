@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from tests.soak.day import Lived
@@ -19,12 +20,13 @@ from failsoft import Outcome
 ENDS = {
     "CallSucceeded": "succeeded",
     "CallFailed": "failed",
-    "LoopPrevented": "failed",
+    "LoopPrevented": "refused",
     "CallCancelled": "cancelled",
     "CallSkipped": "skipped",
     "CallLeft": "timed_out",
 }
-FINAL = ("escalate", "fail_gracefully")  # decisions after which there is nothing more
+FINAL = ("escalate", "fail_gracefully")  # of a call that was never run, the decision about it is the end
+STATUSES = {"succeeded", "failed", "cancelled", "skipped", "timed_out"}
 Key = tuple[str | None, str]  # turn, call
 EPSILON = 0.002  # seconds: timestamps have milliseconds
 BUSY = 0.5  # seconds for which blocking tools may keep a deadline from being noticed
@@ -56,9 +58,9 @@ def lost_calls(lived: Lived) -> Iterator[str]:
         found = ends.pop(key, [])
         if [kind for _, kind in found] != [status]:
             yield f"{asked.how} call {key} of {asked.tool} was told {status!r}; the trace says {found}"
-    for events in lived.events:
-        if events["call_id"] is None and events["event_type"] == "CallRefused":
-            unnamed[events["tool_id"], "failed"] -= 1
+    for event in lived.events:
+        if event["call_id"] is None and event["event_type"] == "CallRefused":
+            unnamed[event["tool_id"], "refused"] -= 1
     unnamed.subtract(Counter(end for found in ends.values() for end in found))
     for (tool, status), count in unnamed.items():
         if count:
@@ -80,31 +82,28 @@ def _find_ends(events: list[dict[str, Any]]) -> dict[Key, list[tuple[str, str]]]
         if not hard:
             hard = [event for event in all_of_it if event.get("decision") in FINAL]
         first = all_of_it[0]["tool_id"]
-        ends[key] = [(event.get("primary", first), ENDS.get(event["event_type"], "failed")) for event in hard]
+        ends[key] = [(event.get("primary", first), ENDS.get(event["event_type"], "refused")) for event in hard]
     return ends
 
 
 def _status(asked: Asked) -> str:
     told = asked.told[0]
     if isinstance(told, Outcome):
-        return told.status
+        return "refused" if told.status == "failed" and not told.attempts else told.status
     return "cancelled" if isinstance(told, BaseException) else "succeeded"
 
 
 def _key(lived: Lived, asked: Asked) -> Key | None:
     """How the trace calls it, if anybody outside can know."""
-    turn = asked.turn_id if asked.parent is None else _turn(lived, asked.parent)
     if asked.call_id is not None:
-        return turn, asked.call_id
+        return asked.turn_id, asked.call_id
     told = asked.told[0]
     if not isinstance(told, Outcome) or told.id.endswith("-0"):  # the refusal that all callers of an open circuit share
         return None
-    return turn, told.id
-
-
-def _turn(lived: Lived, token: str) -> str | None:
-    asked = lived.ledger.asked[token]
-    return asked.turn_id if asked.parent is None else _turn(lived, asked.parent)
+    parent = None if asked.parent is None else lived.ledger.asked[asked.parent]
+    if parent is None:
+        return asked.turn_id, told.id
+    return None if parent.tokenless else (parent.turn_id, told.id)  # in a turn or, tried again, in none
 
 
 def wrong_values(lived: Lived) -> Iterator[str]:
@@ -137,7 +136,7 @@ def double_effects(lived: Lived) -> Iterator[str]:
             steps = [(attempt.tool, attempt.step) for attempt in ledger.by_token()[token]]
             yield f"{token} of {ledger.asked[token].tool} took effect {len(found)} times: {found}; attempts: {steps}"
     for token, attempts in ledger.by_token().items():
-        for one, other in zip(attempts, attempts[1:], strict=False):
+        for one, other in pairwise(attempts):
             spec = SPECS[one.tool]
             if spec.writes and not spec.keyed and not one.is_clean:
                 yield f"{token}: {one.tool} ended in {one.step!r}, and {other.tool} was tried after it"
@@ -224,7 +223,7 @@ def disordered_turns(lived: Lived) -> Iterator[str]:
         )
         if not same:
             yield f"{turn.id}: submitted {turn.submitted}, reported {turn.reported}"
-        if {*turn.statuses} != {*reported} or not {*turn.statuses.values()} <= {*ENDS.values()}:
+        if {*turn.statuses} != {*reported} or not {*turn.statuses.values()} <= STATUSES:
             yield f"{turn.id}: statuses {turn.statuses}"
 
 
