@@ -21,6 +21,7 @@ from typing import Any, Final
 from failsoft.core.classify.body import Body, is_mapping, is_page, read_body
 from failsoft.core.classify.lookup import TypeFacts, facts_of
 from failsoft.core.classify.tables.errnos import LOOKUP
+from failsoft.core.classify.tables.http import STATUS
 from failsoft.core.classify.tables.spaces import (
     BODIES,
     CLIENTS,
@@ -119,6 +120,8 @@ def gather(error: BaseException) -> Evidence:
     if carried or facts.spaces or facts.mail:
         _gather_carried(error, carried, evidence)
     _gather_inner(error, carried, evidence)
+    if evidence.status is None and facts.claims is not None and not evidence.codes:
+        evidence.status = facts.claims
     return evidence
 
 
@@ -158,8 +161,11 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: 
 
 
 def _follow(error: BaseException, path: str) -> Any:
-    """The value at the end of a path such as ``error.code``, ``args[0]`` or gRPC's ``code()``."""
+    """The value at the end of a path such as ``error.code``, ``args[0]``, ``args[0][:3]`` or gRPC's ``code()``."""
     value: Any = error
+    if path.endswith("[:3]"):
+        value = _follow(error, path.removesuffix("[:3]"))
+        return value[:3] if isinstance(value, str) else None
     for part in path.split("."):
         name = part.removesuffix("()").removesuffix("[0]")
         value = read(value, name)
@@ -238,7 +244,7 @@ def _gather_status(carried: Mapping[str, Any], response: Any, evidence: Evidence
     for name in STATUSES:
         if name in carried and not (own and name == "code"):
             value = plain(carried[name])
-            if isinstance(value, int) and 100 <= value <= 599:
+            if isinstance(value, int) and 100 <= value <= 599 and (name != "code" or value < 400 or value in STATUS):
                 evidence.status = value
                 return
     if response is not None:

@@ -15,7 +15,7 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Final, NamedTuple
 
 from failsoft.core.classify.reading import phrase_of_name, spell
-from failsoft.core.classify.tables import codes, errnos, providers, sql, types
+from failsoft.core.classify.tables import codes, errnos, http, providers, sql, types
 from failsoft.core.classify.tables.spaces import SPACES, WANTED
 
 CODE: Final = 90
@@ -56,6 +56,7 @@ class TypeFacts:
 
     __slots__ = (
         "attributes",
+        "claims",
         "connecting",
         "fetcher",
         "firm",
@@ -92,6 +93,7 @@ class TypeFacts:
         self.wrapper = any(name in types.WRAPPERS for name in self.names)
         self.plain = _is_plain(cls)
         self.verdict = _judge_names(self.names)
+        self.claims = _claimed_status(self.names)
         firm = next((name for name in self.names if name in types.FIRM), None)
         self.firm = None if firm is None else types.FIRM[firm]
         self.rule = f"type: {firm}"
@@ -123,19 +125,33 @@ def _is_plain(cls: type[BaseException]) -> bool:
 
 
 def _judge_names(names: list[str]) -> Verdict:
-    weak = UNKNOWN
+    weak, settled = UNKNOWN, False
     for name in names:
         if name in types.STRONG:
             return Verdict(TYPE, types.STRONG[name], f"type: {name}")
         if name in types.WEAK:
             return weak if weak.weight else Verdict(WEAK_TYPE, types.WEAK[name], f"type: {name}")
         package, _, simple = name.partition(".")
-        if package != "builtins" and (phrase := phrase_of_name(simple)):
+        if package != "builtins" and not settled and (phrase := phrase_of_name(simple)):
             if phrase.kind not in _HINTS:
                 return Verdict(NAME, phrase.kind, f"name: {phrase.name}")
             if not weak.weight:
-                weak = Verdict(WEAK_NAME, phrase.kind, f"name: {phrase.name}")
+                weak, settled = Verdict(WEAK_NAME, phrase.kind, f"name: {phrase.name}"), phrase.firm
     return weak
+
+
+def _claimed_status(names: list[str]) -> int | None:
+    """The HTTP status that a class is named after: ``InternalServerError`` is as good as a 500."""
+    for name in names:
+        if name in types.STRONG:
+            return None
+        package, _, simple = name.partition(".")
+        status = (
+            None if package == "builtins" else http.NAMED.get(simple.removesuffix("Error").removesuffix("Exception"))
+        )
+        if status is not None:
+            return status
+    return None
 
 
 def by_code(space: str, code: str | int) -> Verdict:
@@ -176,7 +192,7 @@ def _by_family(space: str, code: str) -> str | None:
     if space == "enhanced":
         subject, _, detail = code.removeprefix("5.").partition(".")
         return _row(space, f"{subject}.{detail}") or _row(space, subject)
-    if space == "smtp":
+    if space in ("smtp", "ftp"):
         return {"4": "unavailable", "5": "invalid"}.get(code[:1])
     return None
 

@@ -19,7 +19,7 @@ import re
 from functools import lru_cache
 
 from failsoft.core.classify.tables.errnos import ERRNO
-from failsoft.core.classify.tables.http import REASONS
+from failsoft.core.classify.tables.http import REASONS, STATUS
 from failsoft.core.classify.tables.phrases import PHRASES, Phrase
 from failsoft.core.classify.tables.spots import SPOTS
 
@@ -40,6 +40,7 @@ _NOISE = (
     r"|(?<![\w<])(?:/[\w.@%+-]+){2,}/?"  # paths
     r"|\n\[(?:SQL|parameters): [^\n]*|\(Background on this error at:[^\n]*"  # SQLAlchemy
     r"|For (?:more|further) information[^\n]*"  # httpx, pydantic
+    r"|\(configured [^)\n]*\)"  # PyMongo: its own settings
 )
 # how MCP servers and frameworks announce a tool's error; what follows is the error
 _WRAPPED = (
@@ -72,7 +73,7 @@ _STATUS = (
 
 _CONNECTING = (
     r"\bconnect e[a-z]{4,}|\bsyscall\W{1,4}connect\b|\(connect[,)]|tcp connect|dial tcp|(?:while|when|error|trying to|during|failed to|could not)"
-    r" (?:open|establish|connect)|connect (?:error|exception|timeout)"
+    r" (?:open|establish|connect)|connect (?:error|exception|timeout)|handshake|(?:ssh|protocol) banner"
 )
 
 _PATTERNS: list[re.Pattern[str] | None] = [None] * len(PHRASES)  # compiled when first needed
@@ -107,7 +108,7 @@ class Reading:
         """The words, names spelled out, without what only looks like words."""
         if self._full is None:
             text = self.text
-            if "/" in text or "[SQL: " in text:
+            if "/" in text or "[SQL: " in text or "(con" in text:
                 text = _compiled(_NOISE).sub(" ", text)
             self._full = spell(text)
         return self._full
@@ -126,8 +127,11 @@ class Reading:
         """An HTTP status of failure that the text states."""
         if not _DIGITS.search(self.text):
             return None
-        match = _compiled(_STATUS).search(self.text)
-        return int(match[match.lastindex or 0]) if match else None
+        for match in _compiled(_STATUS).finditer(self.text):
+            status = int(match[match.lastindex or 0])
+            if status in STATUS:  # others' numbers look alike: a FTP reply, an error code of a database
+                return status
+        return None
 
     @property
     def codes(self) -> list[tuple[str, str]]:

@@ -161,6 +161,33 @@ SMTP: tuple[Group[int], ...] = (
     ),
 )
 
+FTP: tuple[Group[int], ...] = (
+    Group(
+        "RFC 959, 4.2; RFC 2228: 4yz may pass, 5yz stays",
+        {
+            421: "unavailable",
+            425: "refused",
+            426: "disconnected",
+            430: "unauthenticated",
+            450: "busy",
+            451: "server_error",
+            452: "storage_full",
+            500: "no_such_method",
+            501: "invalid",
+            502: "no_such_method",
+            503: "contract",
+            504: "unsupported",
+            530: "unauthenticated",
+            532: "unauthenticated",
+            534: "misconfigured",
+            550: "not_found",
+            551: "invalid",
+            552: "storage_full",
+            553: "invalid",
+        },
+    ),
+)
+
 ENHANCED: tuple[Group[str], ...] = (
     Group(
         "RFC 3463: enhanced status, subject and detail of 5.x.y",
@@ -568,6 +595,7 @@ TABLES: dict[str, dict[str, str] | dict[int, str]] = {
     "amqp": merge(AMQP),
     "smtp": merge(SMTP),
     "enhanced": merge(ENHANCED),
+    "ftp": merge(FTP),
     "ldap": merge(LDAP),
     "redis": merge(REDIS),
     "sqlite": merge(SQLITE),

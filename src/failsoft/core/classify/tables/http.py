@@ -158,6 +158,13 @@ REASONS = {
     529: "site is overloaded",
 }
 
+# As classes are named: InternalServer(Error), TooManyRequests. A RequestTimeout is the client's own, as a rule.
+NAMED = {
+    words.title().replace(" ", "").removesuffix("Error"): status
+    for status, words in REASONS.items()
+    if 400 <= status < 512 and status not in (408, 499) and words.replace(" ", "").isalpha()
+}
+
 # What a body's unmistakable words may put in a status's place ("*": anything). A status that is not here stands.
 # Source: the providers of ``tables.providers`` and LABELS: "the body beats the status".
 NOTHING: frozenset[str] = frozenset()
@@ -187,6 +194,8 @@ OVERRULED: dict[int, frozenset[str]] = {
     },
     502: _LIMITS,
     503: _LIMITS,
+    # Tornado's for whatever went wrong on the way
+    599: frozenset({"timeout", "disconnected", "refused", "unreachable", "unknown_host", "certificate", "garbled"}),
 }
 OVERRULED_KIND: dict[str, frozenset[str]] = {
     # gRPC codes and their like, by the kind they name

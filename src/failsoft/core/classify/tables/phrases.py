@@ -76,6 +76,14 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
+        "no such model",
+        "depl endp mode prov",
+        r"\b(?:model|deployment)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
+        r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided",
+        "unknown_model",
+        firm=True,
+    ),
+    Phrase(
         "no such method",
         "acti comm endp meth oper proc rpc rpcn rpcq",
         r"\b(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
@@ -96,12 +104,12 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments: statements that contain other words as their object come first ---
     Phrase(
         "schema",
-        "argu fiel inpu matc miss para prop type unkn vali",
+        "argu fiel inpu matc miss para prop sche type unkn vali",
         r"validation errors? (?:for|detected|in)\b|\bis a required (?:property|parameter|field|argument)|is not of type|field required"
         r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
         r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
         r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument|unknown (?:field|parameter|property|argument|option|keyword|attribute)\b"
-        r"|expected type|parameter validation|cannot query field",
+        r"|expected type|parameter validation|cannot query field|schema (?:error|mismatch|validation)",
         "invalid",
         firm=True,
     ),
@@ -243,14 +251,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"|syntax (?:error|is|near|to use)|unterminated|mapping values are not allowed|incomplete input|could not deserialize",
         "invalid",
     ),
-    Phrase(
-        "no such model",
-        "depl endp mode prov",
-        r"\b(?:model|deployment)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
-        r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided",
-        "unknown_model",
-        firm=True,
-    ),
     # --- credentials and rights ---
     Phrase(
         "credentials",
@@ -261,7 +261,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
-        r"|(?:invalid|unauthorized) (?:grant|client)\b|(?:please )?log ?in (?:again|first|to continue)|login required|sign in to|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
+        r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:please )?log ?in (?:again|first|to continue)|login required|sign in to|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
         r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|account inactive|bad credentials|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
@@ -271,7 +271,7 @@ PHRASES: tuple[Phrase, ...] = (
         "permission",
         "acce allo auth bloc deni enti forb gran perm priv reje righ role scop viol",
         r"authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
-        r"|(?:not|n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
+        r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted"
         r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|policy violation"
@@ -318,7 +318,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "exists already",
         "alre dupl exis take unav uniq use",
-        r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|added|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
+        r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|added|started|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
         r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|not unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|file exists|resource exists|is taken\b",
         "exists",
         firm=True,
@@ -333,9 +333,16 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "stale version",
-        "chan etag matc modi revi seqn stal upda vers",
-        r"version (?:\w+ )?(?:conflict|mismatch|changed)|stale (?:version|object|data|revision|element)|(?:object|resource|document|row) has been (?:modified|changed|updated)|etag (?:mismatch|does not match)|if-match|revision (?:conflict|mismatch)|document update conflict|required seqno",
+        "chan etag fast fetc matc modi push revi seqn stal upda vers",
+        r"version (?:\w+ )?(?:conflict|mismatch|changed)|stale (?:version|object|data|revision|element)|(?:object|resource|document|row) has been (?:modified|changed|updated)|etag (?:mismatch|does not match)|if-match|revision (?:conflict|mismatch)|document update conflict|required seqno|non-fast-forward|fetch first|failed to push",
         "stale",
+        firm=True,
+    ),
+    Phrase(
+        "more than one",
+        "more mult",
+        r"multiple (?:\w+ )?(?:objects|results|rows|records|matches|elements|items) (?:were )?(?:returned|found|match)|(?:more than one|multiple) (?:\w+ )?(?:row|result|record|object|match|element|item)(?:es|s)? (?:was |were )?(?:found|returned|match)",
+        "invalid",
         firm=True,
     ),
     Phrase(
@@ -377,8 +384,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "connect timeout",
-        "conn dial sele time",
-        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|connect etimedout|handshake (?:operation )?(?:time ?out|timed out)|server selection",
+        "conn dial hand sele time",
+        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|connect etimedout|handshake (?:operation )?(?:time ?out|timed out)|(?:timed out|time ?out)(?: \w+){0,4} handshake|server selection",
         "connect_timeout",
         firm=True,
     ),
@@ -398,12 +405,13 @@ PHRASES: tuple[Phrase, ...] = (
         "unreachable",
         firm=True,
     ),
+    Phrase("disconnected", "disc", r"disconnected: ", "disconnected", firm=True),  # Chrome DevTools
     Phrase(
         "refused",
         "brok conn cont esta host lead netw node open prim reac refu serv",
         r"connection (?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
-        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open",
+        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open|refused stream",
         "refused",
         firm=True,
     ),
@@ -429,6 +437,13 @@ PHRASES: tuple[Phrase, ...] = (
         "busy capa heav high over",
         r"overload(?:ed)?|(?:at|over|insufficient|exceeded|no|lack of) (?:\w+ )?capacity|capacity (?:\w+ )?(?:exceeded|reached|constraint|temporarily|not available)|(?:server|service|system|model|engine|redis|worker|node) (?:is )?(?:currently |too |temporarily )*busy|too busy|high (?:load|demand|traffic)|heavy load|\bbusy\b",
         "overloaded",
+        firm=True,
+    ),
+    Phrase(
+        "removed",
+        "dele long priv remo take unav",
+        r"(?:has been|was|is|been) (?:removed|deleted|taken down)\b|(?:video|page|content|product|item|article|listing|post) (?:is )?(?:unavailable|no longer available|private)\b",
+        "not_found",
         firm=True,
     ),
     Phrase(
@@ -499,10 +514,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi bad cast coer cons conv corr deco dese dime dire empt enco erro exce expe file give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
+        "allo ambi bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
         "invalid",
     ),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),

@@ -384,5 +384,11 @@ PROVIDERS = merge(GROUPS)
 STATUS = merge(STATUS_GROUPS)
 GENERIC = merge(GENERIC_GROUPS)
 
-# a code that begins so goes by this kind when no word in it says more (Neo4j: status code classifications)
-PREFIXES = {"neotransienterror": "unavailable", "neoclienterror": "invalid", "neodatabaseerror": "server_error"}
+# a code that begins so goes by this kind when no word in it says more (Neo4j: status code classifications; Slack)
+PREFIXES = {
+    "neotransienterror": "unavailable",
+    "neoclienterror": "invalid",
+    "neodatabaseerror": "server_error",
+    "cannot": "precondition",
+    "cant": "precondition",
+}

@@ -47,6 +47,13 @@ SPOTS: tuple[Spot, ...] = (
     Spot(": ", r"^(?:[\w.]+: )?\d{1,2} ([A-Z_]{5,20}): ", "grpc", "Node.js gRPC"),
     Spot("-32", r"(?<![\w-])(-32[067]\d\d)\b", "jsonrpc", "JSON-RPC"),
     Spot("error occurred (", r"error occurred \((\w{3,80})\)", "provider", "botocore"),
+    Spot("db::exception", r"\bCode: (\d{1,4})\. DB::Exception\b", "clickhouse", "ClickHouse"),
+    Spot(
+        " ",
+        r"^((?!SQLITE_|EAI_)(?:[A-Z]{6,30}|[A-Z]{2,30}(?:_[A-Z]{2,30}){1,6}))(?=: | \()",
+        "provider",
+        "codes before their message",
+    ),
     Spot("neo.", r"\b(Neo\.[A-Z]\w+\.\w+\.\w+)", "provider", "Neo4j"),
     Spot(" ", r"^(?:[\w. ]{0,40}: )?([A-Z]{3,12}) [A-Za-z0-9@']", "redis", "Redis error prefixes"),
     Spot(".", r"\b[45]\d\d(?:[ -]|, b?['\"])(5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),

@@ -436,6 +436,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "pydantic.PydanticUserError": "bug",
             "jsonschema.ValidationError": "invalid",
             "jsonschema.SchemaError": "bug",
+            "cerberus.SchemaError": "bug",
             "referencing.Unresolvable": "bug",
             "msgspec.MsgspecError": "invalid",
             "yaml.YAMLError": "invalid",
