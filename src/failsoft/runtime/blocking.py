@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Coroutine
+from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from failsoft.core import own_faults
@@ -48,7 +49,7 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
 
 def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | None:
     if isinstance(step, Invoke):
-        return _attempt(rt, call, step)
+        return attempt_blocking(rt, call, step)
     if isinstance(step, Wait):
         rt.clock.sleep(step.delay)
         return None
@@ -57,7 +58,8 @@ def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | None:
     return _aside(rt.consult(call, step.report))
 
 
-def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+def attempt_blocking(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    """Run the tool once."""
     tool = invoke.tool
     slots = tool.slots
     if slots is None or has_slot(call, tool):
@@ -98,25 +100,25 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
 
 def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool, timeout = invoke
-    began, ended = threading.Event(), threading.Event()
+    ended = threading.Lock()
+    ended.acquire()
     times: list[float] = []
+    began: list[float] = []  # by the real clock: that is the one a lock waits by
 
     def begun() -> None:
         times.append(rt.now())
-        began.set()
+        began.append(real_time())
 
     def done(_: Job) -> None:
         times.append(rt.now())
-        ended.set()
+        ended.release()
 
     job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
     try:
-        if job is not None:
-            began.wait()
+        finished = job is None or _wait(ended, began, timeout)
         if job is None or job.refused:
             now = rt.now()
             return Ended(now, now, fault=own_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
-        finished = ended.wait(timeout)
     except BaseException:
         if job is not None:
             rt.offload.abandon(job)
@@ -131,6 +133,16 @@ def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     if job.error is not None:
         raise job.error
     return Ended(started, times[1], job.value, fault=unawaited(tool, job.value))
+
+
+def _wait(ended: threading.Lock, began: list[float], timeout: float) -> bool:
+    """Until it has ended, or its time is up: counted from when it began, since waiting for a thread is not tool time (R27)."""
+    left = timeout
+    while not ended.acquire(timeout=left):
+        left = began[0] + timeout - real_time() if began else timeout
+        if left <= 0:
+            return False
+    return True
 
 
 def _aside(asked: Coroutine[Any, Any, T]) -> T | None:

@@ -4,7 +4,8 @@ Rules
 -----
 - A tool's name and its arguments may come from a model: an unknown name and arguments that are no mapping are outcomes.
   What only a programmer writes (options, a function that is no tool) raises.
-- A call of a framework's tool brings along what runs; the framework's own exceptions come out as they are (R21).
+- A call of a framework's tool brings along what runs; the framework's own exceptions come out as they are (R21). If it
+  succeeds at once, it takes the same short way as a guarded function's.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
+from failsoft.core.partial import Partial
 from failsoft.errors import FailsoftError, ManifestError
+from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.attempt import stepped
 from failsoft.runtime.beside import leave_turn
-from failsoft.runtime.call import Call, Ended
+from failsoft.runtime.blocking import attempt_blocking
+from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.foreign import RUNNING, Passing, Running
 from failsoft.runtime.phrasing import phrase
@@ -29,6 +34,7 @@ from failsoft.runtime.settings import merged
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
+    from failsoft.core.breaker import Ticket
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
 
@@ -104,8 +110,12 @@ async def just(outcome: Outcome[Any]) -> Outcome[Any]:
 async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
     """Run a call with what it has brought along."""
     token = RUNNING.set(running)
+    ticket = call.tool.ticket
     try:
-        return await engine.run(call)
+        if ticket is None or not _is_plain(engine, call):
+            return await engine.run(call)
+        ended = await _step_inside(engine, call)
+        return _plain_success(engine, call, ticket, ended) or await engine.drive(call, ended, ticket)
     except Passing as passing:
         error = passing.error
     finally:
@@ -117,11 +127,51 @@ def run_foreign_blocking(engine: Engine, make: Callable[[], Call], running: Runn
     """The same for frameworks that block; in a context of its own."""
     leave_turn()
     RUNNING.set(running)
+    call = make()
+    ticket = call.tool.ticket
     try:
-        return engine.run_blocking(make())
+        if ticket is None or not _is_plain(engine, call):
+            return engine.run_blocking(call)
+        SCOPE.set(call)
+        try:
+            ended = attempt_blocking(engine, call, Invoke(call.tool, call.tool.timeout))
+        except BaseException:
+            engine.left(call)
+            raise
+        return _plain_success(engine, call, ticket, ended) or engine.drive_blocking(call, ended, ticket)
     except Passing as passing:
         error = passing.error
     raise error
+
+
+def _is_plain(engine: Engine, call: Call) -> bool:
+    """May it take the short way? A turn, a call around it and a thread that remembers something have a say first."""
+    if call.parent is not None or call.timeout is not None or SCOPE.get() is not None:
+        return False
+    return call.thread is None or not engine.notebook.has_notes(call)
+
+
+async def _step_inside(engine: Engine, call: Call) -> Ended:
+    token = SCOPE.set(call)
+    try:
+        return await stepped(engine, call, Invoke(call.tool, call.tool.timeout))
+    except BaseException:
+        engine.left(call)
+        raise
+    finally:
+        SCOPE.reset(token)
+
+
+def _plain_success(engine: Engine, call: Call, ticket: Ticket, ended: Ended) -> Outcome[Any] | None:
+    """The outcome of a call that has succeeded at once; None: the long way decides."""
+    tool, value = call.tool, ended.value
+    if ended.error is not None or ended.fault is not None or isinstance(value, Partial) or tool.ticket is not ticket:
+        return None
+    engine.trace.record((CALL_SUCCEEDED, ended.ended, tool.id, call.id, None, ended.started))
+    engine.settle()
+    if call.thread is not None:
+        engine.notebook.note_success(call)  # a call beside it may have left notes
+    return Outcome(call.id, tool.id, "succeeded", value, 1, tool.id, ended.ended - call.started, label=tool.label)
 
 
 # --- event loops for callers that have none -------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from failsoft.core.fault import Fault
 from failsoft.core.options import Isolation
@@ -27,10 +27,15 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tool import Tool
 
 Runner = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
-Runners = Mapping[str, Runner]
 Control = tuple[type[BaseException], ...]
 
 _EFFECTS = frozenset({"read_only", "readOnly", "idempotent", "idempotency_key", "idempotencyKey"})
+
+
+class Runners(Protocol):
+    """What runs, by tool id: a mapping, or whoever makes a runner only when one is asked for."""
+
+    def get(self, tool: str, /) -> Runner | None: ...
 
 
 class Running(NamedTuple):

@@ -107,6 +107,10 @@ class Notebook:
         state = self._find(call)
         return state is not None and state.is_absent(tool.id, self._rt.now())
 
+    def has_notes(self, call: Call) -> bool:
+        """Does the call have to ask its thread, and to tell it?"""
+        return self._find(call) is not None
+
     def admit(self, call: Call, tool: Tool) -> Fault | None:
         """Turn a call away whose tool is missing in its thread."""
         state = self._find(call)
@@ -254,6 +258,15 @@ class Notebook:
                 self.pending.drop_absence(key, name)
         self.use(key, lambda state, _: state.forget(tool))
 
+    def list_absent(self, key: Key) -> frozenset[str]:
+        """The tools that a thread has to do without."""
+        state = self._kept.get(key)
+        if state is None or not state.absent:
+            return frozenset()
+        with self._lock:
+            now = self._rt.now()
+            return frozenset(tool for tool in state.absent if state.is_absent(tool, now))
+
     def list_dangling(self, key: Key) -> list[Dangling]:
         """The calls whose end nobody has told the model."""
         calls: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
@@ -353,15 +366,14 @@ class Thread:
     def available(self, tool: str) -> bool:
         """Can the tool be used here, as far as is known? Adapters offer the model no other one."""
         found = self._rt.tools.get(tool)
-        if found is None or found.unavailable is not None:
-            return False
-        absent: bool = self._rt.notebook.use(self._key, lambda state, now: state.is_absent(tool, now))
-        return not absent
+        return found is not None and found.unavailable is None and tool not in self._rt.notebook.list_absent(self._key)
 
     @property
     def unavailable(self) -> tuple[str, ...]:
         """The registered tools that cannot be used here."""
-        return tuple(id for id in list(self._rt.tools) if not self.available(id))
+        absent = self._rt.notebook.list_absent(self._key)
+        tools = list(self._rt.tools.items())
+        return tuple(id for id, tool in tools if tool.unavailable is not None or id in absent)
 
     @property
     def dangling(self) -> list[Dangling]:
