@@ -260,6 +260,7 @@ def describe(name: str, thing: Any) -> Iterator[str]:
         yield table(("field", "meaning"), [(f"`{field}`", note) for field, _, note in about])
     listed = "\n".join(members(name, thing))
     if listed:
+        yield "Methods and properties:"
         yield listed
 
 
