@@ -12,6 +12,7 @@ from failsoft.core.breaker import (
     State,
     Ticket,
     admit,
+    is_near,
     is_pristine,
     observe,
     record,
@@ -383,3 +384,25 @@ def test_a_returned_slot_stays_returned_though_the_clock_was_set_back() -> None:
     breaker.record(probe, "success", 0.0)
     assert breaker.state is before
     assert isinstance(breaker.admit(0.0), Ticket)
+
+
+# --- whether failures do nothing but count ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failures", range(1, 7))
+@pytest.mark.parametrize("before", range(5))
+def test_failures_are_near_when_the_last_of_them_opens_the_circuit(before: int, failures: int) -> None:
+    options = BreakerOptions(failure_threshold=5)
+    state = BreakerState("closed", before, 0, 3)
+    ticket = Ticket(3, None)
+    near = is_near(state, options, ticket, failures)
+    for _ in range(failures):
+        state = record(state, options, ticket, "failure", now=1.0)
+    assert near == (state.state == "open")
+
+
+def test_where_a_failure_does_not_count_it_is_near() -> None:
+    options = BreakerOptions()
+    assert is_near(BreakerState("closed", 0, 0, 4), options, Ticket(3, None), 1)
+    assert is_near(BreakerState("open", 5, 0, 3), options, Ticket(3, None), 1)
+    assert is_near(BreakerState("half_open", 0, 0, 3, probe=1, lease=9.0), options, Ticket(3, None), 1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from failsoft.core.budget import FULL, Budget, spend
+from failsoft.core.budget import FULL, Budget, is_ample, spend
 
 
 def drain(budget: Budget, *, now: float) -> tuple[Budget, int]:
@@ -84,3 +86,37 @@ def test_a_clock_set_back_brings_nothing_and_goes_on_from_there() -> None:
     back, enough = spend(Budget(0.5, 3600.0), now=0.0)
     assert (back, enough) == (Budget(0.5, 0.0), False)
     assert spend(back, now=5.0) == (Budget(0.0, 5.0), True)
+
+
+# --- successes that have not been counted yet -------------------------------------------------------------------------
+
+
+def test_a_full_budget_is_not_ample_while_successes_are_uncounted() -> None:
+    assert is_ample(Budget(FULL, 5.0), now=5.0, successes=0, more=0)
+    assert not is_ample(Budget(FULL, 5.0), now=5.0, successes=0, more=1)
+    assert is_ample(Budget(FULL - 1, 5.0), now=5.0, successes=0, more=10)
+    assert not is_ample(Budget(FULL - 1, 5.0), now=5.0, successes=0, more=11)
+    assert not is_ample(Budget(FULL - 1, 5.0), now=5.0, successes=9, more=2)
+    assert not is_ample(Budget(FULL - 1, 5.0), now=15.0, successes=0, more=1)
+
+
+def test_an_empty_budget_is_not_ample() -> None:
+    assert is_ample(Budget(1.0, 5.0), now=5.0, successes=0, more=0)
+    assert not is_ample(Budget(0.5, 5.0), now=5.0, successes=0, more=100)
+    assert is_ample(Budget(0.5, 5.0), now=10.0, successes=0, more=100)
+    assert is_ample(Budget(0.5, 5.0), now=5.0, successes=5, more=100)
+
+
+@given(tokens=st.floats(0, FULL), waited=st.floats(0, 1000), successes=st.integers(0, 500), more=st.integers(0, 1000))
+def test_where_it_is_ample_successes_may_be_counted_after_paying(
+    tokens: float, waited: float, successes: int, more: int
+) -> None:
+    budget, now = Budget(tokens, 0.0), waited
+    if not is_ample(budget, now=now, successes=successes, more=more):
+        return
+    before, paid = spend(budget, now=now, successes=successes + more)
+    after, paid_first = spend(budget, now=now, successes=successes)
+    after, _ = spend(Budget(after.tokens + 1, after.at), now=now, successes=more)
+    assert paid
+    assert paid_first
+    assert after.tokens == pytest.approx(before.tokens)

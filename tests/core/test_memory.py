@@ -185,7 +185,7 @@ def test_hopeless_retries_are_left_out_but_for_a_small_share():
 def taught(**shares: float) -> Family:
     family = Family(None, "search", "x")
     family.seen = 10
-    family.tallies = {TOOL + tool: Tally(10, 10 * share, 5, 1.0) for tool, share in shares.items()}
+    family.before = {TOOL + tool: Tally(10, 10 * share, 5, 1.0) for tool, share in shares.items()}
     return family
 
 

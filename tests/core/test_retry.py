@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from failsoft.core.fault import Category, Code, Fault
 from failsoft.core.options import RetryOptions, RetryRule
-from failsoft.core.retry import Attempts, NoRetry, Retry, add_failure, plan_retry
+from failsoft.core.retry import Attempts, NoRetry, Retry, add_failure, plan_known, plan_retry
 
 MIDDLE = 0.5
 HIGHEST = 1 - 2**-53
@@ -240,3 +242,25 @@ def test_a_rule_can_ask_for_more_than_the_default() -> None:
 
 def test_rules_keep_to_the_total_time() -> None:
     assert run(ANY, takes=0.6)[0] == 4
+
+
+# --- what is known to be repeatable -----------------------------------------------------------------------------------
+
+lengths = st.integers(0, 5_000).map("{}ms".format) | st.sampled_from(["0s", "1s", "2s"])
+seconds = st.integers(0, 5_000).map(lambda ms: ms / 1000) | st.sampled_from([0.0, 1.0, 2.0])
+
+
+@given(
+    made=st.integers(1, 6), since=st.floats(90, 101), spent=seconds, took=seconds, jitter=st.floats(0, HIGHEST),
+    options=st.builds(
+        RetryOptions,
+        max_attempts=st.integers(1, 6), initial_delay=lengths, max_delay=lengths, max_total_time=lengths,
+        multiplier=st.floats(1, 3), jitter_percent=st.floats(0, 100),
+    ),
+)  # fmt: skip
+def test_of_a_known_error_attempts_and_time_say_all(
+    options: RetryOptions, made: int, since: float, spent: float, took: float, jitter: float
+) -> None:
+    usual = plan(options, attempts=Attempts(made, since, spent, took), jitter=jitter)
+    known = plan_known(options, made, since, spent, took, 100.0, jitter)
+    assert known == (usual.delay if isinstance(usual, Retry) else None)

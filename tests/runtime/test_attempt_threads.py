@@ -140,13 +140,13 @@ async def test_without_a_timeout_a_blocking_tool_runs_inline() -> None:
 @real
 async def test_the_loop_goes_on_while_a_thread_is_busy() -> None:
     rt = Runtime()
-    rt.add(lambda: time.sleep(0.1), id="naps")
-    ticks = 0
-    task = asyncio.create_task(rt.call("naps"))
-    while not task.done():
-        await asyncio.sleep(0.005)
-        ticks += 1
-    assert ticks >= 5
+    rung = threading.Event()
+    rt.add(lambda: rung.wait(30), id="waits")
+    task = asyncio.create_task(rt.call("waits"))
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    rung.set()  # only a loop that goes on gets here
+    assert (await task).value is True
 
 
 @pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])

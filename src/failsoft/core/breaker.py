@@ -112,6 +112,13 @@ def record(state: BreakerState, options: BreakerOptions, ticket: Ticket, result:
     return state if ticket.probe is None else state._replace(lease=None)
 
 
+def is_near(state: BreakerState, options: BreakerOptions, ticket: Ticket, failures: int) -> bool:
+    """Would so many failures do more than count, or less?"""
+    if state.state != "closed" or ticket.generation != state.generation:
+        return True
+    return state.failures + failures >= options.failure_threshold
+
+
 def _is_current(state: BreakerState, options: BreakerOptions, ticket: Ticket, now: float) -> bool:
     if ticket.generation != state.generation:
         return False  # admitted before the circuit opened

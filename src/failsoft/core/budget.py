@@ -30,6 +30,15 @@ class Budget(NamedTuple):
     at: float = 0.0
 
 
+def is_ample(budget: Budget, *, now: float, successes: int, more: int) -> bool:
+    """Is a retry paid for, and would up to so many ``more`` successes be worth the same before it as after it?
+
+    They would not where they fill the budget: what a full one cannot hold is lost.
+    """
+    tokens = budget.tokens + successes * _PER_SUCCESS + max(0.0, now - budget.at) * _PER_SECOND
+    return _ENOUGH <= tokens <= FULL - more * _PER_SUCCESS
+
+
 def spend(budget: Budget, *, now: float, successes: int = 0) -> tuple[Budget, bool]:
     """Pay for one retry; False when there is not enough. ``successes`` are those since the last time."""
     waited = max(0.0, now - budget.at)

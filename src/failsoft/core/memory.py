@@ -45,6 +45,7 @@ FAMILIES = 2_000
 STRATEGIES = 16
 _TEXTS = 1_024  # messages whose family is known by heart
 _ROUNDING = 0.5  # episodes come as they come: what has decayed a little still counts as one
+_QUOTABLE = QUOTED - _ROUNDING
 _NONE_CURED = 0.5  # a cure counts for one half-life
 
 
@@ -85,23 +86,23 @@ class Evidence(NamedTuple):
         return cls(data["seen"], tuple((name, Tally(*parts)) for name, parts in data.items() if name != "seen"))
 
 
+class Use:
+    """How a strategy has done in one episode."""
+
+    __slots__ = ("seconds", "tried", "worked")
+
+    def __init__(self, seconds: float) -> None:
+        self.tried = 0
+        self.worked = 0
+        self.seconds = seconds  # about how long it takes
+
+
 class Family:
     """One family's record. Only ``Memory`` changes it."""
 
     __slots__ = (
-        "_evidence",
-        "at",
-        "ordered",
-        "seen",
-        "since",
-        "spared",
-        "successes",
-        "tallies",
-        "tenant",
-        "text",
-        "tool",
-        "uses",
-    )
+        "_tallies", "at", "before", "ordered", "seen", "since", "spared", "successes", "tenant", "text", "tool", "uses",
+    )  # fmt: skip
 
     def __init__(self, tenant: str | None, tool: str, text: str) -> None:
         self.tenant = tenant
@@ -111,11 +112,24 @@ class Family:
         self.at = 0.0  # when that was counted
         self.since = 0.0  # when the episode began
         self.successes = -1  # of the tool, when it began
-        self.tallies: dict[str, Tally] = {}
-        self.uses: dict[str, tuple[int, int]] = {}  # in this episode: how often a strategy was used, and worked
+        self.before: dict[str, Tally] = {}  # of the episodes before this one
+        self.uses: dict[str, Use] = {}  # in this one
         self.spared = 0  # retries left out since the last that explored
         self.ordered = 0  # alternatives put in another order since the last time they were not
-        self._evidence: Evidence | None = None
+        self._tallies: dict[str, Tally] | None = None  # None: to be worked out
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """Every strategy's record, this episode's included."""
+        made = self._tallies
+        if made is None:
+            made = self._tallies = {**self.before}
+            for name, use in self.uses.items():
+                tried, worked, cured, _ = self.before.get(name, NO_TALLY)
+                made[name] = Tally(
+                    tried + 1, worked + use.worked / use.tried, cured + (use.worked > 0), use.seconds
+                )  # fmt: skip
+        return made
 
     @property
     def key(self) -> tuple[str | None, str, str]:
@@ -130,9 +144,7 @@ class Family:
     @property
     def evidence(self) -> Evidence | None:
         """What can be quoted; None while it is too little."""
-        if self._evidence is None and self.seen > QUOTED - _ROUNDING:
-            self._evidence = Evidence(round(self.seen), tuple(self.tallies.items()))
-        return self._evidence
+        return Evidence(round(self.seen), tuple(self.tallies.items())) if self.seen > _QUOTABLE else None
 
     def is_due(self, now: float) -> bool:
         """May its episode be over?"""
@@ -141,27 +153,26 @@ class Family:
     def begin_episode(self, now: float, successes: int) -> None:
         kept = 0.5 ** (max(0.0, now - self.at) / HALF_LIFE)
         self.seen = self.seen * kept + 1
-        for name, (tried, worked, cured, seconds) in self.tallies.items():
-            self.tallies[name] = Tally(tried * kept, worked * kept, cured * kept, seconds)
+        self.before = {
+            name: Tally(tried * kept, worked * kept, cured * kept, seconds)
+            for name, (tried, worked, cured, seconds) in self.tallies.items()
+        }
         self.at = self.since = now
         self.successes = successes
         self.uses.clear()
-        self._evidence = None
+        self._tallies = None
 
     def learn(self, strategy: str, *, worked: bool, seconds: float) -> None:
-        if strategy not in self.tallies and len(self.tallies) >= STRATEGIES:
-            return
-        tried, share, cured, usual = self.tallies.get(strategy, NO_TALLY)
-        uses, good = self.uses.get(strategy, (0, 0))
-        self.uses[strategy] = (uses + 1, good + worked)
-        before = good / uses if uses else 0.0
-        self.tallies[strategy] = Tally(
-            tried + (not uses),
-            share - before + (good + worked) / (uses + 1),
-            cured + (worked and not good),
-            usual + (seconds - usual) * (0.2 if tried else 1.0),
-        )
-        self._evidence = None
+        use = self.uses.get(strategy)
+        if use is None:
+            if strategy not in self.before and len(self.tallies) >= STRATEGIES:
+                return
+            usual = self.before.get(strategy)
+            use = self.uses[strategy] = Use(seconds if usual is None else usual.seconds)
+        use.tried += 1
+        use.worked += worked
+        use.seconds += (seconds - use.seconds) * 0.2
+        self._tallies = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, to be kept and to be shown."""
@@ -180,7 +191,7 @@ class Family:
         """Back from ``to_dict``. Its episode is taken for over as soon as the tool has succeeded again."""
         family = cls(data["tenant"], data["tool"], data["family"])
         family.seen, family.at, family.since = data["seen"], data["at"], data["since"]
-        family.tallies = {name: Tally(*parts) for name, parts in data["tallies"].items()}
+        family.before = {name: Tally(*parts) for name, parts in data["tallies"].items()}
         return family
 
 
@@ -221,7 +232,7 @@ class Memory:
     def add(self, family: Family) -> Family:
         """Take in a family: a new one, or one that was kept elsewhere."""
         if len(self._families) >= FAMILIES:
-            del self._families[next(iter(self._families))]
+            self._drop(next(iter(self._families)))
             self._texts.clear()
         self._families[family.key] = family
         return family
@@ -239,9 +250,12 @@ class Memory:
         """Drop a tenant's families, or those of one tool; how many there were."""
         gone = [key for key in self._families if key[0] == tenant and tool in (None, key[1])]
         for key in gone:
-            del self._families[key]
+            self._drop(key)
         self._texts.clear()
         return len(gone)
+
+    def _drop(self, key: tuple[str | None, str, str]) -> None:
+        self._families.pop(key).seen = 0.0  # so it is due for whoever still holds it
 
 
 def spare(family: Family) -> bool:
@@ -254,7 +268,7 @@ def spare(family: Family) -> bool:
 
 def order(family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
     """Alternatives of equal rank by what has worked; the others stay where they are."""
-    if len(options) < 2 or family.seen < QUOTED - _ROUNDING:
+    if len(options) < 2 or family.seen < _QUOTABLE:
         return options
     best = [one for _, rank in groupby(options, lambda option: option.handle_errors) for one in _sort(family, rank)]
     if best == list(options):

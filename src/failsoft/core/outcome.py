@@ -12,7 +12,7 @@ Why not a frozen dataclass: one is made for every call that goes by name, and th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from failsoft import errors
 from failsoft.core.own_faults import CIRCUIT_OPEN, TOOL_TIMEOUT
@@ -123,7 +123,7 @@ class Outcome(Generic[T]):
     def unwrap(self) -> T:
         """The value, or the failure as an exception (a kind of ``CallFailed`` that carries this outcome)."""
         if self.status == "succeeded":
-            return cast("T", self.value)
+            return self.value  # type: ignore[return-value]  # None only where the tool gives None
         fault = self.fault
         raise _kind(fault)(self) from (None if fault is None else fault.cause)
 

@@ -100,12 +100,30 @@ def plan_retry(
     if wish is not None and wish.delay is not None:
         return Retry(max(wish.delay, fault.retry_after or 0.0))  # a hint is never shortened (R6)
     wait = delay(options, attempts.made, jitter=jitter, hint=fault.retry_after)
-    limit = options.max_total_time + MOMENT
-    start = max(0.0, now - attempts.first_failed_at) + wait
-    another = attempts.retry_time + attempts.last_duration
-    if start > limit or (attempts.made > 1 and another > limit):
+    if not _is_in_time(options, wait, *attempts[:4], now):
         return NoRetry(f"max total retry time of {text(options.max_total_time)} reached")
     return Retry(wait)
+
+
+def plan_known(
+    options: RetryOptions, made: int, since: float, spent: float, took: float, now: float, jitter: float
+) -> float | None:
+    """The delay before a retry of a failure that may be repeated and carries no hint; None: not any more.
+
+    It is what ``plan_retry`` says where only attempts and time are still to be asked about. The numbers are those of
+    ``Attempts``, in its order.
+    """
+    if made >= options.max_attempts:
+        return None
+    wait = delay(options, made, jitter=jitter) if options.initial_delay else 0.0
+    return wait if _is_in_time(options, wait, made, since, spent, took, now) else None
+
+
+def _is_in_time(
+    options: RetryOptions, wait: float, made: int, since: float, spent: float, took: float, now: float
+) -> bool:
+    limit = options.max_total_time + MOMENT
+    return wait <= limit and now - since + wait <= limit and (made == 1 or spent + took <= limit)
 
 
 def _bars(options: RetryOptions, fault: Fault, safe: bool | None, wish: Wish | None) -> str | None:

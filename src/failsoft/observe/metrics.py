@@ -10,10 +10,11 @@ from failsoft.observe import events
 class Metrics:
     """One tool's counters; written only while the stream is drained, under its lock."""
 
-    __slots__ = ("_counts", "recovered", "recovery_seconds", "successes")
+    __slots__ = ("_counts", "recovered", "recovery_seconds", "retries", "successes")
 
     def __init__(self) -> None:
         self.successes = 0
+        self.retries = 0  # on the short way (``runtime.again``): transient errors, every one of them
         self.recovered = 0
         self.recovery_seconds = 0.0
         self._counts: dict[str, int] = {}
@@ -40,14 +41,14 @@ class Metrics:
 
     def figures(self) -> dict[str, Any]:
         counts = self._counts
-        retries = counts.get("retry_count", 0)
-        succeeded = counts.get("retry_success_count", 0)
+        known = self.retries
+        retries = counts.get("retry_count", 0) + known
         return {
-            "error_count": counts.get("error_count", 0),
-            "transient_error_count": counts.get("transient_error_count", 0),
+            "error_count": counts.get("error_count", 0) + known,
+            "transient_error_count": counts.get("transient_error_count", 0) + known,
             "permanent_error_count": counts.get("permanent_error_count", 0),
             "retry_count": retries,
-            "retry_success_rate": 100.0 * succeeded / retries if retries else None,
+            "retry_success_rate": 100.0 * self.recovered / retries if retries else None,
             "circuit_breaker_opens": counts.get("circuit_breaker_opens", 0),
             "timeout_count": counts.get("timeout_count", 0),
             "fallback_count": counts.get("fallback_count", 0),
@@ -62,7 +63,6 @@ _COUNTED = {
     events.TOOL_TIMEOUT: "timeout_count",
     events.CIRCUIT_OPENED: "circuit_breaker_opens",
     events.FALLBACK_USED: "fallback_count",
-    events.RETRY_SUCCEEDED: "retry_success_count",
     events.CALL_FAILED: "failed_count",
     events.CALL_REFUSED: "refused_count",
     events.CALL_HELD: "held_count",

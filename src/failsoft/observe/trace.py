@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from failsoft.core.runs import name_call
 from failsoft.observe.delivery import Delivery, each, left
-from failsoft.observe.events import REFUSED, Event
+from failsoft.observe.events import REFUSED, RETRY_SUCCEEDED, TOOL_ERROR, Event
 from failsoft.observe.metrics import Metrics
 
 BATCH = 1024
@@ -60,6 +60,11 @@ class Trace:
         self.drain()
         with self._lock:
             return self._metrics.get(tool_id) or Metrics()  # asking about a name makes no figures for it
+
+    def successes(self, tool_id: str) -> int:
+        """Those of one tool, without the ones that are pending."""
+        found = self._metrics.get(tool_id)
+        return 0 if found is None else found.successes
 
     def events(self) -> list[Event]:
         """What the ring holds, oldest first."""
@@ -146,11 +151,26 @@ class Trace:
         refused = [raw[2] for raw in batch if raw[5] is REFUSED]
         for tool, refusals in Counter(refused).items():
             self._metrics_of(tool.id).add("refused_count", refusals)
-        for event_type, _, tool, _, _, fields in batch:
-            if tool is None or isinstance(tool, str) or type(fields) is float or fields is REFUSED:
-                continue  # a bare name is one that somebody has invented: figures are for tools
-            self._metrics_of(tool.id).count(event_type, fields)
+        if len(plain) + len(refused) < len(batch):
+            self._tally_rest(batch)
         return plain
+
+    def _tally_rest(self, batch: list[Raw]) -> None:
+        known, metrics = None, Metrics()
+        for event_type, at, tool, _, _, fields in batch:
+            if type(fields) is float or fields is REFUSED or tool is None or isinstance(tool, str):
+                continue  # a bare name is no tool: somebody has invented it
+            if tool is not known:
+                known, metrics = tool, self._metrics_of(tool.id)
+            if type(fields) is not tuple:
+                metrics.count(event_type, fields)
+            elif event_type is TOOL_ERROR:
+                metrics.retries += 1
+            elif event_type is RETRY_SUCCEEDED:
+                metrics.recovered += 1
+                metrics.recovery_seconds += at - fields[1]
+            else:
+                metrics.successes += 1
 
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""
@@ -193,6 +213,8 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
     if type(fields) is float:
         fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
         call_id = name_call(tool_id, call_id, seq)
-    elif isinstance(call_id, int):
+    elif type(fields) is tuple:
+        fields = fields[0](raw)
+    if isinstance(call_id, int):
         call_id = f"{tool_id}-{call_id}"
     return Event(seq, event_type, at + offset, tool_id, call_id, None if turn is None else turn.id, fields)

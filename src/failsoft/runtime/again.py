@@ -27,7 +27,7 @@ from failsoft.core.partial import Partial
 from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
-from failsoft.runtime.call import Ended, Past, tell_recovery, tell_success, worst
+from failsoft.runtime.call import NOTHING, Ended, Past, tell_recovery, tell_success, worst
 from failsoft.runtime.deadline import carry_on, finish, step
 from failsoft.runtime.known import Known, recall
 
@@ -42,32 +42,23 @@ if TYPE_CHECKING:
 
 async def again(
     rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
-    error: Exception, known: Known | None, began: float, *, unwrap: bool,
-) -> Any:  # fmt: skip
-    """Take a call to its outcome, or to its value, whose first attempt has just ended in a known error."""
-    now, options, health, fn, timeout = rt.now, tool.options.retry, tool.health, tool.fn, tool.timeout
+    error: Exception, known: Known | None, began: float,
+) -> Outcome[Any]:  # fmt: skip
+    """Take a call to its outcome whose first attempt has just ended in a known error."""
+    now, options, fn, timeout = rt.now, tool.options.retry, tool.fn, tool.timeout
     primary, started, ended = error, began, now()
-    since, spent = ended, 0.0
-    made = 0
+    made, since, spent = 0, ended, 0.0
     met: list[Known] = []
     families: tuple[Family, ...] = ()
     counted = 0  # so many errors the breaker has been told of; of the others nobody but this task can know as yet
     first: Ended | None = None
-    while True:
-        if known is None:
-            first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=True)
-            break
+    while known is not None:
         fault, family = known
         took = ended - started
         total = spent + took if made else 0.0
-        new = family is not None and family not in families
+        new = () if family is None or family in families else (family,)
         delay = plan_known(options, made + 1, since, total, took, ended, rt.random())
-        if (
-            delay is None
-            or is_near(health.state, health.options, ticket, made + 1 - counted)
-            or (new and family.is_due(rt.clock.wall()))
-            or (options.budget and not rt.pay(tool, health))
-        ):
+        if delay is None or not _is_plain(rt, tool, ticket, made + 1 - counted, new):
             first = Ended(started, ended, error=error)
             break
         error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
@@ -76,13 +67,12 @@ async def again(
         met.append(known)
         made += 1
         spent = total
-        if new:
-            families += (family,)
+        families += new
         try:
             if delay:
                 counted = _count(rt, tool, id, ticket, met, counted)
                 await asyncio.sleep(delay)
-            if health.state.generation != ticket.generation or health.holds or tool.unavailable is not None:
+            if not tool.admits(ticket):
                 break
             started = now()
             box: list[Any] = []
@@ -105,14 +95,28 @@ async def again(
             if counted or tool.ticket is not ticket:  # else all is as if there had been no failure
                 rt.succeeded(tool, ticket)
             _tell(rt, tool, id, families, made + 1, since, began, started, ended)
-            return value if unwrap else _outcome(tool, id, value, made + 1, ended - began)
+            took = ended - began
+            return Outcome(id, tool.id, "succeeded", value, made + 1, tool.id, took, None, None, None, tool.label)
         first = rt.odd(_whole(rt, tool, args, kwargs, id, began), started, ended, value)
         break
+    else:
+        first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=True)
     _count(rt, tool, id, ticket, met, counted)
+    past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
     call = _whole(rt, tool, args, kwargs, id, began)
-    past = None if not met else _past(met, primary, Attempts(made, since, spent), families)
-    outcome = await rt.drive(call, first, None if first is None else ticket, past)
-    return outcome.unwrap() if unwrap else outcome
+    rest = rt.drive(call, first, None if first is None else ticket, past)
+    first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
+    return await rest
+
+
+def _is_plain(rt: Engine, tool: Tool, ticket: Ticket, failures: int, families: tuple[Family, ...]) -> bool:
+    """Can the failure be counted and its retry be paid for without more ado? Then it is paid for."""
+    health = tool.health
+    if is_near(health.state, health.options, ticket, failures):
+        return False
+    if families and families[0].is_due(rt.clock.wall()):
+        return False
+    return not tool.options.retry.budget or rt.pay(tool, health)
 
 
 def _count(rt: Engine, tool: Tool, id: str | int, ticket: Ticket, met: list[Known], counted: int) -> int:
@@ -141,10 +145,6 @@ def _tell(
         trace.drain()
 
 
-def _outcome(tool: Tool, id: str | int, value: Any, attempts: int, duration: float) -> Outcome[Any]:
-    return Outcome(id, tool.id, "succeeded", value, attempts, tool.id, duration, None, None, None, tool.label)
-
-
 def _past(met: list[Known], primary: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Past:
     """What the long way has to know."""
     fault = met[0].fault._replace(cause=primary)
@@ -154,9 +154,7 @@ def _past(met: list[Known], primary: Exception, attempts: Attempts, families: tu
 def _whole(
     rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
 ) -> Call:
-    call = rt.open_call(tool, args, dict(kwargs), began)
-    call.name(id)
-    return call
+    return rt.open_call(tool, args, dict(kwargs), began, id)
 
 
 # --- what the stream says, made when somebody reads it ----------------------------------------------------------------

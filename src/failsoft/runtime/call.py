@@ -10,7 +10,7 @@ fallback chain. A call that succeeds at once never comes here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core import own_faults
@@ -25,6 +25,7 @@ from failsoft.core.recovery import ErrorReport, describe
 from failsoft.core.retry import Attempts
 from failsoft.errors import CallFailed
 from failsoft.observe import events
+from failsoft.runtime.known import remember
 from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, report_on, settle
 
 if TYPE_CHECKING:
@@ -162,6 +163,18 @@ _BADNESS: tuple[Effect, ...] = ("none", "unknown", "happened")
 NO_ATTEMPTS = Attempts()
 
 
+class Past(NamedTuple):
+    """What has happened to a call on the short way (``runtime.again``) that the long way takes up."""
+
+    primary: Fault | None = None
+    effect: Effect = "none"
+    attempts: Attempts = NO_ATTEMPTS
+    retried: tuple[Family, ...] = ()
+
+
+NOTHING = Past()
+
+
 class Stop:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
@@ -186,15 +199,14 @@ class Stop:
         self.held: float | None = None  # since when the service wants to be left alone
 
 
-def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Way:
+def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING) -> Way:
     """Take the call to its outcome. ``first`` is an attempt that has been made already, with its ticket."""
     stop = Stop(rt, call, call.tool, None, ticket)
     tried = {call.tool.id}
     later: list[Fallback] = []  # alternatives of an earlier stop that are still to be asked
-    primary: Fault | None = None
-    effect: Effect = "none"
+    primary, effect, stop.attempts, stop.retried = past
+    total = stop.attempts.made
     best: Partial | None = None
-    total = 0
     looping = _find_loop(rt, call) if first is None and call.thread is not None else None
     if looping is not None:
         return _answer(rt, call, looping)
@@ -217,7 +229,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
                 learn(rt, stop, ended.ended, worked=True)
                 return _succeeded(rt, call, stop, ended, total, part and _PARTIAL)
             best = better(best, part)
-            effect = max(effect, fault.effect, key=_BADNESS.index)
+            effect = worst((effect, fault.effect))
         assert fault is not None
         primary = primary or fault
         retry = plan(rt, call, stop, fault, ended)
@@ -229,7 +241,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         report, decision = settle(rt, stop, ended, report, wanted)
         _note(rt, call, stop, fault, ended, report, decision, handled=decision is wanted)
         if decision.strategy == "retry":
-            _turn_back(stop, ended)
+            _turn_back(rt, call, stop, fault, ended)
             if decision.delay:
                 call.waiting = True
                 yield Wait(decision.delay)
@@ -246,11 +258,17 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
 
 
-def _turn_back(stop: Stop, ended: Ended | None) -> None:
+def worst(effects: Iterable[Effect]) -> Effect:
+    """The one of several attempts that tells what may have happened."""
+    return max(effects, key=_BADNESS.index)
+
+
+def _turn_back(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> None:
     """Another attempt of this tool follows."""
     if stop.family is not None and stop.family not in stop.retried:
         stop.retried += (stop.family,)
     if ended is not None and ended.error is not None:
+        remember(rt, call, stop, fault, ended.error)
         ended.error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
 
 
@@ -350,26 +368,14 @@ def _succeeded(rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, dec
     tool = stop.tool
     part = ended.value if isinstance(ended.value, Partial) else None
     if stop.attempts.made and part is None:
-        rt.emit(
-            events.RETRY_SUCCEEDED, tool, call,
-            {
-                "message": f"Tool succeeded on retry {stop.attempts.made + 1}",
-                "attempt": stop.attempts.made + 1,
-                "recovery_ms": round((now - stop.attempts.first_failed_at) * 1000, 3),
-            },
-        )  # fmt: skip
+        made = stop.attempts
+        rt.emit(events.RETRY_SUCCEEDED, tool, call, tell_recovery(made.made + 1, now - made.first_failed_at))
     if part is not None:
         rt.emit(events.PARTIAL_USED, tool, call, {"message": "Used partial result"})
     duration = now - call.started
     rt.emit(
         events.CALL_SUCCEEDED, tool, call,
-        {
-            "duration_ms": round((ended.ended - ended.started) * 1000, 3),
-            "attempts": total,
-            "total_ms": round(duration * 1000, 3),
-            "primary": call.tool.id,
-            **ended.notes,
-        },
+        tell_success(call.tool.id, total, ended.ended - ended.started, duration) | dict(ended.notes),
     )  # fmt: skip
     if call.thread is not None:
         rt.notebook.note_success(call)
@@ -379,6 +385,25 @@ def _succeeded(rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, dec
     return Outcome(
         call.id, call.tool.id, status, value, total, tool.id, duration, None, decision, missing, call.tool.label
     )
+
+
+def tell_recovery(attempt: int, seconds: float) -> dict[str, Any]:
+    """The fields of ``RetrySucceeded``."""
+    return {
+        "message": f"Tool succeeded on retry {attempt}",
+        "attempt": attempt,
+        "recovery_ms": round(seconds * 1000, 3),
+    }
+
+
+def tell_success(primary: str, attempts: int, seconds: float, total: float) -> dict[str, Any]:
+    """The fields of ``CallSucceeded``, where it was not plain."""
+    return {
+        "duration_ms": round(seconds * 1000, 3),
+        "attempts": attempts,
+        "total_ms": round(total * 1000, 3),
+        "primary": primary,
+    }
 
 
 def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, policy: Policy | None) -> Way:

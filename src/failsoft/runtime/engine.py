@@ -29,7 +29,7 @@ from failsoft.observe.describe import describe
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
-from failsoft.runtime.call import Call, Consult, Ended, Invoke, Phrase, Stop, Wait, way
+from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, Phrase, Wait, way
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
@@ -111,13 +111,15 @@ class Engine:
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def open_call(
-        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None
-    ) -> Call:
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
+        id: str | int | None = None,
+    ) -> Call:  # fmt: skip
         """A call of a guarded function, placed in the turn or the call that it is made from."""
         scope = SCOPE.get()
         if isinstance(scope, Handle):
             scope = scope.whole()
-        call = Call(self.trace.number(), tool, args, kwargs, self.now() if started is None else started)
+        number = self.trace.number() if id is None else id
+        call = Call(number, tool, args, kwargs, self.now() if started is None else started)
         if isinstance(scope, Call):
             call.parent, call.turn, call.thread, call.tenant = scope, scope.turn, scope.thread, scope.tenant
         return call
@@ -134,9 +136,11 @@ class Engine:
             return await turn.adopt(call)
         return await self.drive(call)
 
-    async def drive(self, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
+    async def drive(
+        self, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING
+    ) -> Outcome[Any]:
         first = first or self._misfit(call)
-        steps = way(self, call, first, ticket)
+        steps = way(self, call, first, ticket, past)
         token = SCOPE.set(call)
         answer: Ended | Decision | None
         try:
@@ -354,13 +358,20 @@ class Engine:
             tool.health.holds = hold.hold(tool.health.holds, call.tenant, seconds, now=self.now())
             tool.renew_ticket()
 
-    def pay(self, stop: Stop) -> bool:
+    def pay(self, tool: Tool, health: Health) -> bool:
         """Take one retry out of the tool's budget (R25)."""
-        if not stop.retry.budget:
-            return True
-        successes = self.trace.metrics(stop.tool.id).successes
+        trace = self.trace
+        successes = trace.successes(tool.id)
+        if not health.can_spend(self.now(), successes, len(trace.pending)):
+            successes = trace.metrics(tool.id).successes  # what is pending makes a difference
         with self.lock:
-            return stop.health.spend(self.now(), successes)
+            return health.spend(self.now(), successes)
+
+    def succeeded(self, tool: Tool, ticket: Ticket) -> None:
+        """A plain call has succeeded while the circuit was closed: its failures before that are forgotten."""
+        with self.lock:
+            tool.health.record(ticket, "success", self.now())
+            tool.renew_ticket()
 
     def view(self, tool: Tool) -> HealthView:
         now = self.now()

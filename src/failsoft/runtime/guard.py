@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.partial import Partial
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.again import again
 from failsoft.runtime.attempt import UNAWAITED
 from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.known import recall
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -63,8 +65,12 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
             rt.left(rt.open_call(tool, args, kwargs, started))
             raise
         except Exception as error:
-            call = rt.open_call(tool, args, kwargs, started)
-            first = rt.broken(call, started, error, entered=box is not None)
+            known = None if box is None else recall(tool, error)
+            if known is None:
+                call = rt.open_call(tool, args, kwargs, started)
+                rest = rt.drive(call, rt.broken(call, started, error, entered=box is not None), ticket)
+            else:
+                rest = again(rt, tool, args, kwargs, trace.number(), ticket, error, known, started)
         else:
             ended = now()
             value = box[0]
@@ -74,9 +80,9 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
                     trace.drain()
                 return value
             call = rt.open_call(tool, args, kwargs, started)
-            first = rt.odd(call, started, ended, value)
+            rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
-        return (await rt.drive(call, first, ticket)).unwrap()
+        return (await rest).unwrap()
 
     return guarded
 

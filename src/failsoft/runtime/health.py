@@ -75,6 +75,10 @@ class Health:
             return None
         return max(0.0, self.state.since + self.options.timeout - now)
 
+    def can_spend(self, now: float, successes: int, more: int) -> bool:
+        """Is there enough in the budget, whether or not up to so many more successes are credited first?"""
+        return budget.is_ample(self.budget, now=now, successes=successes - self.seen, more=more)
+
     def spend(self, now: float, successes: int) -> bool:
         """Pay for a retry."""
         self.budget, paid = budget.spend(self.budget, now=now, successes=successes - self.seen)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.again import again
 from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.known import recall
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
@@ -44,8 +46,12 @@ async def quick(
         rt.left(_whole(rt, tool, kwargs, id, started, handle))
         raise
     except Exception as error:
-        whole = _whole(rt, tool, kwargs, id, started, handle)
-        first = rt.broken(whole, started, error, entered=box is not None)
+        known = recall(tool, error) if handle is None and box is not None else None
+        if known is None:
+            whole = _whole(rt, tool, kwargs, id, started, handle)
+            rest = rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
+        else:
+            rest = again(rt, tool, (), kwargs, id, ticket, error, known, started)
     else:
         ended = rt.now()
         value = box[0]
@@ -56,9 +62,9 @@ async def quick(
                 trace.drain()
             return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started, None, None, None, tool.label)
         whole = _whole(rt, tool, kwargs, id, started, handle)
-        first = rt.odd(whole, started, ended, value)
+        rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
     # Out here, so that the errors of further attempts do not get the first one as their context.
-    return await rt.drive(whole, first, ticket)
+    return await rest
 
 
 def _whole(
@@ -66,6 +72,4 @@ def _whole(
 ) -> Call:
     if handle is not None:
         return handle.whole()
-    call = rt.open_call(tool, (), dict(kwargs), started)
-    call.name(id)
-    return call
+    return rt.open_call(tool, (), dict(kwargs), started, id)

@@ -180,7 +180,7 @@ def settle(
 ) -> tuple[ErrorReport, Decision]:
     """What is done: somebody else's decision, or the built-in one. A retry must be paid for (R25), waiting need not."""
     made = wanted or decide(report)
-    if made.strategy != "retry" or ended is None or rt.pay(stop):
+    if made.strategy != "retry" or ended is None or not stop.retry.budget or rt.pay(stop.tool, stop.health):
         return report, made
     report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
     return report, decide(report)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
     from failsoft.runtime.deadline import Queue
     from failsoft.runtime.isolation.target import Target
+    from failsoft.runtime.known import Known
 
 Kind = Literal["async", "sync", "async stream", "stream"]
 
@@ -41,6 +42,7 @@ class Tool:
         "health",
         "id",
         "kind",
+        "known",
         "label",
         "options",
         "plain",
@@ -83,6 +85,9 @@ class Tool:
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
         special = (self.slots, self.target, command, options.output, options.idempotency_key)
         self.plain = all(thing is None for thing in special)
+        self.known: dict[tuple[type, tuple[str, ...]], Known] | None = (
+            {} if self._retries_plainly() else None
+        )  # errors that may take the short way
         self.ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
         self._check: Callable[[Any], None] | None = None
@@ -96,6 +101,18 @@ class Tool:
         """Called whenever the health may have changed."""
         usable = self.plain and self.unavailable is None and not self.health.holds
         self.ticket = self.health.ticket if usable else None
+
+    def admits(self, ticket: Ticket) -> bool:
+        """Is a ticket of the closed circuit still good?"""
+        health = self.health
+        return health.state.generation == ticket.generation and not health.holds and self.unavailable is None
+
+    def _retries_plainly(self) -> bool:
+        """Have only attempts, time, budget and breaker a say in whether an error is repeated?"""
+        options = self.options
+        if self.kind != "async" or not self.plain or options.breaker.count != "attempts":
+            return False
+        return not (options.fallbacks or options.retry.rules or any(map(callable, options.classification)))
 
     def mark_unavailable(self, fault: Fault) -> None:
         """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""
