@@ -63,8 +63,8 @@ PEERS: dict[str, str] = {
         "in tests with one call. It repeats generators too, which failsoft does before the first item only."
     ),
     "pybreaker": (
-        "The oldest of the breakers here: blocking code, listeners, exclusion by predicate, state in Redis. It lets one "
-        "call through at a time, which is why half-open is exact and calls in threads queue."
+        "A breaker of long standing for blocking code and Tornado: listeners, exclusion by predicate, state in Redis. As a "
+        "decorator it lets one call through at a time, which is why half-open is exact and calls in threads queue."
     ),
     "aiobreaker": "pybreaker for asyncio, with state in Redis. Cancellation says nothing about a tool, as it should be.",
     "purgatory": (
@@ -72,12 +72,12 @@ PEERS: dict[str, str] = {
         "from before the trip change nothing."
     ),
     "circuitbreaker": (
-        "One file, no dependencies, by far the cheapest breaker we measured ([performance](performance.md)). It goes by "
-        "the monotonic clock and guards generators."
+        "One file, no dependencies, and of the breakers alone the cheapest that we measured ([performance](performance.md)). "
+        "It goes by the monotonic clock and guards generators."
     ),
     "hyx": (
-        "Retry, breaker, timeout, fallback, bulkhead and rate limiter for asyncio in few lines. Its backoffs are the "
-        "largest choice here. failsoft has no rate limiter."
+        "Retry, breaker, timeout, fallback, bulkhead and rate limiter for asyncio in few lines. It has "
+        "more kinds of backoff than failsoft, which has one, and no rate limiter."
     ),
     "pyresilience": (
         "Seven patterns in one decorator, among them a rate limiter and a cache, which failsoft does not have. A retry "
@@ -85,8 +85,8 @@ PEERS: dict[str, str] = {
         "caught."
     ),
     "interlock-cb": (
-        "The most careful breaker beside failsoft's, and with more to it: failure rates over sliding windows, slow "
-        "calls, a shadow mode, state in Redis with budgeted probes, transports for HTTP clients. failsoft counts "
+        "A careful breaker that shows none of T1 to T4, with more to it than failsoft's: failure rates over sliding "
+        "windows, slow calls, a shadow mode, state in Redis with budgeted probes, transports for HTTP clients. failsoft counts "
         "failures in a row, in one process."
     ),
     "redress": (
@@ -96,7 +96,7 @@ PEERS: dict[str, str] = {
     ),
     "chuk-tool-processor": (
         "The nearest in purpose: it runs the tool calls of models. It reads the formats of several providers, connects "
-        "to MCP servers, and has caching, rate limits, bulkheads, guards for arguments and results, search over large "
-        "sets of tools, and sandboxes for code. failsoft has none of these; it hands tools to frameworks that do."
+        "to MCP servers, and has a cache, rate limits, many guards for arguments and results, search over large sets of "
+        "tools, and sandboxes for code. failsoft reads one format and has no MCP client, cache, rate limit or sandbox."
     ),
 }

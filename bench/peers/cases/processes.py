@@ -24,11 +24,13 @@ CRASHES = 5
 async def crashes(library: Library) -> Seen:
     crash = library.isolated(tools.crash, seconds=10)  # type: ignore[attr-defined]
     healthy = library.isolated(tools.echo, seconds=10)  # type: ignore[attr-defined]
-    worked = 0
+    worked, last = 0, None
     for _ in range(CRASHES):
         await end_of(crash())
-        worked += await end_of(healthy()) == "flights"
-    return Seen(worked < CRASHES, f"after {CRASHES} crashes the next call worked {worked} times")
+        last = await end_of(healthy())
+        worked += last == "flights"
+    end = f"; at the end: {last}" if worked < CRASHES else ""
+    return Seen(worked < CRASHES, f"after {CRASHES} crashes the next call worked {worked} times{end}")
 
 
 @case("T24", "a child that is forked while a call is under way hangs", "everything_sync")

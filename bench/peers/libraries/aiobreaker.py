@@ -10,7 +10,7 @@ from bench.peers.library import Fn, Library, Option
 
 class Aiobreaker(Library):
     name = "aiobreaker"
-    home = "https://aiobreaker.netlify.app/"
+    home = "https://github.com/arlyon/aiobreaker"
     decorates = "breaker"
 
     def breaker(self, tool: Fn, failures: int, window: float, **more: Any) -> Fn:

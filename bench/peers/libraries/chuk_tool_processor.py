@@ -87,7 +87,9 @@ class ChukToolProcessor(Library):
     name = "chuk-tool-processor"
     home = "https://github.com/chrishayuk/chuk-tool-processor"
     notes = {  # noqa: RUF012
-        "T17": "its `SensitiveDataGuard` redacts arguments and results that are given to it, not the texts of errors"
+        "T6": "a blocking function within `async def execute`, in its `SubprocessStrategy`; it takes no blocking tools",
+        "T6 left": "as in T6",
+        "T17": "its `SensitiveDataGuard` redacts arguments and results that are given to it, not the texts of errors",
     }
 
     def retry(self, tool: Fn, attempts: int, **more: Any) -> Fn:

@@ -1,6 +1,7 @@
 """interlock-cb: `CircuitBreaker`, `timeout`, `sync_timeout`, and `Pipeline` with retries by its tenacity extra.
 
-It trips on a rate. "So many failures in a row" is a window of that many calls at a threshold of 100 %.
+It trips on a rate. "So many failures in a row" is a window of that many calls at a threshold of 100 %. One probe decides
+here, instead of ten one after another.
 """
 
 from __future__ import annotations

@@ -30,7 +30,24 @@ class Pybreaker(Library):
         return self.breaker_sync(tool, 5, 60, listeners=[Listener()])
 
     def options(self) -> dict[str, Option]:
+        from pybreaker import CircuitBreaker
+
+        def block(tool: Fn) -> Fn:
+            breaker = CircuitBreaker(fail_max=5, reset_timeout=60)
+
+            def call() -> Any:
+                with breaker.calling():
+                    return tool()
+
+            return call
+
+        # in this form all threads get in when the circuit is half open: T1 is the decorator's
+        calling = Option(
+            "`with breaker.calling()` instead of the decorator (and then T1 is seen)", {"everything_sync": block}
+        )
         return {
+            "T10": calling,
+            "T24": calling,
             "T9 breaker": Option(
                 "`exclude=[TypeError]`",
                 {

@@ -1,4 +1,7 @@
-"""stamina: `@stamina.retry(on=…, attempts=…)`. `on` has no default: its documentation asks for particular errors."""
+"""stamina: `@stamina.retry(on=…, attempts=…)`. `on` has no default: its documentation asks for particular errors.
+
+Retries are logged with `logging`, as they are by default where structlog is not installed.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,11 @@ class Stamina(Library):
         "T17": "in the log record's extra field `stamina.caused_by`, which a plain formatter does not print",
     }
 
-    def retry(self, tool: Fn, attempts: int) -> Fn:
+    def retry(self, tool: Fn, attempts: int, hook: Any = None) -> Fn:
+        # "Instrumentation": set_on_retry_hooks
         import stamina
 
+        stamina.instrumentation.set_on_retry_hooks([hook or stamina.instrumentation.LoggingOnRetryHook])
         return stamina.retry(on=ConnectionError, attempts=attempts, **NO_WAIT)(tool)
 
     retry_sync = retry
@@ -39,11 +44,7 @@ class Stamina(Library):
         return stamina.retry(on=on, attempts=attempts, wait_initial=first, wait_max=longest, wait_jitter=0)(tool)
 
     def hooked(self, tool: Fn, hook: Fn) -> Fn:
-        # "Instrumentation": set_on_retry_hooks
-        import stamina
-
-        stamina.instrumentation.set_on_retry_hooks([hook])
-        return self.retry(tool, 3)
+        return self.retry(tool, 3, hook)
 
     def options(self) -> dict[str, Option]:
         def on(error: Exception) -> bool | float:
