@@ -29,7 +29,6 @@ _PER_MINUTE: Final = frozenset({"per_minute"})
 _TEXT: Final = lookup.facts_of(Exception)
 # what these become when the failure was in connecting: nothing has been sent
 UNSENT: Final = {"timeout": "connect_timeout", "disconnected": "refused", "garbled": "refused"}
-_LIMITS: Final = http.OVERRULED[429]
 
 
 def _gather_text(reading: Reading) -> Evidence:
@@ -105,7 +104,8 @@ def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
     for space, code in evidence.codes:
         verdict = lookup.by_code(space, code)
         if verdict.weight >= CODE:
-            if verdict.kind == "rate_limited" and (phrase := find_phrase(reading.full, _LIMITS, firm=True)):
+            room = http.OVERRULED_CODE.get(verdict.kind)
+            if room and (phrase := find_phrase(reading.full, room, firm=True)):
                 verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
             return verdict._replace(status=status)
         if verdict.weight > generic.weight:

@@ -144,9 +144,7 @@ def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
 def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: Evidence) -> None:
     facts = evidence.facts
     for path, space in facts.spaces:
-        code = plain(_follow(error, path))
-        if code is not None:
-            evidence.codes.append((space, code))
+        _add_own(_follow(error, path), space, evidence)
     if facts.mail:
         _gather_mail(carried, evidence)
     own = bool(evidence.codes)  # then the number in ``code`` is the library's own, and no HTTP status
@@ -177,6 +175,13 @@ def _follow(error: BaseException, path: str) -> Any:
         elif part.endswith("[0]"):
             value = value[0] if isinstance(value, tuple) and value else None
     return value
+
+
+def _add_own(value: Any, space: str, evidence: Evidence) -> None:
+    """A code of a space that is the library's own."""
+    code = value if space == "sqlstate" and isinstance(value, str) else plain(value)  # 08001 is no number
+    if code is not None:
+        evidence.codes.append((space, code))
 
 
 def _add_code(value: Any, space: str, evidence: Evidence) -> None:

@@ -56,12 +56,13 @@ GROUPS: tuple[Group[int], ...] = (
         },
     ),
     Group(
-        "vendors: nginx 444 494 495 496 497 499; Cloudflare 520-530; Anthropic 529; Esri 498 499; AWS ELB 460 463 561; proxies 598 599",
+        "vendors: nginx 444 494 495 496 497 499; Cloudflare 520-530; Anthropic 529; Esri 498 499; AWS ELB 460 463 561; Microsoft 440 449; proxies 598 599",
         {
             419: "unauthenticated",
             420: "rate_limited",
             440: "unauthenticated",
             444: "disconnected",
+            449: "conflict",
             460: "cancelled",
             494: "too_large",
             495: "certificate",
@@ -196,6 +197,11 @@ OVERRULED: dict[int, frozenset[str]] = {
     503: _LIMITS,
     # Tornado's for whatever went wrong on the way
     599: frozenset({"timeout", "disconnected", "refused", "unreachable", "unknown_host", "certificate", "garbled"}),
+}
+# What a code's own text may put in the place of what the code says
+OVERRULED_CODE: dict[str, frozenset[str]] = {
+    "rate_limited": OVERRULED[429],
+    "refused": frozenset({"unauthenticated", "certificate", "unknown_host", "no_such_database"}),  # SQLSTATE 08001
 }
 OVERRULED_KIND: dict[str, frozenset[str]] = {
     # gRPC codes and their like, by the kind they name

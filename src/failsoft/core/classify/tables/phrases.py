@@ -68,7 +68,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "no such program",
         "exec find foun inst modu reco such",
-        r"command not found|^(?:/bin/)?(?:ba|z|da|k)?sh: .{1,80}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be)"
+        r"command not found|^(?:/bin/)?(?:ba|z|da|k)?sh: .{1,80}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
         r"|no module named|cannot find (?:module|package)|module not found"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
@@ -159,7 +159,7 @@ PHRASES: tuple[Phrase, ...] = (
         "big exce larg leng long redu size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
-        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per)|reduce (?:the length|your prompt)"
+        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo large\b|exceeds max",
@@ -254,7 +254,7 @@ PHRASES: tuple[Phrase, ...] = (
     # --- credentials and rights ---
     Phrase(
         "credentials",
-        "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass secr sess sign toke unau",
+        "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass role secr sess sign toke unau",
         r"\bunauthori[sz]ed\b|\bunauthenticated\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
@@ -262,15 +262,15 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
         r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:please )?log ?in (?:again|first|to continue)|login required|sign in to|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
-        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|account inactive|bad credentials|login incorrect|pg hba\.conf"
+        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|account inactive|fatal: +role\b|bad credentials|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
         firm=True,
     ),
     Phrase(
         "permission",
-        "acce allo auth bloc deni enti forb gran perm priv reje righ role scop viol",
-        r"authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
+        "acce acco allo auth bloc deni enti forb gran leve perm priv reje righ role scop viol",
+        r"row[- ]level security|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted"
@@ -291,8 +291,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "blocked content",
-        "bloc filt flag guar mode poli proh resp safe viol",
-        r"content (?:\w+ )?(?:policy|filter|blocked|violation|moderation)|safety (?:system|setting|filter|reason|policy)|flagged|moderation|guardrail (?:\w+ )?(?:tripwire|triggered|blocked|intervened)|responsible ai"
+        "bloc filt flag guar mode nsfw poli proh resp safe viol",
+        r"content (?:\w+ )?(?:policy|filter|blocked|violation|moderation)|safety (?:system|setting|filter|reason|policy)|flagged|nsfw|moderation|guardrail (?:\w+ )?(?:tripwire|triggered|blocked|intervened)|responsible ai"
         r"|violat\w+ (?:\S+ ){0,4}polic(?:y|ies)|prohibited (?:content|use)",
         "blocked_content",
         firm=True,
@@ -326,7 +326,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "locked",
         "anot busy lock use",
-        r"(?:database|table|resource|file|row|record|object|key|account|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)"
+        r"(?:database|table|resource|file|row|record|object|key|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)"
         r"|(?:being )?used by another process|\b(?:file|task|already|keyring) locked\b|lock failed|object (?:is )?in use\b|resource (?:is )?(?:busy|locked)|resource in use",
         "locked",
         firm=True,
@@ -440,6 +440,14 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
+        "choose another",
+        "choo pick sele",
+        r"(?:choose|select|pick) (?:another|a different)\b",
+        "invalid",
+        firm=True,
+    ),
+    Phrase("moved", "migr move relo upgr", r"(?:migrated|upgraded|relocated|moved) to\b", "wrong_place", firm=True),
+    Phrase(
         "removed",
         "dele long priv remo take unav",
         r"(?:has been|was|is|been) (?:removed|deleted|taken down)\b|(?:video|page|content|product|item|article|listing|post) (?:is )?(?:unavailable|no longer available|private)\b",
@@ -474,6 +482,13 @@ PHRASES: tuple[Phrase, ...] = (
         "data",
         r"\bdatabase\W{0,4}(?:\S+ )?(?:does not exist|not found|doesn't exist)|unknown database",
         "no_such_database",
+        firm=True,
+    ),
+    Phrase(
+        "file format",
+        "corr dama file magi trun",
+        r"magic (?:bytes|number)|(?:corrupt(?:ed)?|damaged|truncated) (?:file|image|archive)|file is (?:corrupt|damaged|truncated|not a)",
+        "invalid",
         firm=True,
     ),
     Phrase(

@@ -284,7 +284,6 @@ GROUPS: tuple[Group[str], ...] = (
             "processclustereventtimeoutexception": "timeout",
             "mapperparsingexception": "invalid",
             "documentparsingexception": "invalid",
-            "securityexception": "unauthenticated",
             "documentmissingexception": "not_found",
         },
     ),
@@ -355,6 +354,7 @@ GENERIC_GROUPS: tuple[Group[str], ...] = (
             "internal": "server_error",
             "serviceexception": "server_error",
             "operationfailed": "server_error",
+            "securityexception": "unauthenticated",  # Elasticsearch: a 401 or a 403
             "unknownerror": "unknown",
         },
     ),

@@ -14,6 +14,7 @@ SPACES: dict[str, tuple[tuple[str, str], ...]] = {
     "asyncmy": (("args[0]", "mysql"),),
     "mysql": (("errno", "mysql"),),
     "pyodbc": (("args[0]", "sqlstate"),),
+    "postgrest": (("code", "sqlstate"),),
     "pika": (("reply_code", "amqp"),),
     "aiormq": (("errno", "amqp"),),
     "amqp": (("reply_code", "amqp"),),
