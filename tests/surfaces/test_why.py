@@ -124,14 +124,16 @@ def test_a_turn_that_is_not_there(store: str, turn: str, said: str) -> None:
 
 @pytest.mark.parametrize("address", ["memory:", "nonsense", "sqlite:"])
 def test_a_store_that_cannot_be_looked_at(address: str) -> None:
-    assert invoke("why", "--store", address).exit_code == 2
+    result = invoke("why", "--store", address)
+    assert result.exit_code == 2
+    assert f"failsoft: {address} keeps nothing" in result.stderr or "failsoft: --store: " in result.stderr
 
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "diary.db").write_text("dear diary " * 100)
     result = invoke("why", "--store", f"sqlite:///{tmp_path}/diary.db")
     assert result.exit_code == 2
-    assert "cannot be read as a store" in result.stderr
+    assert result.stderr == f"failsoft: {tmp_path}/diary.db cannot be read as a store: file is not a database\n"
     assert (tmp_path / "diary.db").read_text().startswith("dear diary")
 
 

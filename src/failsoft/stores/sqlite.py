@@ -52,6 +52,7 @@ class Troubles(NamedTuple):
 
     failures: int  # writes that failed and were tried again
     dropped: int  # operations that were given up
+    last: str = ""  # what was wrong
 
 
 class SqliteStore:
@@ -81,6 +82,7 @@ class SqliteStore:
         self._writer: threading.Thread | None = None
         self._closed = False
         self._failures = self._dropped = 0
+        self._trouble = ""
         self._known_dropped = 0  # when somebody was last told
         self._reading = threading.Lock()
         self._reader: sqlite3.Connection | None = None
@@ -142,7 +144,7 @@ class SqliteStore:
 
     @property
     def troubles(self) -> Troubles:
-        return Troubles(self._failures, self._dropped)
+        return Troubles(self._failures, self._dropped, self._trouble)
 
     # -- reading: what this process has put before is seen, also while it is on its way -------------------------------
 
@@ -292,6 +294,7 @@ class SqliteStore:
 
     def _complain(self, error: Exception) -> None:
         self._failures += 1
+        self._trouble = str(error)
         if self._failures == 1:
             log.warning("%s: the store cannot be used now (%s); calls go on without it", self._path, error)
 

@@ -10,7 +10,6 @@ Rules
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -26,10 +25,12 @@ from failsoft.surfaces.cli.demo import demo as _demo
 from failsoft.surfaces.cli.init import init as _init
 from failsoft.surfaces.cli.run import run as _run
 from failsoft.surfaces.cli.show import CommandError, clean, print_json
+from failsoft.surfaces.cli.streams import give_up, prepare
 from failsoft.surfaces.cli.trace import trace as _trace
 from failsoft.surfaces.cli.why import why as _why
 
-INTERRUPTED = 130  # as shells have it
+INTERRUPTED, CUT_OFF = 130, 141  # as shells have it
+_NO_COMMAND: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since click 8.2
 
 
 class Cli(click.Group):
@@ -44,11 +45,16 @@ class Cli(click.Group):
         **extra: Any,
     ) -> Any:
         """Run, and leave with the exit code."""
+        prepare()
+        stdout = sys.stdout
         given = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
         try:
             code = super().main(given, prog_name, complete_var, standalone_mode=False, **extra) or 0
             sys.stdout.flush()
+        except _NO_COMMAND as error:
+            click.echo(error.format_message(), err=True)
+            code = 2
         except click.UsageError as error:
             code = fail(error.format_message(), 2, as_json=as_json, hint=_usage_hint(error))
         except click.ClickException as error:
@@ -61,9 +67,14 @@ class Cli(click.Group):
             code = fail(str(error), 2, as_json=as_json)
         except (KeyboardInterrupt, click.Abort):
             code = fail("stopped", INTERRUPTED, as_json=as_json)
-        except BrokenPipeError:  # whoever reads has had enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 1
+        except (BrokenPipeError, SystemExit) as error:  # whoever reads has had enough
+            if isinstance(error, SystemExit) and sys.stdout is stdout:
+                raise  # click leaves only after it has put something in the place of a broken stream
+            give_up("stdout")
+            code = CUT_OFF
+        except OSError as error:
+            give_up("stdout")
+            code = fail(f"{error.filename or 'standard output'} cannot be written: {error.strerror}", 1, as_json=False)
         sys.exit(code)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
+from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.show import CommandError
 
 MANIFEST = "failsoft.yaml"
@@ -23,6 +25,16 @@ def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
         f"there is no {MANIFEST} here",
         hint="Try: failsoft init to write one, or name yours with --manifest FILE.",
     )
+
+
+def check_address(store: str | None) -> None:
+    """Say so if there can be no such store."""
+    from failsoft.stores.open import open_store
+
+    try:
+        open_store(store or "memory:", wall=time.time)
+    except ManifestError as error:
+        raise CommandError(f"--{error}") from None
 
 
 def read(path: str, most: int = _LARGEST) -> bytes:

@@ -46,12 +46,14 @@ async def watching(
         yield
     finally:
         follower.cancel()
-        with suppress(asyncio.CancelledError):
-            await follower
-        await rt.flush()
-        view.update(events)
-        view.close()
-        stop()
+        try:
+            with suppress(asyncio.CancelledError):
+                await follower
+            await rt.flush()
+            view.update(events)
+        finally:
+            view.close()
+            stop()
 
 
 async def _follow(rt: Runtime, view: View, events: list[Event]) -> None:

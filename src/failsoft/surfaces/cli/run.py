@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from failsoft.errors import ManifestError
-from failsoft.surfaces.cli.files import find_manifest, read
+from failsoft.surfaces.cli.files import check_address, find_manifest, read
 from failsoft.surfaces.cli.show import CommandError, clean, json_option, make_console, manifest_option, print_json
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
     from failsoft.runtime.runtime import Runtime
 
     read(manifest)  # says so if it cannot be
+    check_address(store)
     if trace is not None:
         try:
             trace.open("a").close()

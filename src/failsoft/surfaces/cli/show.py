@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from failsoft.core.visible import visible as clean
+from failsoft.surfaces.cli.streams import is_utf8
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +38,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 PLAIN_WIDTH = 100  # where nobody says how wide it is
 
 
@@ -66,8 +69,12 @@ def manifest_option(command: F) -> F:
     )(command)
 
 
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """One document; escaped where its characters cannot be written as they are."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if not is_utf8(sys.stdout) or _SURROGATES.search(text):
+        text = json.dumps(value, indent=indent)
+    click.echo(text)
 
 
 def make_console(*, width: int | None = None, record: bool = False) -> Console:
@@ -81,7 +88,13 @@ def make_console(*, width: int | None = None, record: bool = False) -> Console:
             width=width, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor", markup=False,
             highlight=False, emoji=False,
         )  # fmt: skip
-    return Console(width=width, markup=False, highlight=False, emoji=False)
+    console = Console(width=width, markup=False, highlight=False, emoji=False)
+    console.on_broken_pipe = _pass_on  # type: ignore[method-assign] # its own leaves the program, out of any task
+    return console
+
+
+def _pass_on() -> None:
+    raise  # noqa: PLE0704 - it is called where the error has just been caught
 
 
 def is_live(console: Console) -> bool:

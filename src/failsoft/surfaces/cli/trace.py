@@ -144,14 +144,14 @@ def export(
             raise click.UsageError("a page shows one turn: name it")
         from failsoft.core.waterfall import build
 
-        made = build(events, turn_id=turn_id).to_html()
+        made = build(events, turn_id=turn_id).to_html().encode("utf-8", "replace")
     else:
-        made = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
+        made = "".join(json.dumps(event) + "\n" for event in events).encode()
     if output is None:
         click.echo(made, nl=False)
         return 0
     try:
-        output.write_text(made, encoding="utf-8")
+        output.write_bytes(made)
     except OSError as error:
         raise CommandError(f"{output}: cannot be written: {error.strerror}") from None
     if as_json:
@@ -284,7 +284,7 @@ def _bytes(size: str) -> int:
 def _print_latest(events: Iterable[Record], *, as_json: bool) -> None:
     if as_json:
         for event in events:
-            click.echo(json.dumps(event, ensure_ascii=False))
+            print_json(event, indent=None)
     else:
         _print_lines(events, everything=True)
 

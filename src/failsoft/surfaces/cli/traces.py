@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -11,18 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from failsoft.surfaces.cli.files import read
+from failsoft.surfaces.cli.files import check_address, read
 from failsoft.surfaces.cli.show import CommandError
 
 if TYPE_CHECKING:
     from failsoft.stores.sqlite import SqliteStore
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 Record = Mapping[str, Any]
 
 DEFAULT = "sqlite:///failsoft.db"
 EVERYTHING = 100_000_000  # events
 LARGEST = 1 << 30  # bytes of a trace from standard input
+_WRITES = 'A trace file has one event a line, as JSON: Runtime(trace="trace.jsonl") or failsoft run --trace writes one.'
 EXAMPLE = Path(__file__).with_name("example.jsonl")  # tools/record_example.py records it
 
 
@@ -71,14 +74,19 @@ def open_source(store: str | None, trace: str | None) -> Source:
     if trace is not None:
         return _open_file(trace)
     found = open_kept(store)
-    families = [value for _, value in found.find("memory")]
-    if found.troubles.failures:
-        raise CommandError(f"{found.path} cannot be read as a store", hint="What is wrong with it is said above.")
+    logging.getLogger("failsoft").addHandler(logging.NullHandler())  # what the store complains of is said here
+
+    def sure(value: T) -> T:
+        if found.troubles.failures:
+            raise CommandError(f"{found.path} cannot be read as a store: {found.troubles.last}")
+        return value
+
+    families = [value for _, value in sure(found.find("memory"))]
     return Source(
         str(found.path),
-        found.turns,
-        lambda turn_id: [event for _, event in found.read(turn_id=turn_id, limit=EVERYTHING)],
-        lambda after: list(found.read(after=after, limit=EVERYTHING)),
+        lambda limit: sure(found.turns(limit)),
+        lambda turn_id: [event for _, event in sure(found.read(turn_id=turn_id, limit=EVERYTHING))],
+        lambda after: [*sure(found.read(after=after, limit=EVERYTHING))],
         lambda: families,
     )
 
@@ -89,6 +97,7 @@ def open_kept(address: str | None) -> SqliteStore:
     from failsoft.stores.sqlite import SqliteStore
 
     address = address or os.environ.get("FAILSOFT_STORE") or DEFAULT
+    check_address(address)
     store = open_store(address, wall=time.time)
     if not isinstance(store, SqliteStore):
         raise CommandError(f"{address} keeps nothing that could be looked at")
@@ -128,8 +137,8 @@ def _parse(data: bytes, name: str) -> list[Record]:
         except ValueError:
             if number == len(lines):  # its writer has died, or writes just now
                 continue
-            raise CommandError(f"{name}:{number}: this line is no JSON") from None
+            raise CommandError(f"{name}:{number}: this line is no JSON", hint=_WRITES) from None
         if not isinstance(event, dict) or "event_type" not in event or "timestamp" not in event:
-            raise CommandError(f"{name}:{number}: this line is no event")
+            raise CommandError(f"{name}:{number}: this line is no event", hint=_WRITES)
         events.append(event)
     return events
