@@ -110,19 +110,22 @@ clean: ## remove .venv and everything generated
 
 # --- the environment ---------------------------------------------------------------------------------------------
 
+NO_INDEX = echo "pip could not install everything: it needs a package index, once. What is done is kept: run make again." >&2; exit 1
+
 $(RUNTIME): pyproject.toml requirements/runtime.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(1)' 2>/dev/null || { \
-	  echo "failsoft needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." >&2; \
+	  found=$$($(PYTHON) --version 2>/dev/null) || found="not there"; \
+	  echo "failsoft needs Python 3.11 or newer; $(PYTHON) is $$found." >&2; \
 	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing failsoft and what it needs"
-	@$(PIP) install --require-hashes -r requirements/runtime.lock
+	@$(PIP) install --require-hashes -r requirements/runtime.lock || { $(NO_INDEX); }
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(DEV): $(RUNTIME) requirements/dev.lock
 	@echo "installing the development tools (a minute or so, once)"
-	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) install --require-hashes -r requirements/dev.lock || { $(NO_INDEX); }
 	@touch $@
 
 $(BENCH): pyproject.toml requirements/bench.lock
