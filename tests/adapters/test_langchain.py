@@ -476,7 +476,8 @@ def test_a_missing_tool_is_not_offered_again() -> None:
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
-    monkeypatch.delitem(sys.modules, "failsoft.adapters.langchain")
+    for name in [name for name in sys.modules if name.startswith("failsoft.adapters.langchain")]:
+        monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ImportError, match=r"install failsoft\[langchain\]"):
         import failsoft.adapters.langchain  # noqa: F401
 

@@ -1,0 +1,26 @@
+"""LangChain and LangGraph: ``create_agent(..., middleware=[FailsoftMiddleware(runtime)])``.
+
+Rules
+-----
+- Every tool call of the agent goes through the runtime, under the tool's name. A tool counts as not idempotent until
+  it is declared: by ``metadata={"failsoft": {"read_only": True}}``, a manifest entry, or a registered tool of its name.
+- A failed call is answered with ``ToolMessage(status="error")``: its content is the explanation for the model, its
+  ``artifact`` the whole outcome as plain data. Error messages that the framework or a tool *returns* are failures too.
+- What LangGraph steers itself with passes: ``GraphBubbleUp`` (interrupts, commands to a parent, draining),
+  ``GraphRecursionError``, resume values that do not fit. So do commands that a tool returns.
+- The thread is LangGraph's ``thread_id``. Tools that are missing in it are not offered to the model, and calls that a
+  crash or a cancellation left without an answer are closed before the model is asked again.
+
+Put it last, so that it stands next to the tools: middleware before it then sees answers, not exceptions.
+"""
+
+from __future__ import annotations
+
+try:
+    from failsoft.adapters.langchain.middleware import FailsoftMiddleware
+except ImportError as missing:
+    if (missing.name or "").partition(".")[0] == "failsoft":
+        raise
+    raise ImportError(f"{missing}: install failsoft[langchain]", name=missing.name) from missing
+
+__all__ = ["FailsoftMiddleware"]

@@ -1,0 +1,148 @@
+"""The middleware: every tool call and every request to the model pass here.
+
+Why the async hooks are plain functions: LangChain traces every coroutine function with two hops through a thread pool,
+also when nothing is traced. That is more than all the rest here costs. And it asks for a hook's signature at every call:
+so the hooks have theirs at hand.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from functools import partial, wraps
+from operator import attrgetter
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ToolCallRequest
+from langchain_core.messages import AnyMessage
+from langchain_core.tools import BaseTool
+from langgraph.config import get_config
+
+from failsoft.adapters.langchain.attempt import Execute, Runners, is_guarded
+from failsoft.adapters.langchain.messages import asked, find_dangling, to_message, translate
+from failsoft.errors import CallFailed, TurnError
+from failsoft.runtime.dangling import explain_dangling
+from failsoft.runtime.runtime import Runtime
+
+KEY = "failsoft"  # in a tool's metadata: its options
+
+_NAME = attrgetter("name")
+
+
+class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Runs all tools of an agent through a runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__()
+        self.runtime = runtime
+        self._declared: set[str] = set()
+        for hook in ("awrap_tool_call", "wrap_tool_call", "awrap_model_call", "wrap_model_call"):
+            setattr(self, hook, _with_signature(getattr(self, hook)))
+
+    # --- tools -------------------------------------------------------------------------------------------------------
+
+    def awrap_tool_call(self, request: ToolCallRequest, handler: Execute) -> Coroutine[Any, Any, Any]:
+        return self._run(request, handler)
+
+    async def _run(self, request: ToolCallRequest, handler: Execute) -> Any:
+        tool, call = request.tool, request.tool_call
+        if tool is None:  # made up by the model, or known to middleware further in
+            return await handler(request)
+        if is_guarded(tool):
+            try:
+                return await handler(request)
+            except CallFailed as failed:
+                return to_message(call["id"], failed.outcome)
+        run = partial(self.runtime.run, call["name"], call["args"], self._runners(request, tool, handler))
+        thread = thread_of(request.runtime.config)
+        try:
+            outcome = await run(thread=thread, id=call["id"] or "")
+        except TurnError:  # an id that is not unique in the turn around the agent
+            outcome = await run(thread=thread)
+        return translate(call["id"], outcome)
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        tool, call = request.tool, request.tool_call
+        if tool is None:
+            return handler(request)
+        if is_guarded(tool):
+            try:
+                return handler(request)
+            except CallFailed as failed:
+                return to_message(call["id"], failed.outcome)
+
+        async def execute(made: ToolCallRequest) -> Any:
+            return handler(made)
+
+        runners, thread = self._runners(request, tool, execute), thread_of(request.runtime.config)
+        outcome = self.runtime.run_sync(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
+        return translate(call["id"], outcome)
+
+    def _runners(self, request: ToolCallRequest, tool: BaseTool, execute: Execute) -> Runners:
+        """What runs, for every tool of the agent: any of them may stand in for another."""
+        name = request.tool_call["name"]
+        others = getattr(request.runtime, "tools", None) or ()  # older versions do not say which others there are
+        if name not in self._declared or not self._declared.issuperset(map(_NAME, others)):
+            self._declare({each.name: each for each in others} | {name: tool})
+        return Runners(request, execute, tool, others)
+
+    def _declare(self, tools: dict[str, BaseTool]) -> None:
+        for name in tools.keys() - self._declared:
+            words = (tools[name].metadata or {}).get(KEY) or {}
+            if words or name not in self.runtime.tools:
+                self.runtime.declare(name, **words)
+            self._declared.add(name)
+
+    # --- the model ---------------------------------------------------------------------------------------------------
+
+    def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Coroutine[Any, Any, Any]:
+        answer: Coroutine[Any, Any, Any] = handler(self._prepare(request))
+        return answer
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        return handler(self._prepare(request))
+
+    def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        thread = thread_of(current_config())
+        changes: dict[str, Any] = {}
+        hidden = set(self.runtime.threads[thread or ""].unavailable)
+        if hidden and any(name_of(tool) in hidden for tool in request.tools):
+            changes["tools"] = [tool for tool in request.tools if name_of(tool) not in hidden]
+        if dangling := find_dangling(request.messages):
+            changes["messages"] = self._close(request.messages, dangling, thread)
+        return request.override(**changes) if changes else request
+
+    def _close(self, messages: list[AnyMessage], dangling: dict[str, str], thread: str | None) -> list[AnyMessage]:
+        """The messages, with an answer to every call right behind the message that asked for it."""
+        outcomes = explain_dangling(self.runtime, dangling.items(), thread=thread)
+        answers = {outcome.id: to_message(outcome.id, outcome) for outcome in outcomes}
+        closed: list[AnyMessage] = []
+        for message in messages:
+            closed.append(message)
+            closed += [answers[id] for id in asked(message) if id in answers]
+        return closed
+
+
+def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(hook)
+    def call(request: Any, handler: Any) -> Any:
+        return hook(request, handler)
+
+    call.__signature__ = inspect.signature(hook)  # type: ignore[attr-defined]  # any function may have one
+    return call
+
+
+def name_of(tool: BaseTool | dict[str, Any]) -> Any:
+    return tool.name if isinstance(tool, BaseTool) else tool.get("name")
+
+
+def current_config() -> Any:
+    try:
+        return get_config()
+    except RuntimeError:  # outside of a graph
+        return {}
+
+
+def thread_of(config: Any) -> str | None:
+    thread = (config.get("configurable") or {}).get("thread_id")
+    return None if thread is None else str(thread)
