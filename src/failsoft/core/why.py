@@ -94,7 +94,10 @@ def _find_loss(waterfall: Waterfall, events: Sequence[Record], families: Iterabl
     if not failures:
         return None
     worst = max(failures, key=lambda event: event.get("duration_ms", 0.0))
-    report = rebuild(worst)
+    try:
+        report = rebuild(worst)
+    except (KeyError, ValueError):  # an event of another version
+        return None
     family = fingerprint(report.fault)
     kept = next(
         (

@@ -74,7 +74,7 @@ class _Turn:
         if kind == "TurnTimedOut":
             self._deadline = at
         elif kind == "TurnEnded":
-            self._duration = fields["duration_ms"] / 1000
+            self._duration = fields.get("duration_ms", at * 1000) / 1000
             self._needs = fields.get("needs") or {}
         elif call_id is not None:
             if call_id not in self._calls:

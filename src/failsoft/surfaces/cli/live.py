@@ -149,7 +149,10 @@ def tell(event: Event) -> str | None:
 def tell_record(fields: Mapping[str, Any]) -> str | None:
     """The same for an event as a flat record."""
     teller = _TELLERS.get(fields["event_type"])
-    return None if teller is None else teller(fields)
+    try:
+        return None if teller is None else teller(fields)
+    except KeyError:  # a trace of another version has other fields
+        return str(fields.get("message") or fields["event_type"])
 
 
 def _tell_error(fields: Mapping[str, Any]) -> str:

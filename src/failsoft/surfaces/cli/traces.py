@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -26,6 +27,14 @@ DEFAULT = "sqlite:///failsoft.db"
 EVERYTHING = 100_000_000  # events
 LARGEST = 1 << 30  # bytes of a trace from standard input
 _WRITES = 'A trace file has one event a line, as JSON: Runtime(trace="trace.jsonl") or failsoft run --trace writes one.'
+_TEXT, _NUMBER = (str, "no text"), (int | float | None, "no number")
+_KINDS: dict[str, tuple[Any, str]] = {  # what every reader relies on
+    "event_type": _TEXT,
+    "timestamp": _TEXT,
+    **dict.fromkeys(("turn_id", "call_id", "tool_id", "error", "reason", "code"), (str | None, "no text")),
+    **dict.fromkeys(("seq", "duration_ms", "delay_ms", "total_ms", "timeout_ms", "attempts"), _NUMBER),
+    "needs": (dict | None, "no object"),
+}
 EXAMPLE = Path(__file__).with_name("example.jsonl")  # tools/record_example.py records it
 
 
@@ -138,7 +147,22 @@ def _parse(data: bytes, name: str) -> list[Record]:
             if number == len(lines):  # its writer has died, or writes just now
                 continue
             raise CommandError(f"{name}:{number}: this line is no JSON", hint=_WRITES) from None
-        if not isinstance(event, dict) or "event_type" not in event or "timestamp" not in event:
-            raise CommandError(f"{name}:{number}: this line is no event", hint=_WRITES)
+        wrong = _find_fault(event)
+        if wrong:
+            raise CommandError(f"{name}:{number}: this line is no event: {wrong}", hint=_WRITES)
         events.append(event)
     return events
+
+
+def _find_fault(event: Any) -> str:
+    """What keeps a line from being an event, if anything does."""
+    if not isinstance(event, dict):
+        return "it is no object"
+    for field, (kind, what) in _KINDS.items():
+        if not isinstance(event.get(field), kind):
+            return f"{field} is {what}" if field in event else f"it has no {field}"
+    try:
+        datetime.fromisoformat(event["timestamp"])
+    except ValueError:
+        return f"{event['timestamp']!r:.40} is no ISO time"
+    return ""
