@@ -169,7 +169,9 @@ class _Turn:
 
     def _skipped(self, event: Record, id: str) -> Cascaded:
         recorded: Fate = "escalate" if event.get("message") == REQUIRED_SKIPPED else "skip"
-        because = event.get("because")
+        if "because" not in event:
+            return _compare(event, id, recorded, None)
+        because = event["because"]
         if because is None:  # there was no time
             return _compare(event, id, recorded, "skip" if self._expired else "run")
         again: Fate | None = "run" if because in self._good else "skip" if self._expired else _judge(event)
