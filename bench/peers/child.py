@@ -43,9 +43,9 @@ def warm_up(library: Library) -> None:
     service = Service()
     service.script = [Step(0, down())] * 3
     if library.has("everything"):
-        asyncio.run(_use(library.everything(service.tool())))  # type: ignore[attr-defined]
+        asyncio.run(_use(library.everything(service.tool())))
     else:
-        asyncio.run(_use(library.everything_sync(service.blocking())))  # type: ignore[attr-defined]
+        asyncio.run(_use(library.everything_sync(service.blocking())))
 
 
 async def _use(guarded: Fn) -> None:

@@ -24,7 +24,7 @@ For ``async def`` tools:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 Fn = Callable[..., Any]
 
@@ -43,6 +43,10 @@ class Library:
     home: str  # where its documentation is
     decorates = "retry"
     notes: dict[str, str] = {}  # noqa: RUF012 - what a reader must know about a case, by its name
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, part: str) -> Any: ...
 
     def options(self) -> dict[str, Option]:
         """By the name of the case that they are about."""

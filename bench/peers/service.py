@@ -82,7 +82,7 @@ class Service:
 def guard(library: Library, part: str, service: Service, **settings: Any) -> Fn:
     """The part around the tool as an async callable; a library for blocking code runs in threads."""
     if library.has(part):
-        return getattr(library, part)(service.tool(), **settings)  # type: ignore[no-any-return]
+        return getattr(library, part)(service.tool(), **settings)
     blocking = getattr(library, f"{part}_sync")(service.blocking(), **settings)
     pool = ThreadPoolExecutor(64)
 

@@ -31,4 +31,4 @@ class Datetime(_Real):
 
 def install() -> None:
     time.time = lambda: _time() + _shift
-    dt.datetime = Datetime  # type: ignore[misc]
+    dt.datetime = Datetime

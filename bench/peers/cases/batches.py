@@ -33,17 +33,17 @@ async def _abreast(library: Library) -> dict[str, float]:
             return number, await search()
 
         began = time.monotonic()
-        await library.batch(  # type: ignore[attr-defined]
+        await library.batch(
             {"search": numbered}, [(f"id-{number}", "search", {"number": number}) for number in range(ABREAST)]
         )
         took["a batch"] = time.monotonic() - began
     elif library.has("everything"):
-        guarded = library.everything(Service(Step(EACH)).tool())  # type: ignore[attr-defined]
+        guarded = library.everything(Service(Step(EACH)).tool())
         began = time.monotonic()
         await asyncio.gather(*(guarded() for _ in range(ABREAST)))
         took["tasks"] = time.monotonic() - began
     if library.has("everything_sync"):
-        blocking = library.everything_sync(Service(Step(EACH)).blocking())  # type: ignore[attr-defined]
+        blocking = library.everything_sync(Service(Step(EACH)).blocking())
         began = time.monotonic()
         with ThreadPoolExecutor(ABREAST) as pool:
             list(pool.map(lambda _: blocking(), range(ABREAST)))
@@ -65,7 +65,7 @@ async def siblings(library: Library) -> Seen:
     ]
     calls.insert(2, ("id-broken", "broken", {}))
     try:
-        ended = await library.batch({"works": works, "broken": broken}, calls)  # type: ignore[attr-defined]
+        ended = await library.batch({"works": works, "broken": broken}, calls)
     except Exception as error:
         return Seen(True, f"the whole batch ended with {type(error).__name__}")
     kept = sorted(value for _, value in ended if isinstance(value, int))
@@ -77,7 +77,7 @@ async def siblings(library: Library) -> Seen:
 @case("T22", "a cycle in the plan is not refused", "plan")
 async def cycles(library: Library) -> Seen:
     try:
-        ran = await library.plan({"a": ["c"], "b": ["a"], "c": ["b"], "d": []})  # type: ignore[attr-defined]
+        ran = await library.plan({"a": ["c"], "b": ["a"], "c": ["b"], "d": []})
     except Exception as error:
         return Seen(False, f"refused: {error}")
     return Seen(True, f"no error; calls that run: {', '.join(ran) or 'none'}")
@@ -86,7 +86,7 @@ async def cycles(library: Library) -> Seen:
 @case("T22 unknown", "a dependency on an unknown id makes calls vanish", "plan")
 async def unknown_ids(library: Library) -> Seen:
     try:
-        ran = await library.plan({"a": [], "b": ["hotles"]})  # type: ignore[attr-defined]
+        ran = await library.plan({"a": [], "b": ["hotles"]})
     except Exception as error:
         return Seen(False, f"refused: {error}")
     lost = {"a", "b"} - {*ran}
@@ -107,7 +107,7 @@ async def ids_and_order(library: Library) -> Seen:
         (f"id-{at}", "search", {"number": number}) for at, number in enumerate(numbers)
     ]
     wrong = []
-    ended = await library.batch({"search": search}, calls)  # type: ignore[attr-defined]
+    ended = await library.batch({"search": search}, calls)
     given = {id: value for id, value in ended if id is not None}
     if given != {f"id-{at}": number for at, number in enumerate(numbers)}:
         wrong.append(f"{len(given)} of {len(calls)} results carry the right id")
@@ -115,7 +115,7 @@ async def ids_and_order(library: Library) -> Seen:
         wrong.append(f"{len(calls)} calls, two of them equal, ran {len(ran)} times")
     if library.has("batch_text"):
         ran.clear()
-        await library.batch_text({"search": search}, calls)  # type: ignore[attr-defined]
+        await library.batch_text({"search": search}, calls)
         if len(ran) != len(calls):
             wrong.append(f"{len(calls)} calls in a text, two of them equal, ran {len(ran)} times")
     return Seen(bool(wrong), "; ".join(wrong) or "each result under its own id, every call was made")

@@ -30,7 +30,7 @@ async def open_up(service: Service, guarded: Fn, failures: int) -> None:
 @case("T1", "half-open lets many tasks in at once", "breaker")
 async def probes(library: Library) -> Seen:
     service = Service()
-    guarded = library.breaker(service.tool(), failures=1, window=WINDOW)  # type: ignore[attr-defined]
+    guarded = library.breaker(service.tool(), failures=1, window=WINDOW)
     await open_up(service, guarded, 1)
     await asyncio.sleep(WINDOW + 0.1)
     service.began.clear()
@@ -44,7 +44,7 @@ async def probes(library: Library) -> Seen:
 @case("T1 threads", "half-open lets many threads in at once", "breaker_sync")
 def probing_threads(library: Library) -> Seen:
     service = Service(Step(0, down()))
-    guarded = library.breaker_sync(service.blocking(), failures=1, window=WINDOW)  # type: ignore[attr-defined]
+    guarded = library.breaker_sync(service.blocking(), failures=1, window=WINDOW)
     _try(guarded)
     time.sleep(WINDOW + 0.1)
     service.began.clear()
@@ -74,7 +74,7 @@ def _try(guarded: Fn) -> None:
 @case("T2", "a cancelled probe moves the circuit, or keeps its slot", "breaker")
 async def cancelled_probe(library: Library) -> Seen:
     service = Service()
-    guarded = library.breaker(service.tool(), failures=3, window=WINDOW)  # type: ignore[attr-defined]
+    guarded = library.breaker(service.tool(), failures=3, window=WINDOW)
     await open_up(service, guarded, 3)
     await asyncio.sleep(WINDOW + 0.1)
     service.works(seconds=5)
@@ -93,7 +93,7 @@ async def cancelled_probe(library: Library) -> Seen:
 @case("T3", "the caller's cancellation counts as a failure or as a success", "breaker")
 async def cancellations(library: Library) -> Seen:
     service = Service(Step(5))
-    guarded = library.breaker(service.tool(), failures=3, window=60)  # type: ignore[attr-defined]
+    guarded = library.breaker(service.tool(), failures=3, window=60)
     for _ in range(10):
         await cancel_soon(guarded(), 0.01)
     service.works()
@@ -179,7 +179,7 @@ MEGABYTE = 1 << 20
 async def rejections(library: Library) -> Seen:
     service = Service(Step(0, down()))
     if library.has("breaker"):
-        guarded = library.breaker(service.tool(), failures=1, window=3600)  # type: ignore[attr-defined]
+        guarded = library.breaker(service.tool(), failures=1, window=3600)
         await end_of(guarded())
 
         async def reject(count: int) -> None:
@@ -187,7 +187,7 @@ async def rejections(library: Library) -> Seen:
                 await end_of(guarded())
 
     else:
-        blocking = library.breaker_sync(service.blocking(), failures=1, window=3600)  # type: ignore[attr-defined]
+        blocking = library.breaker_sync(service.blocking(), failures=1, window=3600)
         _try(blocking)
 
         async def reject(count: int) -> None:

@@ -105,7 +105,7 @@ async def callables(library: Library) -> Seen:
 
 async def _protection(library: Library, shape: Any, service: Service) -> str:
     try:
-        guarded = library.decorator(shape)  # type: ignore[attr-defined]
+        guarded = library.decorator(shape)
     except Exception:
         return "refused"
     if library.decorates == "retry":
@@ -148,7 +148,7 @@ async def streams(library: Library) -> Seen:
 
     seen: list[int] = []
     try:
-        found = library.decorator(stream)()  # type: ignore[attr-defined]
+        found = library.decorator(stream)()
         if not hasattr(found, "__aiter__"):
             if inspect.iscoroutine(found):
                 found.close()

@@ -22,8 +22,8 @@ CRASHES = 5
 
 @case("T11", "one crash of an isolated tool ends the service for all", "isolated", limit=60)
 async def crashes(library: Library) -> Seen:
-    crash = library.isolated(tools.crash, seconds=10)  # type: ignore[attr-defined]
-    healthy = library.isolated(tools.echo, seconds=10)  # type: ignore[attr-defined]
+    crash = library.isolated(tools.crash, seconds=10)
+    healthy = library.isolated(tools.echo, seconds=10)
     worked, last = 0, None
     for _ in range(CRASHES):
         await end_of(crash())
@@ -37,7 +37,7 @@ async def crashes(library: Library) -> Seen:
 def forks(library: Library) -> Seen:
     warnings.simplefilter("ignore")
     service = Service(Step(0.05))
-    guarded = library.everything_sync(service.blocking())  # type: ignore[attr-defined]
+    guarded = library.everything_sync(service.blocking())
     guarded()
     service.works(seconds=3)
     threading.Thread(target=guarded, daemon=True).start()
@@ -88,7 +88,7 @@ def kills(library: Library) -> Seen:
                 time.sleep(source.uniform(0.05, 0.2))
                 running.kill()
                 last = max(map(int, [first, *running.stdout.read().split()[:-1]]))
-            kept = library.kept(Path(folder))  # type: ignore[attr-defined]
+            kept = library.kept(Path(folder))
             lost += len({*range(1, last + 1)} - kept)
             acknowledged += last
     return Seen(lost > 0, f"{KILLS} kills, {acknowledged:,} acknowledged events, {lost} lost")

@@ -14,7 +14,7 @@ from bench.peers.service import Service, Step, down, end_of
 @case("T9", "calls with bad arguments are repeated", "retry")
 async def bad_calls(library: Library) -> Seen:
     service = Service(Step(0, TypeError("search() got an unexpected keyword argument 'place'")))
-    await end_of(library.retry(service.tool(), attempts=4)())  # type: ignore[attr-defined]
+    await end_of(library.retry(service.tool(), attempts=4)())
     return Seen(service.reached > 1, f"attempts: {service.reached}")
 
 
@@ -24,7 +24,7 @@ CALLS = 1_000
 @case("T18", "retries multiply the load on a service that is down", "retry", limit=60)
 async def amplification(library: Library) -> Seen:
     service = Service(Step(0, down()))
-    guarded = library.retry(service.tool(), attempts=3)  # type: ignore[attr-defined]
+    guarded = library.retry(service.tool(), attempts=3)
     for _ in range(CALLS):
         await end_of(guarded())
     ratio = service.reached / CALLS
@@ -37,7 +37,7 @@ ATTEMPTS = 1_100
 @case("T19", "the backoff overflows after a thousand attempts", "backoff", limit=60)
 async def overflow(library: Library) -> Seen:
     service = Service(Step(0, down()))
-    ended = await end_of(library.backoff(service.tool(), attempts=ATTEMPTS, first=1e-6, longest=1e-5)())  # type: ignore[attr-defined]
+    ended = await end_of(library.backoff(service.tool(), attempts=ATTEMPTS, first=1e-6, longest=1e-5)())
     broken = service.reached < ATTEMPTS
     how = f", then {type(ended).__name__}: {ended}" if broken else ""
     return Seen(broken, f"{service.reached:,} of {ATTEMPTS:,} attempts{how}")
@@ -48,7 +48,7 @@ async def nonsense(library: Library) -> Seen:
     taken = []
     for name, value in {"NaN": math.nan, "infinity": math.inf, "-1": -1.0}.items():
         try:
-            library.backoff(Service().tool(), attempts=2, first=value, longest=1.0)  # type: ignore[attr-defined]
+            library.backoff(Service().tool(), attempts=2, first=value, longest=1.0)
         except Exception:
             continue
         taken.append(name)
@@ -72,7 +72,7 @@ async def retry_after(library: Library) -> Seen:
     service = Service()
     service.script = [Step(0, TooMany("429 Too Many Requests"))]
     began = time.monotonic()
-    await end_of(library.backoff(service.tool(), attempts=2, first=0.01, longest=5.0)())  # type: ignore[attr-defined]
+    await end_of(library.backoff(service.tool(), attempts=2, first=0.01, longest=5.0)())
     if service.reached < 2:
         return Seen(True, "the call was given up")
     waited = service.began[1] - began

@@ -27,9 +27,9 @@ async def left_cancelled(library: Library) -> Seen:
         assert task is not None
         try:
             if form == "decorator":
-                await library.timeout(service.tool(), seconds=0.1)()  # type: ignore[attr-defined]
+                await library.timeout(service.tool(), seconds=0.1)()
             else:
-                async with library.timeout_block(0.1):  # type: ignore[attr-defined]
+                async with library.timeout_block(0.1):
                     await service.tool()()
         except Exception:
             if task.cancelling():
@@ -50,21 +50,21 @@ async def effects(library: Library) -> Seen:
         await asyncio.sleep(5)
         return "paid"
 
-    await end_of(library.retry_timeout(pay, attempts=3, seconds=0.1)())  # type: ignore[attr-defined]
+    await end_of(library.retry_timeout(pay, attempts=3, seconds=0.1)())
     return Seen(len(charges) > 1, f"one payment was made {len(charges)} {'time' if len(charges) == 1 else 'times'}")
 
 
 @case("T6", "a blocking tool is waited for beyond its timeout", "timeout_sync|isolated")
 async def blocking_tools(library: Library) -> Seen:
     if library.has("timeout_sync"):
-        blocking = library.timeout_sync(Service(Step(3)).blocking(), seconds=0.2)  # type: ignore[attr-defined]
+        blocking = library.timeout_sync(Service(Step(3)).blocking(), seconds=0.2)
 
         async def call() -> Any:
             return await asyncio.get_running_loop().run_in_executor(ThreadPoolExecutor(1), blocking)
 
     else:
-        await library.isolated(tools.echo, seconds=10)()  # type: ignore[attr-defined] - a worker is there
-        call = library.isolated(tools.sleep_3, seconds=0.2)  # type: ignore[attr-defined]
+        await library.isolated(tools.echo, seconds=10)()  # a worker is there
+        call = library.isolated(tools.sleep_3, seconds=0.2)
     began = time.monotonic()
     ended = await end_of(call())
     took = time.monotonic() - began
@@ -82,7 +82,7 @@ async def what_is_left(library: Library) -> Seen:
     loop = asyncio.get_running_loop()
     if library.has("timeout_sync"):
         pool, service = ThreadPoolExecutor(HUNG), Service(Step(60))
-        guarded = library.timeout_sync(service.blocking(), seconds=0.3)  # type: ignore[attr-defined]
+        guarded = library.timeout_sync(service.blocking(), seconds=0.3)
         await asyncio.gather(*(loop.run_in_executor(pool, time.sleep, 0.05) for _ in range(HUNG)))  # our own threads
 
         async def hangs() -> Any:
@@ -93,8 +93,8 @@ async def what_is_left(library: Library) -> Seen:
             return await hangs()
 
     else:
-        hangs = library.isolated(tools.sleep_60, seconds=0.3)  # type: ignore[attr-defined]
-        healthy = library.isolated(tools.echo, seconds=10)  # type: ignore[attr-defined]
+        hangs = library.isolated(tools.sleep_60, seconds=0.3)
+        healthy = library.isolated(tools.echo, seconds=10)
         await asyncio.gather(*(end_of(healthy()) for _ in range(4)))  # the workers are there
     threads, processes = threading.active_count(), tools.descendants()
     await asyncio.gather(*(end_of(hangs()) for _ in range(HUNG)))
@@ -116,7 +116,7 @@ async def swallowed(library: Library) -> Seen:
         return "too late"
 
     began = time.monotonic()
-    ended = await end_of(library.timeout(stubborn, seconds=0.1)())  # type: ignore[attr-defined]
+    ended = await end_of(library.timeout(stubborn, seconds=0.1)())
     took = time.monotonic() - began
     got = "a timeout" if isinstance(ended, Exception) else "a success"
     return Seen(took > 0.1 + LATE or got == "a success", f"timeout 0.1 s: {got} after {took:.1f} s")
@@ -128,7 +128,7 @@ async def blocked_loop(library: Library) -> Seen:
         time.sleep(0.4)  # noqa: ASYNC251 - that is the point
         return "flights"
 
-    ended = await end_of(library.timeout(blocks, seconds=0.1)())  # type: ignore[attr-defined]
+    ended = await end_of(library.timeout(blocks, seconds=0.1)())
     if isinstance(ended, Exception):
         return Seen(False, f"reported: {type(ended).__name__}")
     return Seen(True, "timeout 0.1 s: a success after 0.4 s")
@@ -144,5 +144,5 @@ def context(library: Library) -> Seen:
     def search() -> str:
         return WHERE.get()
 
-    found = library.timeout_sync(search, seconds=5)()  # type: ignore[attr-defined]
+    found = library.timeout_sync(search, seconds=5)()
     return Seen(found != "here", "they arrive" if found == "here" else "the tool saw the default")

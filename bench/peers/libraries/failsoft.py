@@ -25,7 +25,7 @@ class Failsoft(Library):
     def _guard(self, tool: Fn, **options: Any) -> Fn:
         from failsoft import Runtime
 
-        return Runtime().add(tool, id="search", **options)  # type: ignore[no-any-return]
+        return Runtime().add(tool, id="search", **options)
 
     def retry(self, tool: Fn, attempts: int) -> Fn:
         return self._guard(tool, retry={"max_attempts": attempts, **SOON}, breaker=OFF)
@@ -61,7 +61,7 @@ class Failsoft(Library):
 
         rt = Runtime()
         rt.subscribe(hook)
-        return rt.add(tool, id="search", retry={"max_attempts": 3, **SOON})  # type: ignore[no-any-return]
+        return rt.add(tool, id="search", retry={"max_attempts": 3, **SOON})
 
     def decorator(self, tool: Any) -> Fn:
         return self._guard(tool, retry={"max_attempts": 3, **SOON})

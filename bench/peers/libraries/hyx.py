@@ -29,14 +29,14 @@ class Hyx(Library):
 
         return consecutive_breaker(
             exceptions=exceptions, failure_threshold=failures, recovery_time_secs=window, recovery_threshold=1
-        )(tool)  # type: ignore[return-value]
+        )(tool)
 
     def timeout(self, tool: Fn, seconds: float) -> Fn:
         from hyx.timeout import timeout
 
         async def call() -> Any:
             # it wants a running loop when it is made
-            return await timeout(seconds)(tool)()  # type: ignore[operator]
+            return await timeout(seconds)(tool)()
 
         return call
 

@@ -46,7 +46,7 @@ class Interlock(Library):
         return Pipeline.builder().retry(attempts=attempts, wait=wait).build()(tool)
 
     def breaker(self, tool: Fn, failures: int, window: float, **more: Any) -> Fn:
-        return _breaker(failures, window, **more)(tool)  # type: ignore[no-any-return]
+        return _breaker(failures, window, **more)(tool)
 
     breaker_sync = breaker
 
@@ -99,7 +99,7 @@ class Interlock(Library):
                 return isinstance(exception, ConnectionError)
 
         def asked(error: BaseException) -> float:
-            return float(error.response.headers["Retry-After"])  # type: ignore[attr-defined]
+            return float(error.response.headers["Retry-After"])
 
         def guarded(tool: Fn, attempts: int) -> Fn:
             from interlock import Pipeline

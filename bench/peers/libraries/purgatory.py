@@ -16,12 +16,12 @@ class Purgatory(Library):
     def breaker(self, tool: Fn, failures: int, window: float, **more: Any) -> Fn:
         from purgatory import AsyncCircuitBreakerFactory
 
-        return AsyncCircuitBreakerFactory(default_threshold=failures, default_ttl=window, **more)("search")(tool)  # type: ignore[no-any-return]
+        return AsyncCircuitBreakerFactory(default_threshold=failures, default_ttl=window, **more)("search")(tool)
 
     def breaker_sync(self, tool: Fn, failures: int, window: float) -> Fn:
         from purgatory import SyncCircuitBreakerFactory
 
-        return SyncCircuitBreakerFactory(default_threshold=failures, default_ttl=window)("search")(tool)  # type: ignore[no-any-return]
+        return SyncCircuitBreakerFactory(default_threshold=failures, default_ttl=window)("search")(tool)
 
     def everything(self, tool: Fn) -> Fn:
         return self.breaker(tool, 5, 60)
@@ -38,7 +38,7 @@ class Purgatory(Library):
 
         factory = AsyncCircuitBreakerFactory(default_threshold=5, default_ttl=60)
         factory.add_listener(lambda name, kind, event: hook(name, event) if kind == "failed" else None)
-        return factory("search")(tool)  # type: ignore[no-any-return]
+        return factory("search")(tool)
 
     def options(self) -> dict[str, Option]:
         def without(*kinds: type[BaseException]) -> Option:

@@ -44,7 +44,7 @@ class Tenacity(Library):
         import tenacity
 
         def asked(error: BaseException) -> float:
-            return float(error.response.headers["Retry-After"])  # type: ignore[attr-defined]
+            return float(error.response.headers["Retry-After"])
 
         only = tenacity.retry_if_exception_type(ConnectionError)
         return {
