@@ -66,20 +66,20 @@ class Agent:
     async def call(self, tool: str | None = None) -> None:
         """By name and without another word: the shortest way there is."""
         asked = self._ask("plain", tool)
-        self.world.hear(asked, await self.rt.call(asked.tool, {"token": asked.token}))
+        asked.told.append(await self.rt.call(asked.tool, {"token": asked.token}))
 
     async def call_by_name(self) -> None:
         asked = self._ask("by name")
         asked.call_id = asked.token
         more: dict[str, Any] = {"thread": self.thread} if self.random.random() < 0.6 else {}
-        if self.random.random() < 0.2:
+        if self.random.random() < 0.2 and not SPECS[asked.tool].sync:  # with a timeout that one would get a thread
             more["timeout"] = "2s"
         if self.random.random() < 0.2:
             more["retry"] = {"max_attempts": 2, "initial_delay": "1s"}
         outcome = await self.rt.call(
             asked.tool, {"token": asked.token}, id=asked.token, tenant=self.tenant, **more
         )  # fmt: skip
-        self.world.hear(asked, outcome)
+        asked.told.append(outcome)
 
     async def call_function(self) -> None:
         """As plain code does."""
@@ -90,12 +90,10 @@ class Agent:
             called = self.world.functions[asked.tool](token=asked.token)
             asked.told.append(await called if asyncio.iscoroutine(called) else called)
         except CallFailed as error:
-            self.world.hear(asked, error.outcome)
+            asked.told.append(error.outcome)
         except asyncio.CancelledError as error:
             asked.told.append(error)
             raise
-        finally:
-            asked.ended = self.world.now()
 
     async def leave_call(self) -> None:
         """Start a call and lose interest."""
@@ -105,10 +103,9 @@ class Agent:
         await asyncio.sleep(self.random.uniform(0, 1.5))
         running.cancel()
         try:
-            self.world.hear(asked, await running)
+            asked.told.append(await running)
         except asyncio.CancelledError as error:
             asked.told.append(error)
-            asked.ended = self.world.now()
 
     async def rush(self) -> None:
         """Far too many calls at once: for the retry budget, and for a queue."""
@@ -124,7 +121,7 @@ class Agent:
             asked = self._ask("by name", self.random.choice([*INSIDE]))
             args = {"token": asked.token, "colour": "red"}
         asked.call_id = asked.token
-        self.world.hear(asked, await self.rt.call(asked.tool, args, id=asked.token))
+        asked.told.append(await self.rt.call(asked.tool, args, id=asked.token))
 
     async def loop(self) -> None:
         """A model that does not take no for an answer."""
@@ -134,7 +131,7 @@ class Agent:
             outcome = await self.rt.call(
                 "stuck", {"city": self.thread}, id=asked.token, thread=self.thread, tenant=self.tenant
             )
-            self.world.hear(asked, outcome)
+            asked.told.append(outcome)
             await asyncio.sleep(self.random.uniform(0, 10))
 
     async def ask_again(self) -> None:
@@ -145,7 +142,7 @@ class Agent:
             if offer.tool in SAFE:
                 self.ledger.asked[offer.arguments["token"]].tokenless = True  # its attempts are two calls' now
                 asked = self._ask("offer", offer.tool, tokenless=True)
-                self.world.hear(asked, await thread.retry(offer.tool))
+                asked.told.append(await thread.retry(offer.tool))
                 return
 
     # -- turns ---------------------------------------------------------------------------------------------------------
@@ -167,10 +164,7 @@ class Agent:
                 if choose.random() < 0.08:
                     raise Broken
         except Broken:
-            seen.broken_off = True
-        except asyncio.CancelledError:
-            seen.broken_off = True
-            raise
+            pass
         finally:
             self._read(turn, seen, submitted)
 
@@ -215,15 +209,15 @@ class Agent:
         seen.reported = [*outcomes]
         seen.acknowledged = turn.acknowledged
         for id, outcome in outcomes.items():
-            seen.statuses[id], seen.values[id] = outcome.status, outcome.value
+            seen.statuses[id] = outcome.status
         for asked, id in zip(submitted, outcomes, strict=False):
             if asked.how == "adopted":
                 asked.call_id = id
                 if isinstance(asked.told[0], asyncio.CancelledError):  # its caller left; the report knows the end
                     asked.told.clear()
-                    self.world.hear(asked, outcomes[id])
+                    asked.told.append(outcomes[id])
             elif asked.call_id in outcomes:
-                self.world.hear(asked, outcomes[asked.call_id])
+                asked.told.append(outcomes[asked.call_id])
 
     async def leave_turn(self) -> None:
         """The user closes the window in the middle of a turn."""
@@ -244,5 +238,5 @@ class Agent:
         for asked in (first, second, third):
             asked.call_id, asked.turn_id = asked.token, report.turn_id
             outcome = report.outcomes[asked.token]
-            seen.statuses[asked.token], seen.values[asked.token] = outcome.status, outcome.value
-            self.world.hear(asked, outcome)
+            seen.statuses[asked.token] = outcome.status
+            asked.told.append(outcome)

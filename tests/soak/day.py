@@ -187,7 +187,7 @@ async def _last_calls(rt: Runtime, world: World, lived: Lived) -> None:
         statuses = []
         for _ in range(2):  # no tool wants more successes than that
             asked = world.ledger.ask(tool, "plain", world.now())
-            world.hear(asked, await rt.call(tool, {"token": asked.token}))
+            asked.told.append(await rt.call(tool, {"token": asked.token}))
             statuses += [outcome.status for outcome in asked.told]
         lived.last[tool] = statuses, rt.health(tool).state
 

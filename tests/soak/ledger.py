@@ -41,7 +41,6 @@ class Asked:
     told: list[Any] = field(default_factory=list)  # outcomes, values, exceptions; one is right
     parent: str | None = None  # the token of the call whose tool has made this one
     tokenless: bool = False  # its attempts cannot be told apart
-    ended: float | None = None
 
 
 @dataclass
@@ -52,8 +51,6 @@ class TurnSeen:
     submitted: list[str]
     reported: list[str] | None = None
     statuses: dict[str, str] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    broken_off: bool = False
     acknowledged: bool = False
 
 
@@ -69,7 +66,6 @@ class Ledger:
         self.keys: defaultdict[str, set[str]] = defaultdict(set)  # idempotency keys, by token
         self.asked: dict[str, Asked] = {}
         self.turns: list[TurnSeen] = []
-        self.refusals: list[tuple[str, float]] = []  # "circuit open", as callers were told: tool, when
 
     def ask(self, tool: str, how: str, at: float, **more: Any) -> Asked:
         """A call is about to be submitted."""

@@ -158,7 +158,7 @@ def _drop_a_call_of_a_turn(lived: Lived) -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else one.__name__,
 )
-def test_wrong_values(check: str, change: Callable[[Lived], None]) -> None:
+def test_wrong_values__the_books_were_changed(check: str, change: Callable[[Lived], None]) -> None:
     lived = short()
     change(lived)
     assert check in found_by(lived)

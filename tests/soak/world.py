@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.soak.ledger import Asked, Attempt, Ledger
+from tests.soak.ledger import Attempt, Ledger
 from tests.soak.trouble import Outage, Trouble
 
 from failsoft import Fallback, Runtime, partial
@@ -243,21 +243,11 @@ class World:
             called = self.functions[inner](token=asked.token)
             asked.told.append(await called if asyncio.iscoroutine(called) else called)
         except CallFailed as error:
-            self.hear(asked, error.outcome)
+            asked.told.append(error.outcome)
             raise
         except asyncio.CancelledError as error:
             asked.told.append(error)
             raise
-        finally:
-            asked.ended = self.now()
-
-    def hear(self, asked: Asked, outcome: Any) -> None:
-        """A caller has been given an outcome."""
-        asked.told.append(outcome)
-        asked.ended = self.now()
-        fault = outcome.fault
-        if fault is not None and fault.rule == "circuit_open":
-            self.ledger.refusals.append((asked.tool, self.now()))
 
 
 def _fallback(said: Any) -> Any:
