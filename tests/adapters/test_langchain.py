@@ -24,7 +24,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from pydantic import BaseModel, ValidationError
 from tests.adapters.story import SCENES, Story, tell
 
-from failsoft import Runtime
+from failsoft import ManifestError, Runtime
 from failsoft.adapters.langchain import FailsoftMiddleware
 from failsoft.testing import Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
@@ -354,6 +354,16 @@ def test_declared_by_a_registered_tool_or_by_hand() -> None:
 
         ask(rt, search)
         assert len(tries) == 2
+
+
+def test_two_tools_of_one_name_must_agree() -> None:
+    def make(metadata: Any) -> Any:
+        return StructuredTool.from_function(lambda: "found", name="search", description="Search.", metadata=metadata)
+
+    rt = Runtime()
+    ask(rt, make({"failsoft": {"read_only": True}}))
+    with pytest.raises(ManifestError, match="search: declared as"):
+        ask(rt, make(None))
 
 
 def test_a_guarded_function_is_guarded_once() -> None:

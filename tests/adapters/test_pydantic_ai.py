@@ -375,6 +375,32 @@ def test_two_tools_of_one_name_must_agree() -> None:
         talk(agent_with(runtime, search), "search")
 
 
+@pytest.mark.parametrize("metadata", [None, {"failsoft": {"idempotent": False}}], ids=["no metadata", "metadata"])
+def test_declared_by_hand_is_what_holds(metadata: Any) -> None:
+    search, attempts = failing(RESET, "3 flights")
+    runtime = Runtime()
+    runtime.declare("search", read_only=True, retry=QUICK)
+    agent = agent_with(runtime, Tool(search, metadata=metadata))
+    assert texts(talk(agent, "search")) == ["3 flights"]
+    assert texts(talk(agent, "search")) == ["3 flights"]
+    assert len(attempts) == 3
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [[], [{"exception": "ValidationError", "as": "permanent", "category": "tool_validation"}]],
+    ids=["none", "one"],
+)
+def test_a_tools_own_classification_comes_before_the_adapters(rules: Any) -> None:
+    def search() -> int:
+        return TypeAdapter(int).validate_python("no number")
+
+    runtime = Runtime()
+    runtime.declare("search", classification=rules)
+    (text,) = texts(talk(agent_with(runtime, search), "search"))
+    assert ("tool_validation" if rules else "internal_contract_bug") in text
+
+
 @pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_guarded_function_goes_through_the_runtime_once(make: Any, is_async: bool) -> None:

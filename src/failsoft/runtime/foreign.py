@@ -6,7 +6,8 @@ Rules
   *runners*): for the tool that is asked for, and for those that may stand in for it.
 - It counts as not idempotent until somebody declares it (R11): a manifest entry or a registered tool of the same id,
   or the framework's own metadata.
-- Where a tool of the same id is registered, its options and its health hold, and the framework's function runs.
+- Where a tool of the same id is registered, its options and its health hold, and the framework's function runs. Where
+  the user has declared it by hand, those words hold, whatever its metadata say.
 - Exceptions with which a framework steers itself pass (R21): no retry, no verdict on the tool, and the very same object
   comes out.
 
@@ -15,16 +16,19 @@ Why no function: a framework's tool needs the context of the agent's run, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from failsoft.core.fault import Fault
-from failsoft.core.options import Isolation
+from failsoft.core.options import Isolation, Override
 from failsoft.core.own_faults import quote
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tool import Tool
+
+if TYPE_CHECKING:
+    from failsoft.runtime.runtime import Runtime
 
 Runner = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
 Control = tuple[type[BaseException], ...]
@@ -61,7 +65,8 @@ class Foreign:
 
     def __init__(self, id: str, declared: Mapping[str, Any] | None = None) -> None:
         self.__name__ = id
-        self.declared = declared  # by the framework's metadata
+        self.declared = declared  # by the user, or by the framework's metadata
+        self.introduced = False  # by an adapter: the words are the metadata's
 
     async def __call__(self, **arguments: Any) -> Any:
         running = RUNNING.get()
@@ -105,6 +110,25 @@ def options_of(declared: Mapping[str, Any]) -> dict[str, Any]:
     """What is registered for a framework's tool: not idempotent where nothing was said about that."""
     assumed = {} if _EFFECTS & declared.keys() else {"idempotent": False}
     return {**assumed, **declared}
+
+
+def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any], beneath: Sequence[Override] = ()) -> None:
+    """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand.
+
+    ``beneath`` is what the adapter knows of the framework's errors; a tool's own classification comes first.
+    """
+    tools = runtime._engine.tools
+    found = tools.get(tool)
+    if found is None:
+        runtime.declare(tool, **words)
+        found = tools[tool]
+        found.fn.introduced = True  # type: ignore[attr-defined]  # a Foreign
+    elif not isinstance(found.fn, Foreign):
+        return
+    elif found.fn.introduced:
+        refuse_other_words(found, words)
+    rules = found.options.classification
+    found.options = replace(found.options, classification=(*rules, *(rule for rule in beneath if rule not in rules)))
 
 
 def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from failsoft.adapters.langchain.attempt import Execute, Runners, is_guarded
 from failsoft.adapters.langchain.messages import asked, find_dangling, to_message, translate
 from failsoft.errors import CallFailed, TurnError
 from failsoft.runtime.dangling import explain_dangling
+from failsoft.runtime.foreign import introduce
 from failsoft.runtime.runtime import Runtime
 
 KEY = "failsoft"  # in a tool's metadata: its options
@@ -88,9 +89,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name in tools.keys() - self._declared:
-            words = (tools[name].metadata or {}).get(KEY) or {}
-            if words or name not in self.runtime.tools:
-                self.runtime.declare(name, **words)
+            introduce(self.runtime, name, (tools[name].metadata or {}).get(KEY) or {})
             self._declared.add(name)
 
     # --- the model ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from failsoft.core.fault import Code
 from failsoft.core.options import Override
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed
-from failsoft.runtime.foreign import Passing
+from failsoft.runtime.foreign import Passing, introduce
 
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
@@ -77,7 +77,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         tools = await self.wrapped.get_tools(ctx)
         for name, tool in tools.items():
             if name not in self.known and not _is_guarded(name, tool):
-                self.rules.runtime.declare(name, **self._declared(tool))
+                introduce(self.rules.runtime, name, self._declared(tool), [_CONTRACT])
         self.known.update(tools)
         thread = self.rules.runtime.threads[ctx.conversation_id or ""]
         return {name: tool for name, tool in tools.items() if thread.available(name) or _is_guarded(name, tool)}
@@ -92,7 +92,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 words["read_only"] = True
             elif hints.get("idempotentHint"):
                 words["idempotent"] = True
-        return {**words, "classification": [*words.get("classification", ()), _CONTRACT]}
+        return words
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
