@@ -244,6 +244,20 @@ def test_rules_keep_to_the_total_time() -> None:
     assert run(ANY, takes=0.6)[0] == 4
 
 
+# --- attempts that still run ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("safe", [True, False, None])
+def test_an_attempt_that_still_runs_is_repeated_only_where_that_is_safe(safe: bool | None) -> None:  # R8
+    attempts = add_failure(Attempts(), RetryOptions(), fault(), duration=0.0, now=100.0)
+    timed_out = fault(Code.DEADLINE_EXCEEDED, effect="none")
+    planned = plan_retry(RetryOptions(), timed_out, attempts, safe=safe, jitter=MIDDLE, now=100.0, running=True)
+    if safe:
+        assert isinstance(planned, Retry)
+    else:
+        assert planned == NoRetry("the attempt still runs and the tool is not declared idempotent")
+
+
 # --- what is known to be repeatable -----------------------------------------------------------------------------------
 
 lengths = st.integers(0, 5_000).map("{}ms".format) | st.sampled_from(["0s", "1s", "2s"])

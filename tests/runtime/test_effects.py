@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -149,3 +151,45 @@ async def test_a_caller_can_give_the_key() -> None:
     async with rt.turn() as turn:
         turn.call("pay", {"amount": 3}, idempotency_key="def")
     assert [arguments["request_id"] for arguments in service.arguments] == ["abc", "def"]
+
+
+# --- attempts that still run (R8) -------------------------------------------------------------------------------------
+
+SAFE = [({"read_only": True}, 3), ({"idempotent": True}, 3), ({}, 1), ({"idempotent": False}, 1)]
+SAID = ["read-only", "idempotent", "undeclared", "not idempotent"]
+
+
+@pytest.mark.parametrize(("declared", "attempts"), SAFE, ids=SAID)
+@virtual
+async def test_a_coroutine_that_does_not_end_is_not_run_beside_itself(declared: dict[str, Any], attempts: int) -> None:
+    rt = Runtime()
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            await asyncio.sleep(50)
+
+    rt.add(stubborn, timeout="100ms", retry={"max_attempts": 3}, **declared)
+    outcome = await rt.call("stubborn")
+    assert outcome.attempts == attempts
+    if attempts == 1 and not declared:
+        assert "the attempt still runs" in outcome.decision.reason
+
+
+@pytest.mark.parametrize("blocking", [False, True], ids=["awaited", "blocking"])
+@pytest.mark.parametrize(("declared", "attempts"), SAFE, ids=SAID)
+def test_a_thread_that_does_not_end_is_not_run_beside_itself(
+    declared: dict[str, Any], attempts: int, blocking: bool
+) -> None:
+    rt = Runtime()
+    held = threading.Event()
+    rt.add(
+        lambda: held.wait(30), id="hangs", timeout="30ms", retry={"max_attempts": 3, "initial_delay": "1ms"}, **declared
+    )
+    try:
+        outcome = rt.call_sync("hangs") if blocking else asyncio.run(rt.call("hangs"))
+    finally:
+        held.set()
+    assert outcome.fault.code == "DEADLINE_EXCEEDED"
+    assert outcome.attempts == attempts

@@ -117,8 +117,8 @@ PROTECTIONS: dict[int, Protection] = {
     18: Protection(
         "retries are paid for",
         "runtime/engine.py",
-        "        if not stop.retry.budget:\n",
-        "        if True:\n",
+        "            return health.spend(self.now(), successes)\n",
+        "            return True\n",
     ),
     19: Protection(
         "growth beyond all numbers is clamped",

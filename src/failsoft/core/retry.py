@@ -7,7 +7,8 @@ Rules, in this order
    whatever the classification; no rule, no retry (R18).
 3. Effects (R11). An attempt that may have acted (``unknown``) is repeated unless the tool is declared as not
    idempotent. One that surely has (``happened``: its value came after the deadline) is repeated only if the tool is
-   declared safe to repeat: nobody asked for it to act twice.
+   declared safe to repeat: nobody asked for it to act twice. The same holds for one that still runs (R8): a thread, or
+   a coroutine that swallowed its cancellation.
 4. At most ``max_attempts``; with ``rules`` the rule's own, counted over the failures that it decided about.
 5. A server that asks for a longer wait than ``LONGEST_HINT`` is not waited for.
 6. ``max_total_time`` runs from the end of the first failed attempt (R4). A retry must (a) start within it, and (b) the
@@ -36,6 +37,9 @@ from failsoft.core.fault import Code
 if TYPE_CHECKING:
     from failsoft.core.fault import Fault
     from failsoft.core.options import RetryOptions
+
+
+_STILL_RUNS = "the attempt still runs and the tool is not declared idempotent"
 
 
 class Attempts(NamedTuple):
@@ -90,9 +94,17 @@ def plan_retry(
     jitter: float,
     now: float,
     wish: Wish | None = None,
+    running: bool = False,
 ) -> Retry | NoRetry:
-    """Decide about the failure that was added last; ``safe`` is whether the tool can be repeated, None: unsaid."""
-    why = _bars(options, fault, safe, wish) or _used_up(options, fault, attempts)
+    """Decide about the failure that was added last.
+
+    ``safe`` is whether the tool can be repeated, None: unsaid; ``running``, whether the attempt goes on unheard.
+    """
+    why = (
+        _bars(options, fault, safe, wish)
+        or (_STILL_RUNS if running and not safe else None)
+        or _used_up(options, fault, attempts)
+    )
     if why:
         return NoRetry(why)
     if fault.retry_after is not None and fault.retry_after > LONGEST_HINT:

@@ -5,7 +5,7 @@ A call appends a raw tuple, nothing more; names, timestamps and numbers are work
     (event type, when, tool, call id, turn, fields)
 
 ``fields`` of a call that succeeded at once is just the time when it began, and its tool just the id: a tuple of such
-plain things is none of the garbage collector's business. Fields that are a tuple are still to be made: by the function
+plain things is none of the garbage collector's business. One that was refused at once has ``REFUSED`` there. Fields that are a tuple are still to be made: by the function
 that comes first in it, from the record. Rules for readers: an event is flat, its
 ``to_dict()`` is what goes to disk, and a ``message`` is one of the phrases that the specification quotes.
 """
@@ -50,7 +50,8 @@ TURN_TIMED_OUT = "TurnTimedOut"
 TURN_ENDED = "TurnEnded"
 
 
-REFUSED: dict[str, Any] = {"reason": "circuit open", "decision": "fail_gracefully", "circuit_breaker_state": "open"}
+REFUSED = b"refused"  # the fields of a refusal at once, as they are recorded
+REFUSAL: dict[str, Any] = {"reason": "circuit open", "decision": "fail_gracefully", "circuit_breaker_state": "open"}
 
 
 class Event(NamedTuple):

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from failsoft.core.runs import name_call
 from failsoft.observe.delivery import Delivery, each, left
-from failsoft.observe.events import REFUSED, RETRY_SUCCEEDED, TOOL_ERROR, Event
+from failsoft.observe.events import REFUSAL, REFUSED, RETRY_SUCCEEDED, TOOL_ERROR, Event
 from failsoft.observe.metrics import Metrics
 
 BATCH = 1024
-CAPACITY = 16_384
+CAPACITY = 4_096  # what fits into a processor's cache: older ones are the store's and the turns' business
 
 Raw = tuple[str, float, Any, str | int | None, Any, Any]
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
@@ -149,8 +149,8 @@ class Trace:
         if len(plain) == len(batch):
             return plain
         refused = [raw[2] for raw in batch if raw[5] is REFUSED]
-        for tool, refusals in Counter(refused).items():
-            self._metrics_of(tool.id).add("refused_count", refusals)
+        for tool_id, refusals in Counter(refused).items():
+            self._metrics_of(tool_id).add("refused_count", refusals)
         if len(plain) + len(refused) < len(batch):
             self._tally_rest(batch)
         return plain
@@ -158,11 +158,12 @@ class Trace:
     def _tally_rest(self, batch: list[Raw]) -> None:
         known, metrics = None, Metrics()
         for event_type, at, tool, _, _, fields in batch:
-            if type(fields) is float or fields is REFUSED or tool is None or isinstance(tool, str):
+            kind = type(fields)
+            if kind is float or fields is REFUSED or tool is None or type(tool) is str:
                 continue  # a bare name is no tool: somebody has invented it
             if tool is not known:
                 known, metrics = tool, self._metrics_of(tool.id)
-            if type(fields) is not tuple:
+            if kind is not tuple:
                 metrics.count(event_type, fields)
             elif event_type is TOOL_ERROR:
                 metrics.retries += 1
@@ -213,6 +214,8 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
     if type(fields) is float:
         fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
         call_id = name_call(tool_id, call_id, seq)
+    elif fields is REFUSED:
+        fields = REFUSAL
     elif type(fields) is tuple:
         fields = fields[0](raw)
     if isinstance(call_id, int):

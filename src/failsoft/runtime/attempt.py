@@ -130,7 +130,7 @@ def expire(rt: Engine, call: Call, tool: Tool, started: float, timeout: float, e
     if expired.orphan is not None:
         rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
     fault = own_faults.tool_timeout(timeout, effect="happened" if expired.late else "unknown")
-    return Ended(started, rt.now(), fault=fault)
+    return Ended(started, rt.now(), fault=fault, running=expired.orphan is not None)
 
 
 def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, timeout: float) -> Ended:
@@ -213,6 +213,7 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         raise
     if ended.cancelled() and rt.offload.abandon(job):  # by the deadline
         rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+        result = result._replace(running=True)
     over()  # nobody waits for the thread any more
     if result.error is None and result.fault is None:
         result = result._replace(fault=unawaited(tool, result.value))

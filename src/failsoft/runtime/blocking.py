@@ -125,9 +125,10 @@ def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         raise
     started = times[0]
     if not finished:
-        if rt.offload.abandon(job):
+        running = rt.offload.abandon(job)
+        if running:
             rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
-        return Ended(started, rt.now(), fault=own_faults.tool_timeout(timeout))
+        return Ended(started, rt.now(), fault=own_faults.tool_timeout(timeout), running=running)
     if isinstance(job.error, Exception):
         return Ended(started, times[1], error=job.error)
     if job.error is not None:

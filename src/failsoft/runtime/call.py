@@ -151,6 +151,7 @@ class Ended(NamedTuple):
     fault: Fault | None = None
     ran: bool = True  # False: it never got to run (no slot, no thread)
     notes: Mapping[str, Any] = {}  # for the event: where it ran
+    running: bool = False  # nobody waits for it any more, but it goes on (R8)
 
 
 Step = Invoke | Wait | Consult | Phrase

@@ -40,7 +40,7 @@ from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.threads import Notebook
-from failsoft.runtime.tool import Tool
+from failsoft.runtime.tool import Shut, Tool
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
@@ -207,21 +207,22 @@ class Engine:
             return blocked(self, call, call.tool, started, ended, call.tool.timeout)
         return Ended(started, ended, value, fault=unawaited(call.tool, value))
 
-    def refuse(self, tool: Tool, shut: tuple[Outcome[Any], float]) -> Outcome[Any] | None:
+    def refuse(self, tool: Tool, shut: Shut) -> Outcome[Any] | None:
         """Answer for an open circuit at once, with an outcome that all callers share; None: it may be tried again."""
         now = self.now()
-        outcome: Outcome[Any] | None = shut[0]
         if now >= shut[1]:
-            outcome = self._renew_refusal(tool, now)
-            if outcome is None:
+            renewed = self.renew_refusal(tool, now)
+            if renewed is None:
                 return None
+            shut = renewed
         trace = self.trace
-        trace.record((events.CALL_REFUSED, now, tool, None, None, events.REFUSED))
+        trace.record((events.CALL_REFUSED, now, tool.id, None, None, events.REFUSED))
         if len(trace.pending) > trace.limit:
             trace.drain()
-        return outcome
+        return shut[0]
 
-    def _renew_refusal(self, tool: Tool, now: float) -> Outcome[Any] | None:
+    def renew_refusal(self, tool: Tool, now: float) -> Shut | None:
+        """What callers of an open circuit share from now on; None: it is not open any more."""
         with self.lock:
             left = tool.health.open_for(now)
             if left is None:
@@ -238,7 +239,7 @@ class Engine:
             explanation=self.explain,
         )
         tool.shut = (outcome, now + min(left, SHARED_REFUSAL))
-        return outcome
+        return tool.shut
 
     def find(self, tool: str | Callable[..., Any]) -> Tool | str:
         """The tool that is meant: by its id, or by its guarded function. Its bare name if there is none."""
@@ -390,7 +391,7 @@ class Engine:
                 fields["code"] = fault.code.value
             alone = not tool.options.fallbacks and self.handler is None and not self.policies
             if alone and tool.plain and not tool.health.holds:
-                self._renew_refusal(tool, self.now())
+                self.renew_refusal(tool, self.now())
         else:
             tool.shut = None
         self.emit(event_type, tool, call, fields)

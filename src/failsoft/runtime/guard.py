@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.partial import Partial
 from failsoft.errors import CircuitOpen
-from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.observe.events import CALL_REFUSED, CALL_SUCCEEDED, REFUSED
 from failsoft.runtime.again import again
 from failsoft.runtime.attempt import UNAWAITED
 from failsoft.runtime.deadline import carry_on, finish, step
@@ -38,17 +38,22 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
     return made
 
 
-def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
+def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - in one piece: each call costs
     fn, timeout, now, tool_id = tool.fn, tool.timeout, rt.now, tool.id
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
     scope, endless = SCOPE.get, math.isinf(tool.timeout)
 
-    async def guarded(*args: Any, **kwargs: Any) -> Any:
+    async def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: C901
         ticket = tool.ticket
         if ticket is None or scope() is not None:
             shut = tool.shut
-            if shut is not None and scope() is None and (refused := rt.refuse(tool, shut)) is not None:
-                raise CircuitOpen(refused)
+            if shut is not None and scope() is None:
+                started = now()
+                if started < shut[1] or (shut := rt.renew_refusal(tool, started)) is not None:
+                    record((CALL_REFUSED, started, tool_id, None, None, REFUSED))
+                    if len(pending) > trace.limit:
+                        trace.drain()
+                    raise CircuitOpen(shut[0])
             return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         started = now()
         box: list[Any] | None = None

@@ -40,7 +40,10 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
     calls = stop.health.options.count == "calls"
     opened = None if calls else record(rt, call, stop, _result(fault, ended), fault)
     wish = _consider(rt, call, stop, fault, fault if ended.ran else None)
-    retry = plan_retry(stop.retry, fault, stop.attempts, safe=stop.tool.safe, jitter=rt.random(), now=now, wish=wish)
+    retry = plan_retry(
+        stop.retry, fault, stop.attempts,
+        safe=stop.tool.safe, jitter=rt.random(), now=now, wish=wish, running=ended.running,
+    )  # fmt: skip
     if isinstance(retry, NoRetry):
         return retry
     if opened == "open":

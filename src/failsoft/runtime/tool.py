@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.known import Known
 
 Kind = Literal["async", "sync", "async stream", "stream"]
+Shut = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
 
 log = logging.getLogger("failsoft")
 
@@ -75,7 +76,7 @@ class Tool:
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
         self.unavailable = missing  # why it cannot be used here, if it cannot
-        self.shut: tuple[Outcome[Any], float] | None = None  # circuit open: the refusal that callers share, until when
+        self.shut: Shut | None = None  # while the circuit is open
         self.command = command
         self.target: Target | None = None
         if command is None and options.isolation.kind == "process":
