@@ -162,7 +162,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
-        r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo large\b|exceeds max",
+        r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo large\b|exceeds max|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
         firm=True,
     ),
@@ -300,9 +300,9 @@ PHRASES: tuple[Phrase, ...] = (
     # --- databases and other stores ---
     Phrase(
         "conflict",
-        "conc conf dead lock seri tran writ",
+        "conc conf dead lock reba seri tran writ",
         r"\bdead ?lock|could not serialize|serialization (?:failure|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)"
-        r"|transaction (?:was |is |has been )?(?:aborted|conflict|rolled back|cancelled|canceled|restart|retry)|optimistic (?:lock|concurrency)|in conflict|transient transaction|conflicting (?:operation|concurrent)",
+        r"|transaction (?:was |is |has been )?(?:aborted|conflict|rolled back|cancelled|canceled|restart|retry)|optimistic (?:lock|concurrency)|in conflict|transient transaction|conflicting (?:operation|concurrent)|rebalanc(?:ed|ing)",
         "conflict",
         firm=True,
     ),
@@ -340,8 +340,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "more than one",
-        "more mult",
-        r"multiple (?:\w+ )?(?:objects|results|rows|records|matches|elements|items) (?:were )?(?:returned|found|match)|(?:more than one|multiple) (?:\w+ )?(?:row|result|record|object|match|element|item)(?:es|s)? (?:was |were )?(?:found|returned|match)",
+        "disa more mult refe",
+        r"disambiguation|may refer to\b|multiple (?:\w+ )?(?:objects|results|rows|records|matches|elements|items) (?:were )?(?:returned|found|match)|(?:more than one|multiple) (?:\w+ )?(?:row|result|record|object|match|element|item)(?:es|s)? (?:was |were )?(?:found|returned|match)",
         "invalid",
         firm=True,
     ),
@@ -384,15 +384,15 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "connect timeout",
-        "conn dial hand sele time",
-        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|connect etimedout|handshake (?:operation )?(?:time ?out|timed out)|(?:timed out|time ?out)(?: \w+){0,4} handshake|server selection",
+        "conn dial hand open sele time",
+        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|open ?timeout|connect etimedout|handshake (?:operation )?(?:time ?out|timed out)|(?:timed out|time ?out)(?: \w+){0,4} handshake|server selection",
         "connect_timeout",
         firm=True,
     ),
     Phrase(
         "timeout",
-        "elap exce life repl resp time took",
-        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b"
+        "elap exce expi life repl resp time took",
+        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b"
         r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
         r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
@@ -408,10 +408,10 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase("disconnected", "disc", r"disconnected: ", "disconnected", firm=True),  # Chrome DevTools
     Phrase(
         "refused",
-        "brok conn cont esta host lead netw node open prim reac refu serv",
+        "boot brok conn cont esta host lead netw node open prim reac refu serv",
         r"connection (?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
-        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open|refused stream",
+        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open|refused stream|unable to bootstrap",
         "refused",
         firm=True,
     ),

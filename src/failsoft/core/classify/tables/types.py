@@ -361,7 +361,6 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "kafka.KafkaTimeoutError": "timeout",
             "kafka.NoBrokersAvailable": "refused",
             "kafka.NodeNotReadyError": "unavailable",
-            "kafka.KafkaConnectionError": "disconnected",
             "kafka.IllegalStateError": "bug",
             "kafka.IllegalArgumentError": "invalid",
             "kafka.BufferError": "local_limit",
@@ -482,8 +481,9 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
         },
     ),
     Group(
-        "celery: exceptions.py; billiard: exceptions.py",
+        "celery: exceptions.py; billiard: exceptions.py; dramatiq: errors.py",
         {
+            "dramatiq.ActorNotFound": "no_such_tool",
             "celery.NotRegistered": "no_such_tool",
             "celery.MaxRetriesExceededError": "own_limit",
             "celery.SoftTimeLimitExceeded": "timeout",
@@ -622,6 +622,7 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "redis.TimeoutError": "timeout",
             "redis.ConnectionError": "disconnected",
             "redis.ResponseError": "invalid",
+            "kafka.KafkaConnectionError": "disconnected",
             "elastic_transport.ConnectionError": "refused",
             "neo4j.ServiceUnavailable": "refused",
             "neo4j.TransientError": "unavailable",
