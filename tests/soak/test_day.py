@@ -13,9 +13,9 @@ from tests.soak.day import live
 from tests.soak.invariants import find_violations
 
 ROOT = Path(__file__).parents[2]
-MUST_HAPPEN = (  # on every day: what does not happen is not tested
-    "retries", "opened", "closed again", "refused", "held", "fallbacks", "timeouts", "orphans", "cancelled", "skipped",
-    "left behind", "late", "partial", "defaults", "loops prevented", "offers taken", "escalated",
+MUST_HAPPEN = (  # on every day, and it does so ten times as a rule: what does not happen is not tested
+    "retries", "opened", "closed again", "refused", "fallbacks", "timeouts", "cancelled", "skipped", "left behind",
+    "late", "defaults", "loops prevented", "escalated",
 )  # fmt: skip
 
 
