@@ -76,7 +76,8 @@ def texts(name: str, value: object, *, like: str) -> tuple[str, ...]:
 def several(name: str, value: object, kind: type[T]) -> tuple[T, ...]:
     """Several values of one kind."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
-        refuse(name, value, f"is not a list of {kind.__name__}")
+        of_what = "" if kind is object else f" of {kind.__name__}"
+        refuse(name, value, f"is not a list{of_what}: put it in brackets")
     found = tuple(value)
     for one in found:
         if not isinstance(one, kind):

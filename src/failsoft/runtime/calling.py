@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
@@ -27,8 +27,10 @@ from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.blocking import attempt_blocking
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.consulting import judge_unknown
-from failsoft.runtime.foreign import RUNNING, Passing, Running
+from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow
+from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.phrasing import phrase
+from failsoft.runtime.registering import declare
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
 from failsoft.runtime.turn import Turn
@@ -36,6 +38,7 @@ from failsoft.runtime.turn import Turn
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.settings import Settings
     from failsoft.runtime.tool import Tool
 
 
@@ -50,8 +53,14 @@ def make_call(
     timeout: Duration | None = None,
     retry: RetryOptions | Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
+    **unknown: object,
 ) -> Call:
     """A call with what was said about it."""
+    for name in unknown:
+        known = list(CallKeywords.__annotations__)
+        raise TypeError(
+            f"a call has no option {name!r}; there are {', '.join(known)}{own_faults.did_you_mean(name, known)}"
+        )
     call = engine.open_call(tool, (), {} if args is None else dict(args))
     if id is not None:
         call.name(id)
@@ -105,6 +114,16 @@ async def just(outcome: Outcome[Any]) -> Outcome[Any]:
 
 
 # --- calls of a framework's tools -----------------------------------------------------------------------------------------
+
+
+def make_foreign_call(
+    engine: Engine, settings: Settings, name: str, args: Mapping[str, Any] | None, /, **options: Unpack[CallKeywords]
+) -> Call:
+    """A call of a tool that its framework runs; one that nobody has declared is declared here."""
+    if name not in engine.tools:
+        declare(engine, settings, name, {})
+    tool = engine.tools[name]
+    return make_call(engine, tool if isinstance(tool, ForeignTool) else Shadow(tool), args, **options)
 
 
 async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.durations import Seconds
 from failsoft.core.manifest import Plan, load_plan
 from failsoft.core.report import TurnReport
+from failsoft.errors import ManifestError
 from failsoft.runtime.settings import read_file
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> 
 
 def read_plan(plan: Mapping[str, Any] | str | Path, rt: Runtime) -> Plan:
     """A plan as a mapping, as YAML or JSON text, or in a file."""
+    if not isinstance(plan, Mapping | str | Path):
+        raise ManifestError(f"plan: {brief(plan)} is none: give a mapping, YAML or JSON text, or the path of a file")
     if isinstance(plan, Path) or (isinstance(plan, str) and "\n" not in plan and not plan.lstrip().startswith("{")):
         return load_plan(read_file(plan), name=str(plan), known=rt.tools)
     return load_plan(plan, name="plan", known=rt.tools)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from weakref import WeakSet
 
-from failsoft.core.durations import Duration, seconds
+from failsoft.core.durations import Duration
 from failsoft.core.options import OnTimeout, TurnOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.recovery import Handler
@@ -23,23 +23,23 @@ from failsoft.observe.events import Event
 from failsoft.runtime import calling, foreign
 from failsoft.runtime import clock as clocks
 from failsoft.runtime.beside import is_on_loop
-from failsoft.runtime.call import Call
 from failsoft.runtime.calling import just, make_call
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
-from failsoft.runtime.guard import guard
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.phrasing import Catalogue, Phraser
 from failsoft.runtime.quick import quick
+from failsoft.runtime.registering import declare, register
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import (
     Settings,
     read_manifest,
     read_mode,
     read_policies,
-    refuse_cycles,
+    read_time,
+    refuse_odd_hooks,
     tool_options,
 )
 from failsoft.runtime.threads import Threads
@@ -95,8 +95,8 @@ class Runtime:
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
-        source = random or random_source.Random()
-        self._random = source
+        refuse_odd_hooks(error_handler, on_escalation=on_escalation, explain=explain)
+        self._random = source = random or random_source.Random()
         self._settings = Settings() if manifest is None else read_manifest(manifest)
         clock = clock or clocks.current()
         kept: Store | None = None
@@ -128,7 +128,7 @@ class Runtime:
             if tool.entrypoint is not None:
                 from failsoft.runtime.entrypoints import load_entrypoint
 
-                self._register(load_entrypoint(tool.entrypoint, tool.options, tool.place))
+                register(engine, self._settings, load_entrypoint(tool.entrypoint, tool.options, tool.place))
         if trace is not None:
             from failsoft.observe.jsonl import write_to
 
@@ -158,32 +158,14 @@ class Runtime:
         options_ = tool_options(fn, id, options, self._settings)
         while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
             fn = fn.__failsoft__.fn
-        return cast("F", self._register(Tool(fn, options_)))
-
-    def _register(self, tool: Tool) -> Callable[..., Any]:
-        if tool.options.fallbacks:
-            refuse_cycles([*(known.options for known in self._engine.tools.values()), tool.options], self._settings)
-        if self._engine.keeper is not None:
-            self._engine.keeper.restore_circuit(tool.health, tool.id)
-            tool.renew_ticket()
-        tool.guarded = guard(self._engine, tool)
-        self._engine.tools[tool.id] = tool
-        self._engine.index[tool.id] = self._engine.index[tool.guarded] = tool
-        self._engine.notebook.note_registered(tool.id)
-        return tool.guarded
+        return cast("F", register(self._engine, self._settings, Tool(fn, options_)))
 
     def declare(self, tool: str, /, **options: Any) -> None:
         """Make a tool known that an agent framework runs: ``run`` calls it. It counts as not idempotent until declared (R11).
 
         A tool of that id which is registered already keeps its options.
         """
-        known = self._engine.tools.get(tool)
-        if known is None:
-            fn = foreign.Foreign(tool, options)
-            said = tool_options(fn, tool, foreign.options_of(options), self._settings)
-            self._register(foreign.ForeignTool(fn, said))
-        else:
-            foreign.refuse_other_words(known, options)
+        declare(self._engine, self._settings, tool, options)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -263,7 +245,7 @@ class Runtime:
         ``runners`` has what runs, by tool id: for this tool, and for those of the framework's that may stand in for it.
         Exceptions of the ``control`` kinds are the framework's own business: they come out as they are.
         """
-        call = self._foreign_call(tool, args, **options)
+        call = calling.make_foreign_call(self._engine, self._settings, tool, args, **options)
         return await calling.run_foreign(self._engine, call, foreign.Running(runners, control))
 
     def run_sync(
@@ -277,15 +259,8 @@ class Runtime:
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
         """The same for frameworks that block: here the coroutines of ``runners`` do their work without suspending."""
-        make = partial(self._foreign_call, tool, args, **options)
+        make = partial(calling.make_foreign_call, self._engine, self._settings, tool, args, **options)
         return copy_context().run(calling.run_foreign_blocking, self._engine, make, foreign.Running(runners, control))
-
-    def _foreign_call(self, tool: str, args: Arguments, **options: Unpack[CallKeywords]) -> Call:
-        if tool not in self._engine.tools:
-            self.declare(tool)
-        found = self._engine.tools[tool]
-        found = found if isinstance(found, foreign.ForeignTool) else foreign.Shadow(found)
-        return make_call(self._engine, found, args, **options)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
@@ -363,6 +338,7 @@ class Runtime:
 
     def subscribe(self, fn: Callable[[Event], None]) -> Callable[[], None]:
         """Have ``fn`` called with every event from now on; the function returned ends that."""
+        refuse_odd_hooks(subscribe=fn)
         return self._engine.trace.subscribe(fn)
 
     def events(self) -> list[Event]:
@@ -387,7 +363,7 @@ class Runtime:
         True: that is so. What was acknowledged this way outlives a crash of the process.
         """
         self._memory.save()
-        limit = FLUSH_PATIENCE if patience is None else seconds(patience)
+        limit = FLUSH_PATIENCE if patience is None else read_time("flush: patience", patience)
         engine = self._engine
         flush = engine.trace.flush if engine.keeper is None else engine.keeper.flush
         return await asyncio.to_thread(flush, real_time() + limit)
@@ -397,7 +373,7 @@ class Runtime:
 
         A store that was given by its address is closed as well.
         """
-        await self._engine.close(0.0 if grace is None else seconds(grace, zero=True))
+        await self._engine.close(0.0 if grace is None else read_time("close: grace", grace, zero=True))
         if self._owned is not None:
             await asyncio.to_thread(self._owned.close)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Mapping
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failsoft.core.cycles import find_cycles, say_cycle
+from failsoft.core.durations import Duration, seconds
 from failsoft.core.layers import assemble
 from failsoft.core.memory import Mode
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
@@ -39,6 +42,8 @@ def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
     """A manifest from a file, or as a mapping."""
     from failsoft.core.manifest import load
 
+    if not isinstance(manifest, Mapping | str | os.PathLike):
+        raise ManifestError(f"manifest: {brief(manifest)} is none: give the path of a file, or a mapping")
     loaded = load(manifest) if isinstance(manifest, Mapping) else load(read_file(manifest), name=str(manifest))
     return Settings(
         loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory, loaded.language, loaded.explanations
@@ -79,6 +84,23 @@ def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Polic
     from failsoft.core.manifest import parse_policies
 
     return parse_policies(book, place="Runtime")
+
+
+def read_time(name: str, value: Duration, *, zero: bool = False) -> float:
+    """A duration in seconds."""
+    try:
+        return seconds(value, zero=zero)
+    except ValueError as error:
+        raise ManifestError(f"{name}: {error}") from None
+
+
+def refuse_odd_hooks(handler: object = None, **functions: object) -> None:
+    """What cannot be called would be noticed only when something has gone wrong already."""
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
+    if handler is not None and not callable(getattr(handler, "handle", None)):
+        raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
 
 
 def read_mode(mode: Mode) -> Mode:

@@ -1,0 +1,45 @@
+"""How a tool becomes one of a runtime's: registered with its function, or declared for a framework that runs it.
+
+Rules
+-----
+- Registering again replaces: the latest function and options hold, and a mark of being unavailable is gone.
+- Fallbacks that lead back to where they came from are refused (R19), before anything is changed.
+- A circuit that was open when the process before ended is open for the rest of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from failsoft.runtime.foreign import Foreign, ForeignTool, options_of, refuse_other_words
+from failsoft.runtime.guard import guard
+from failsoft.runtime.settings import Settings, refuse_cycles, tool_options
+
+if TYPE_CHECKING:
+    from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
+
+
+def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., Any]:
+    """Make a tool known; its guarded function."""
+    if tool.options.fallbacks:
+        refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
+    if engine.keeper is not None:
+        engine.keeper.restore_circuit(tool.health, tool.id)
+        tool.renew_ticket()
+    tool.guarded = guard(engine, tool)
+    engine.tools[tool.id] = tool
+    engine.index[tool.id] = engine.index[tool.guarded] = tool
+    engine.notebook.note_registered(tool.id)
+    return tool.guarded
+
+
+def declare(engine: Engine, settings: Settings, id: str, options: Mapping[str, Any]) -> None:
+    """Make a framework's tool known. One of that id that is known already keeps its options."""
+    known = engine.tools.get(id)
+    if known is not None:
+        refuse_other_words(known, options)
+        return
+    fn = Foreign(id, options)
+    register(engine, settings, ForeignTool(fn, tool_options(fn, id, options_of(options), settings)))

@@ -1,0 +1,77 @@
+"""Mistakes in what a programmer says are told where they are made, with what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.fakes import Scripted, virtual
+
+from failsoft import ManifestError, Runtime
+
+
+def search() -> str:
+    return "fine"
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "manifest": (lambda: Runtime(3), "manifest: 3 is none: give the path of a file, or a mapping"),  # type: ignore[arg-type]
+    "manifest's path": (lambda: Runtime("nowhere.yaml"), "nowhere.yaml: cannot be read: No such file or directory"),
+    "memory": (lambda: Runtime(memory="x"), "memory: 'x' is not one of advise, act, off"),  # type: ignore[arg-type]
+    "store": (
+        lambda: Runtime(store="x"),
+        """store: 'x' is not known: write "memory:" or "sqlite:///path/to/file.db\"""",
+    ),
+    "handler": (
+        lambda: Runtime(error_handler=print),  # type: ignore[arg-type]
+        "error_handler: <built-in function print> has no method handle: give a Handler",
+    ),
+    "escalation": (lambda: Runtime(on_escalation=3), "on_escalation: 3 cannot be called: give a function"),  # type: ignore[arg-type]
+    "explain": (lambda: Runtime(explain=3), "explain: 3 cannot be called: give a function"),  # type: ignore[arg-type]
+    "subscriber": (lambda: Runtime().subscribe(3), "subscribe: 3 cannot be called: give a function"),  # type: ignore[arg-type]
+    "turn": (lambda: Runtime().turn(timeout=3), 'turn: timeout: 3 has no unit: write "3s"'),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes_are_told_where_they_are_made(case: str) -> None:
+    make, said = MISTAKES[case]
+    with pytest.raises(ManifestError) as raised:
+        make()
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timeut": "3s"}, ": search: timeut: is not known here; did you mean timeout or timeout_ms?"),
+        ({"timeout": 30}, ': search: timeout: 30 has no unit: write "30s"'),
+        ({"fallbacks": "x"}, ": search: fallbacks: 'x' is not a list: put it in brackets"),
+        ({"retry": {"max_attempt": 3}}, ": search: retry.max_attempt: is not known here; did you mean max_attempts?"),
+    ],
+    ids=["name", "unit", "list", "within"],
+)
+def test_a_decorators_mistakes_are_told_with_the_functions_place(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ManifestError) as raised:
+        Runtime().add(search, **options)
+    (problem,) = raised.value.problems
+    assert problem == f"{__file__}:{search.__code__.co_firstlineno}{said}"
+
+
+@virtual
+async def test_mistakes_in_calls_and_at_the_end() -> None:
+    rt = Runtime()
+    rt.add(Scripted("fine"), id="search")
+    with pytest.raises(TypeError, match=r"a call has no option 'timout'; there are id, .*; did you mean timeout\?"):
+        await rt.call("search", {}, timout="3s")  # type: ignore[call-overload]
+    with pytest.raises(ManifestError, match='search: timeout: 3 has no unit: write "3s"'):
+        await rt.call("search", {}, timeout=3)  # type: ignore[typeddict-item]
+    with pytest.raises(
+        ManifestError, match="plan: 3 is none: give a mapping, YAML or JSON text, or the path of a file"
+    ):
+        await rt.run_plan(3)
+    with pytest.raises(ManifestError, match="flush: patience: 'soon' is not a duration"):
+        await rt.flush("soon")
+    with pytest.raises(ManifestError, match="close: grace: 'soon' is not a duration"):
+        await rt.close("soon")
