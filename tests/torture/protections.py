@@ -26,13 +26,13 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     2: Protection(
         "a probe that is cancelled says nothing about the tool",
-        "runtime/call.py",
+        "runtime/way.py",
         '                record(rt, call, stop, "neutral")\n',
         '                record(rt, call, stop, "success")\n',
     ),
     3: Protection(
         "a cancelled call says nothing about the tool",
-        "runtime/call.py",
+        "runtime/way.py",
         '                record(rt, call, stop, "neutral")\n',
         '                record(rt, call, stop, "failure")\n',
     ),
@@ -74,9 +74,9 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     10: Protection(
         "when a call suspends, another lane takes over what is ready",
-        "runtime/turn.py",
-        "        handle.dozes = True\n        self._awake -= 1\n        if self._ready and not self._awake:\n",
-        "        handle.dozes = True\n        self._awake -= 1\n        if False:\n",
+        "runtime/lanes.py",
+        "        handle.dozes = True\n        self._awake -= 1\n        self._open()\n",
+        "        handle.dozes = True\n        self._awake -= 1\n",
     ),
     11: Protection(
         "a crash costs one worker",
@@ -135,15 +135,15 @@ PROTECTIONS: dict[int, Protection] = {
     21: Protection(
         "a failed call ends alone",
         "runtime/turn.py",
-        "                commands = finish(handle.id, outcome.status)\n",
-        "                commands = finish(handle.id, outcome.status)\n"
-        '                if outcome.status == "failed":\n'
-        "                    commands = self._machine.cancel()\n",
+        "        commands = self.machine.finish(handle, outcome.status)\n",
+        "        commands = self.machine.finish(handle, outcome.status)\n"
+        '        if outcome.status == "failed":\n'
+        "            commands = self.machine.cancel()\n",
     ),
     22: Protection(
         "calls that cannot work are refused",
         "core/turn.py",
-        "        _refuse_nonsense(calls, self._statuses)\n",
+        "        _refuse_nonsense(calls, self._calls)\n",
         "",
     ),
     23: Protection(
@@ -179,7 +179,7 @@ PROTECTIONS: dict[int, Protection] = {
     28: Protection(
         "outcomes are kept in submission order",
         "runtime/turn.py",
-        'outcomes = {id: cast("Outcome[Any]", handle.outcome) for id, handle in self._handles.items()}\n',
-        "outcomes = {one.id: one for one in self._arrived}\n",
+        "        calls = self.machine.calls\n",
+        "        calls = {handle.id: handle for handle in self._arrived}\n",
     ),
 }

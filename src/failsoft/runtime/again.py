@@ -2,7 +2,7 @@
 
 Rules
 -----
-- The long way (``call.way``) has been gone before for the same error of the same tool, and came to a retry. Nothing but
+- The long way (``runtime.way``) has been gone before for the same error of the same tool, and came to a retry. Nothing but
   attempts, time, budget and breaker can make this time different, and these are asked.
 - Only async tools that are nothing but a function and a deadline come here, called outside of turns, threads and other
   calls, where no policy, handler, fallback or retry rule has a say.
@@ -27,9 +27,10 @@ from failsoft.core.partial import Partial
 from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
-from failsoft.runtime.call import NOTHING, Ended, Past, tell_recovery, tell_success, worst
+from failsoft.runtime.call import NOTHING, Ended, Past
 from failsoft.runtime.deadline import carry_on, finish, step
 from failsoft.runtime.known import Known, recall
+from failsoft.runtime.way import tell_recovery, tell_success, worst
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket

@@ -14,10 +14,11 @@ from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
 from failsoft.runtime.attempt import answered, body, has_slot, inline, unawaited
-from failsoft.runtime.call import Call, Ended, Invoke, Phrase, Step, Wait, way
+from failsoft.runtime.call import Call, Ended, Invoke, Phrase, Step, Wait
 from failsoft.runtime.offload import Job
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.way import way
 
 if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine

@@ -4,7 +4,7 @@ Rules
 -----
 - It has ``PATIENCE``. One that is slower is cancelled and not waited for any more; one that raises, or answers with
   anything but a decision that makes sense, has not decided. The built-in handler decides then, and the stream says so.
-- What it asks for must be possible and safe: ``call.way`` turns down the rest.
+- What it asks for must be possible and safe: ``runtime.way`` turns down the rest.
 - Calls of tools that do not exist reach it too; escalating or failing gracefully is all there is to choose from.
 """
 

@@ -1,6 +1,6 @@
 """What every call of a runtime shares: the tools, their health, time, the event stream; and the async driver.
 
-``Runtime`` is what users hold; this is what it holds. Decisions are the core's, sequence is ``call.way``'s; here is
+``Runtime`` is what users hold; this is what it holds. Decisions are the core's, sequence is ``way``'s; here is
 only what they need to be carried out.
 """
 
@@ -29,7 +29,7 @@ from failsoft.observe.describe import describe
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
-from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, Phrase, Wait, way
+from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, Phrase, Wait
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
@@ -42,6 +42,7 @@ from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.threads import Notebook
 from failsoft.runtime.tool import Shut, Tool
 from failsoft.runtime.turn import Turn
+from failsoft.runtime.way import way
 
 if TYPE_CHECKING:
     from random import Random

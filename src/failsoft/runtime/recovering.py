@@ -1,6 +1,6 @@
 """What a failed attempt means for the rest of its call: the books that are kept, and what there is to choose from.
 
-Each function serves one step of ``call.way``, in this order: ``plan`` (count the failure, ask policies and memory,
+Each function serves one step of ``runtime.way``, in this order: ``plan`` (count the failure, ask policies and memory,
 work out whether there can be a retry), ``find_options``, ``report_on``, ``accept`` (somebody else's decision) and
 ``settle``, ``learn`` and ``leave``. The decisions themselves are the core's.
 """

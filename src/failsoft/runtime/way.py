@@ -1,0 +1,311 @@
+"""The way of one call, from its first failure (or its first obstacle) to its outcome.
+
+``way`` is a generator: it asks the core, keeps the books and yields only what takes time (``Invoke``, ``Wait``,
+``Consult``). One driver awaits those, one blocks on them, so there is one algorithm for both.
+
+The order is R14's: availability, rate hold, breaker, (slot and attempt: the driver's), retry within its budget,
+fallback chain. A call that succeeds at once never comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core import own_faults
+from failsoft.core.breaker import Refusal, Ticket
+from failsoft.core.classify import classify
+from failsoft.core.fault import Effect, Fault
+from failsoft.core.nesting import adopt_fault
+from failsoft.core.options import Fallback
+from failsoft.core.outcome import Decision, Outcome, Status
+from failsoft.core.partial import Partial, better
+from failsoft.core.recovery import ErrorReport, describe
+from failsoft.errors import CallFailed
+from failsoft.observe import events
+from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Past, Phrase, Stop, Wait, Way
+from failsoft.runtime.known import remember
+from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, report_on, settle
+
+if TYPE_CHECKING:
+    from failsoft.core.policy import Policy
+    from failsoft.core.threads import Failure
+    from failsoft.runtime.engine import Engine
+
+_PARTIAL = Decision("partial_success", "A partial result is acceptable")
+_BADNESS: tuple[Effect, ...] = ("none", "unknown", "happened")
+
+
+def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING) -> Way:
+    """Take the call to its outcome. ``first`` is an attempt that has been made already, with its ticket."""
+    stop = Stop(rt, call, call.tool, None, ticket)
+    tried = {call.tool.id}
+    later: list[Fallback] = []  # alternatives of an earlier stop that are still to be asked
+    primary, effect, stop.attempts, stop.retried = past
+    total = stop.attempts.made
+    best: Partial | None = None
+    looping = _find_loop(rt, call) if first is None and call.thread is not None else None
+    if looping is not None:
+        return _answer(rt, call, looping)
+    while True:
+        ended, first = first, None
+        fault = None if ended is not None else _admit(rt, call, stop)
+        if fault is None and ended is None:
+            try:
+                ended = yield stop.invoke
+            except BaseException:
+                record(rt, call, stop, "neutral")
+                raise
+        if ended is not None:
+            total += ended.ran
+            part = ended.value if isinstance(ended.value, Partial) else None
+            fault = _understand(stop, ended)
+            _note_attempt(rt, call, stop, fault, ended)
+            if fault is None:
+                record(rt, call, stop, "success")
+                learn(rt, stop, ended.ended, worked=True)
+                return _succeeded(rt, call, stop, ended, total, part and _PARTIAL)
+            best = better(best, part)
+            effect = worst((effect, fault.effect))
+        assert fault is not None
+        primary = primary or fault
+        retry = plan(rt, call, stop, fault, ended)
+        options = find_options(rt, call, stop, fault, tried, later)
+        report = report_on(rt, call, stop, fault, retry, options, best)
+        wanted = None
+        if rt.handler is not None:
+            wanted = accept(rt, call, stop, (yield Consult(report)), report, tried)
+        report, decision = settle(rt, stop, ended, report, wanted)
+        _note(rt, call, stop, fault, ended, report, decision, handled=decision is wanted)
+        if decision.strategy == "retry":
+            _turn_back(rt, call, stop, fault, ended)
+            if decision.delay:
+                call.waiting = True
+                yield Wait(decision.delay)
+                call.waiting = False
+            continue
+        leave(rt, call, stop, fault, ended)
+        if decision.strategy == "alternative_tool" and decision.tool is not None:
+            stop, later = _stand_in(rt, call, stop, decision, options)
+            tried.add(stop.tool.id)
+            continue
+        if decision.strategy == "partial_success" and best is not None:
+            now = rt.now()
+            return _succeeded(rt, call, stop, Ended(now, now, best), total, decision)
+        return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
+
+
+def worst(effects: Iterable[Effect]) -> Effect:
+    """The one of several attempts that tells what may have happened."""
+    return max(effects, key=_BADNESS.index)
+
+
+def _turn_back(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> None:
+    """Another attempt of this tool follows."""
+    if stop.family is not None and stop.family not in stop.retried:
+        stop.retried += (stop.family,)
+    if ended is not None and ended.error is not None:
+        remember(rt, call, stop, fault, ended.error)
+        ended.error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
+
+
+def _stand_in(
+    rt: Engine, call: Call, stop: Stop, decision: Decision, options: list[Fallback]
+) -> tuple[Stop, list[Fallback]]:
+    """The next stop, and what is left of the alternatives."""
+    assert decision.tool is not None
+    via = next((option for option in options if option.tool == decision.tool), Fallback(tool=decision.tool))
+    rt.emit(
+        events.FALLBACK_USED, stop.tool, call,
+        {"message": "Used alternative tool", "alternative": via.tool, "reason": decision.reason},
+    )  # fmt: skip
+    other = Stop(rt, call, rt.tools[via.tool], via)
+    other.cause, other.began = stop.family, rt.now()
+    return other, [option for option in options if option is not via]
+
+
+def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
+    """Pass the gates in R14's order, or say which is shut."""
+    fault = rt.gate(call, stop.tool)
+    if fault is None and stop.tool.health.holds:
+        fault = rt.held(call, stop.tool)
+    if fault is not None or stop.ticket is not None:
+        return fault
+    now = rt.now()
+    with rt.lock:
+        before = stop.health.state.state
+        answer = stop.health.admit(now, stop.timeout)
+        after = stop.health.state.state
+    if isinstance(answer, Refusal):
+        return own_faults.circuit_open(stop.tool.id, answer.retry_after, stop.health.opened_by)
+    stop.ticket = answer
+    if after != before:
+        rt.transition(call, stop.tool, after)
+    return None
+
+
+def _understand(stop: Stop, ended: Ended) -> Fault | None:
+    """The fault of an attempt that has ended, None if it has not got one."""
+    options = stop.tool.options
+    if ended.error is not None:
+        carried = getattr(ended.error, "fault", None)
+        if isinstance(carried, Fault) and not isinstance(ended.error, CallFailed):
+            return carried._replace(cause=ended.error)
+        judged = getattr(ended.error, "remote_fault", None)  # by the worker, where the error was whole
+        if isinstance(judged, Fault) and not options.classification:
+            return judged._replace(cause=ended.error)
+        return adopt_fault(
+            classify(ended.error, tool=stop.tool.id, overrides=options.classification), ended.error
+        )  # fmt: skip
+    if ended.fault is not None:
+        return ended.fault
+    if isinstance(ended.value, Partial):
+        return None if options.accept_partial else own_faults.partial_result(ended.value.missing)
+    return stop.tool.check_output(ended.value)
+
+
+def _note_attempt(rt: Engine, call: Call, stop: Stop, fault: Fault | None, ended: Ended) -> None:
+    """Remember whether the tool is there at all."""
+    if call.thread is not None or (fault is not None and fault.category == "tool_unavailable"):
+        rt.notebook.note_attempt(call, stop.tool, fault, ran=ended.ran)
+
+
+def _note(
+    rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None, report: ErrorReport, decision: Decision, *,
+    handled: bool,
+) -> None:  # fmt: skip
+    """Write the failure and the decision about it into the stream."""
+    if fault.rule == own_faults.TOOL_TIMEOUT:
+        rt.emit(events.TOOL_TIMEOUT, stop.tool, call, {"timeout_ms": round(stop.timeout * 1000)})
+    fields = describe(report, decision)
+    if handled:
+        fields["handled"] = True  # by somebody else's Error Handler
+    if ended is None:
+        waits = decision.strategy == "retry"
+        if waits:
+            fields["delay_ms"] = round((decision.delay or 0.0) * 1000, 3)
+        rt.emit(events.CALL_HELD if waits else events.CALL_REFUSED, stop.tool, call, fields)
+        return
+    fields |= ended.notes
+    if isinstance(ended.error, CallFailed):
+        fields["inner_call_id"] = ended.error.outcome.id
+    fields["duration_ms"] = round((ended.ended - ended.started) * 1000, 3)
+    if decision.strategy == "retry":
+        fields["delay_ms"] = round((decision.delay or 0.0) * 1000, 3)
+        if fault.effect == "unknown" and stop.tool.safe is None:
+            stop.tool.warn_undeclared()
+    rt.emit(events.TOOL_ERROR, stop.tool, call, fields)
+    if fault.category == "internal_contract_bug" and not fault.rule.startswith(own_faults.NESTED):
+        rt.emit(events.INTERNAL_ERROR, stop.tool, call, rt.debugging(fault))
+
+
+def _succeeded(rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, decision: Decision | None) -> Outcome[Any]:
+    """``decision`` is what took a partial result for good enough; None: the value is whole."""
+    now = ended.ended
+    tool = stop.tool
+    part = ended.value if isinstance(ended.value, Partial) else None
+    if stop.attempts.made and part is None:
+        made = stop.attempts
+        rt.emit(events.RETRY_SUCCEEDED, tool, call, tell_recovery(made.made + 1, now - made.first_failed_at))
+    if part is not None:
+        rt.emit(events.PARTIAL_USED, tool, call, {"message": "Used partial result"})
+    duration = now - call.started
+    rt.emit(
+        events.CALL_SUCCEEDED, tool, call,
+        tell_success(call.tool.id, total, ended.ended - ended.started, duration) | dict(ended.notes),
+    )  # fmt: skip
+    if call.thread is not None:
+        rt.notebook.note_success(call)
+    value = ended.value if part is None else part.value
+    missing = None if part is None else part.missing
+    status: Status = "succeeded"
+    return Outcome(
+        call.id, call.tool.id, status, value, total, tool.id, duration, None, decision, missing, call.tool.label
+    )
+
+
+def tell_recovery(attempt: int, seconds: float) -> dict[str, Any]:
+    """The fields of ``RetrySucceeded``."""
+    return {
+        "message": f"Tool succeeded on retry {attempt}",
+        "attempt": attempt,
+        "recovery_ms": round(seconds * 1000, 3),
+    }
+
+
+def tell_success(primary: str, attempts: int, seconds: float, total: float) -> dict[str, Any]:
+    """The fields of ``CallSucceeded``, where it was not plain."""
+    return {
+        "duration_ms": round(seconds * 1000, 3),
+        "attempts": attempts,
+        "total_ms": round(total * 1000, 3),
+        "primary": primary,
+    }
+
+
+def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, policy: Policy | None) -> Way:
+    message = None if policy is None else policy.then.message
+    outcome: Outcome[Any] = Outcome(
+        call.id,
+        call.tool.id,
+        "failed",
+        attempts=total,
+        duration=rt.now() - call.started,
+        fault=fault,
+        decision=decision,
+        label=call.tool.label,
+        escalated=decision.strategy == "escalate",
+        explanation=rt.explain if message is None else lambda made: rt.explain(made)._replace(user=message),
+    )
+    if rt.phraser is not None and message is None and not call.inner:
+        yield Phrase(outcome)
+    if total:
+        rt.emit(
+            events.CALL_FAILED, call.tool, call,
+            {
+                "code": fault.code.value,
+                "category": fault.category,
+                "effect": fault.effect,
+                "attempts": total,
+                "total_ms": round(outcome.duration * 1000, 3),
+                "safe_to_repeat": call.tool.safe,
+            },
+        )  # fmt: skip
+    if call.thread is not None:
+        rt.notebook.note_failure(call, outcome)
+    if outcome.escalated:
+        rt.escalate(call, outcome)
+    return outcome
+
+
+def _find_loop(rt: Engine, call: Call) -> Failure | None:
+    """Has this very call just failed for good, and again? Whether its tool is there comes first (R14)."""
+    return None if rt.is_absent(call, call.tool) else rt.notebook.find_loop(call)
+
+
+def _answer(rt: Engine, call: Call, failure: Failure) -> Outcome[Any]:
+    """This very call has just failed, and would again: say the same without running it."""
+    fault = own_faults.loop_prevented(failure.fault, len(failure.times))
+    outcome: Outcome[Any] = Outcome(
+        call.id,
+        call.tool.id,
+        "failed",
+        duration=rt.now() - call.started,
+        fault=fault,
+        decision=failure.decision and failure.decision._replace(reason=fault.reason),
+        label=call.tool.label,
+        escalated=failure.escalated,
+        explanation=lambda made: rt.explain(made)._replace(
+            user=failure.explanation.user, operator=failure.explanation.operator
+        ),
+    )
+    fields = {
+        "message": f"Loop prevented for {call.tool.id}",
+        "error": fault.message,
+        "code": fault.code.value,
+        "category": fault.category,
+        "reason": fault.reason,
+        "thread": call.thread,
+    }
+    rt.emit(events.LOOP_PREVENTED, call.tool, call, fields)
+    return outcome
