@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import pytest
+from tests.core.turn_by_id import Cancel, Leave, RecordLate, Skip, Start, TurnById
 
 from failsoft.core.outcome import Status
-from failsoft.core.turn import Call, Cancel, Leave, RecordLate, Skip, Start, TurnMachine
+from failsoft.core.turn import Call
 from failsoft.errors import TurnError
 
 BAD_ENDS: tuple[Status, ...] = ("failed", "skipped", "timed_out", "cancelled")
 
 
 @pytest.fixture
-def turn() -> TurnMachine:
-    return TurnMachine()
+def turn() -> TurnById:
+    return TurnById()
 
 
 # --- starting -----------------------------------------------------------------------------------------------------
 
 
-def test_a_call_that_needs_nothing_starts_at_once(turn: TurnMachine) -> None:
+def test_a_call_that_needs_nothing_starts_at_once(turn: TurnById) -> None:
     assert list(turn.add("a")) == [Start("a", {})]
     assert list(turn.add("b")) == [Start("b", {})]
     assert turn.statuses == {"a": "running", "b": "running"}
 
 
-def test_a_call_waits_for_what_it_needs(turn: TurnMachine) -> None:
+def test_a_call_waits_for_what_it_needs(turn: TurnById) -> None:
     turn.add("a")
     assert list(turn.add("b", {"a": ["x"]})) == []
     assert turn.statuses["b"] == "waiting"
@@ -34,7 +35,7 @@ def test_a_call_waits_for_what_it_needs(turn: TurnMachine) -> None:
     assert list(turn.finish("b", "succeeded")) == []
 
 
-def test_a_call_waits_for_all_that_it_needs(turn: TurnMachine) -> None:
+def test_a_call_waits_for_all_that_it_needs(turn: TurnById) -> None:
     for id in "abc":
         turn.add(id)
     turn.add("d", {"a": ["x"], "b": ["x"], "c": []})
@@ -43,7 +44,7 @@ def test_a_call_waits_for_all_that_it_needs(turn: TurnMachine) -> None:
     assert list(turn.finish("a", "succeeded")) == [Start("d", {})]
 
 
-def test_what_has_ended_well_is_not_waited_for(turn: TurnMachine) -> None:
+def test_what_has_ended_well_is_not_waited_for(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.finish("a", "succeeded")
@@ -52,11 +53,11 @@ def test_what_has_ended_well_is_not_waited_for(turn: TurnMachine) -> None:
     assert list(turn.finish("b", "succeeded")) == [Start("d", {})]
 
 
-def test_several_start_in_the_order_of_submission(turn: TurnMachine) -> None:
+def test_several_start_in_the_order_of_submission(turn: TurnById) -> None:
     turn.add("a")
     for id in ("z", "m", "b"):
         turn.add(id, {"a": []})
-    assert [command.call_id for command in turn.finish("a", "succeeded")] == ["z", "m", "b"]
+    assert [command.id for command in turn.finish("a", "succeeded")] == ["z", "m", "b"]
     assert list(turn.statuses) == ["a", "z", "m", "b"]
 
 
@@ -64,7 +65,7 @@ def test_several_start_in_the_order_of_submission(turn: TurnMachine) -> None:
 
 
 @pytest.mark.parametrize("end", BAD_ENDS)
-def test_dependants_of_what_brought_no_value_are_skipped_and_name_the_root(turn: TurnMachine, end: Status) -> None:
+def test_dependants_of_what_brought_no_value_are_skipped_and_name_the_root(turn: TurnById, end: Status) -> None:
     turn.add("a")
     turn.add("other")
     turn.add("b", {"a": ["x"]})
@@ -74,7 +75,7 @@ def test_dependants_of_what_brought_no_value_are_skipped_and_name_the_root(turn:
 
 
 @pytest.mark.parametrize("end", BAD_ENDS)
-def test_a_call_that_comes_after_the_failure_is_judged_alike(turn: TurnMachine, end: Status) -> None:
+def test_a_call_that_comes_after_the_failure_is_judged_alike(turn: TurnById, end: Status) -> None:
     turn.add("a")
     turn.finish("a", end)
     assert list(turn.add("b", {"a": ["x"]})) == [Skip("b", "a", "a", False)]
@@ -82,7 +83,7 @@ def test_a_call_that_comes_after_the_failure_is_judged_alike(turn: TurnMachine, 
     assert list(turn.add("d", {"c": ["x"]}, defaults={"x": 0})) == [Start("d", {"x": 0})]
 
 
-def test_a_required_call_escalates_and_is_skipped(turn: TurnMachine) -> None:
+def test_a_required_call_escalates_and_is_skipped(turn: TurnById) -> None:
     turn.add("a")
     turn.add("optional", {"a": ["x"]}, required=False)
     turn.add("needed", {"a": ["x"]}, required=True)
@@ -94,14 +95,14 @@ def test_a_required_call_escalates_and_is_skipped(turn: TurnMachine) -> None:
     ]
 
 
-def test_a_default_stands_in_for_the_argument_it_names(turn: TurnMachine) -> None:
+def test_a_default_stands_in_for_the_argument_it_names(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b", {"a": ["x", "y"]}, defaults={"x": 1, "y": None, "z": 3})
     assert list(turn.finish("a", "failed")) == [Start("b", {"x": 1, "y": None})]
     assert turn.statuses["b"] == "running"
 
 
-def test_a_default_does_not_start_a_call_that_waits_for_others(turn: TurnMachine) -> None:
+def test_a_default_does_not_start_a_call_that_waits_for_others(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.add("c", {"a": ["x"], "b": ["y"]}, defaults={"x": 1})
@@ -110,7 +111,7 @@ def test_a_default_does_not_start_a_call_that_waits_for_others(turn: TurnMachine
     assert list(turn.finish("b", "succeeded")) == [Start("c", {"x": 1})]
 
 
-def test_all_failed_arguments_must_be_covered(turn: TurnMachine) -> None:
+def test_all_failed_arguments_must_be_covered(turn: TurnById) -> None:
     for id in "abc":
         turn.add(id)
     turn.add("both", {"a": ["x"], "b": ["y"]}, defaults={"x": 1, "y": 2})
@@ -124,7 +125,7 @@ def test_all_failed_arguments_must_be_covered(turn: TurnMachine) -> None:
     ]
 
 
-def test_a_call_is_skipped_once_at_the_first_failure(turn: TurnMachine) -> None:
+def test_a_call_is_skipped_once_at_the_first_failure(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.add("c", {"a": ["x"], "b": ["y"]})
@@ -133,7 +134,7 @@ def test_a_call_is_skipped_once_at_the_first_failure(turn: TurnMachine) -> None:
     assert turn.statuses["c"] == "skipped"
 
 
-def test_a_skipped_call_does_not_start_when_its_other_need_ends_well(turn: TurnMachine) -> None:
+def test_a_skipped_call_does_not_start_when_its_other_need_ends_well(turn: TurnById) -> None:
     for id in "abc":
         turn.add(id)
     turn.add("d", {"a": ["x"], "b": ["y"], "c": ["z"]})
@@ -143,7 +144,7 @@ def test_a_skipped_call_does_not_start_when_its_other_need_ends_well(turn: TurnM
     assert turn.statuses["d"] == "skipped"
 
 
-def test_a_call_skipped_before_does_not_shield_others(turn: TurnMachine) -> None:
+def test_a_call_skipped_before_does_not_shield_others(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.add("c", {"a": ["x"], "b": ["y"]})
@@ -152,7 +153,7 @@ def test_a_call_skipped_before_does_not_shield_others(turn: TurnMachine) -> None
     assert list(turn.finish("b", "failed")) == [Skip("d", "b", "b", False)]
 
 
-def test_every_failed_need_is_judged_before_a_new_call_starts(turn: TurnMachine) -> None:
+def test_every_failed_need_is_judged_before_a_new_call_starts(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.finish("a", "failed")
@@ -161,19 +162,19 @@ def test_every_failed_need_is_judged_before_a_new_call_starts(turn: TurnMachine)
     assert list(turn.add("d", {"a": ["x"], "b": ["y"]}, defaults={"x": 1, "y": 2})) == [Start("d", {"x": 1, "y": 2})]
 
 
-def test_a_thousand_calls_can_fall_in_one_cascade(turn: TurnMachine) -> None:
+def test_a_thousand_calls_can_fall_in_one_cascade(turn: TurnById) -> None:
     turn.add("0")
     for number in range(1, 1000):
         turn.add(str(number), {str(number - 1): ["x"]})
     skips = turn.finish("0", "failed")
-    assert [command.call_id for command in skips] == [str(number) for number in range(1, 1000)]
+    assert [command.id for command in skips] == [str(number) for number in range(1, 1000)]
     assert all(isinstance(skip, Skip) and skip.root == "0" for skip in skips)
 
 
 # --- the deadline -------------------------------------------------------------------------------------------------
 
 
-def test_at_the_deadline_what_runs_is_left_and_what_waits_is_skipped(turn: TurnMachine) -> None:
+def test_at_the_deadline_what_runs_is_left_and_what_waits_is_skipped(turn: TurnById) -> None:
     turn.add("done")
     turn.add("slow")
     turn.add("next", {"slow": ["x"]}, required=True)
@@ -187,14 +188,14 @@ def test_at_the_deadline_what_runs_is_left_and_what_waits_is_skipped(turn: TurnM
     assert turn.statuses == {"done": "succeeded", "slow": "timed_out", "next": "skipped", "last": "skipped"}
 
 
-def test_a_call_that_waits_for_two_running_ones_is_skipped_once(turn: TurnMachine) -> None:
+def test_a_call_that_waits_for_two_running_ones_is_skipped_once(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.add("c", {"b": ["x"], "a": ["y"]})
     assert list(turn.expire()) == [Leave("a"), Skip("c", "a", "a", False), Leave("b")]
 
 
-def test_what_is_added_after_the_deadline_is_skipped_at_once(turn: TurnMachine) -> None:
+def test_what_is_added_after_the_deadline_is_skipped_at_once(turn: TurnById) -> None:
     turn.add("a")
     turn.expire()
     assert list(turn.add("b")) == [Skip("b", None, None, False)]
@@ -207,7 +208,7 @@ def test_what_is_added_after_the_deadline_is_skipped_at_once(turn: TurnMachine) 
 
 
 @pytest.mark.parametrize("late", ["succeeded", "failed"])
-def test_a_late_result_is_recorded_once_and_changes_nothing(turn: TurnMachine, late: Status) -> None:
+def test_a_late_result_is_recorded_once_and_changes_nothing(turn: TurnById, late: Status) -> None:
     turn.add("a")
     turn.add("b", {"a": ["x"]})
     turn.expire()
@@ -217,7 +218,7 @@ def test_a_late_result_is_recorded_once_and_changes_nothing(turn: TurnMachine, l
         turn.finish("a", late)
 
 
-def test_that_a_left_call_was_cancelled_is_no_late_result(turn: TurnMachine) -> None:
+def test_that_a_left_call_was_cancelled_is_no_late_result(turn: TurnById) -> None:
     turn.add("a")
     turn.expire()
     assert list(turn.finish("a", "cancelled")) == []
@@ -225,13 +226,13 @@ def test_that_a_left_call_was_cancelled_is_no_late_result(turn: TurnMachine) -> 
         turn.finish("a", "succeeded")
 
 
-def test_the_deadline_comes_once(turn: TurnMachine) -> None:
+def test_the_deadline_comes_once(turn: TurnById) -> None:
     turn.add("a")
     turn.expire()
     assert list(turn.expire()) == []
 
 
-def test_a_deadline_that_finds_nothing_open_still_ends_the_turn(turn: TurnMachine) -> None:
+def test_a_deadline_that_finds_nothing_open_still_ends_the_turn(turn: TurnById) -> None:
     turn.add("a")
     turn.finish("a", "succeeded")
     assert list(turn.expire()) == []
@@ -241,7 +242,7 @@ def test_a_deadline_that_finds_nothing_open_still_ends_the_turn(turn: TurnMachin
 # --- cancelling ---------------------------------------------------------------------------------------------------
 
 
-def test_cancelling_ends_everything_that_is_open(turn: TurnMachine) -> None:
+def test_cancelling_ends_everything_that_is_open(turn: TurnById) -> None:
     turn.add("done")
     turn.add("a")
     turn.add("b", {"a": ["x"]}, defaults={"x": 1})
@@ -253,7 +254,7 @@ def test_cancelling_ends_everything_that_is_open(turn: TurnMachine) -> None:
     assert list(turn.expire()) == []
 
 
-def test_a_result_after_cancelling_is_late(turn: TurnMachine) -> None:
+def test_a_result_after_cancelling_is_late(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b", {"a": ["x"]})
     turn.cancel()
@@ -261,7 +262,7 @@ def test_a_result_after_cancelling_is_late(turn: TurnMachine) -> None:
     assert turn.statuses == {"a": "cancelled", "b": "cancelled"}
 
 
-def test_a_cancelled_turn_takes_no_more_calls(turn: TurnMachine) -> None:
+def test_a_cancelled_turn_takes_no_more_calls(turn: TurnById) -> None:
     turn.cancel()
     turn.expire()
     with pytest.raises(TurnError, match="^the turn has been cancelled: it takes no more calls$"):
@@ -271,7 +272,7 @@ def test_a_cancelled_turn_takes_no_more_calls(turn: TurnMachine) -> None:
     assert turn.statuses == {}
 
 
-def test_after_the_deadline_cancelling_finds_nothing_open(turn: TurnMachine) -> None:
+def test_after_the_deadline_cancelling_finds_nothing_open(turn: TurnById) -> None:
     turn.add("a")
     turn.expire()
     assert list(turn.cancel()) == []
@@ -281,7 +282,7 @@ def test_after_the_deadline_cancelling_finds_nothing_open(turn: TurnMachine) -> 
 # --- plans --------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_may_name_later_calls(turn: TurnMachine) -> None:
+def test_a_plan_may_name_later_calls(turn: TurnById) -> None:
     commands = turn.add_all([Call("c", {"b": ["x"]}), Call("b", {"a": ["x"]}), Call("a"), Call("free")])
     assert list(commands) == [Start("a", {}), Start("free", {})]
     assert list(turn.statuses) == ["c", "b", "a", "free"]
@@ -289,7 +290,7 @@ def test_a_plan_may_name_later_calls(turn: TurnMachine) -> None:
     assert list(turn.finish("b", "failed")) == [Skip("c", "b", "b", False)]
 
 
-def test_a_plan_may_name_calls_that_have_ended(turn: TurnMachine) -> None:
+def test_a_plan_may_name_calls_that_have_ended(turn: TurnById) -> None:
     turn.add("old")
     turn.add("bad")
     turn.finish("old", "succeeded")
@@ -311,14 +312,14 @@ def test_a_plan_may_name_calls_that_have_ended(turn: TurnMachine) -> None:
     ]
 
 
-def test_an_empty_plan_does_nothing(turn: TurnMachine) -> None:
+def test_an_empty_plan_does_nothing(turn: TurnById) -> None:
     assert list(turn.add_all([])) == []
 
 
 # --- refusals -----------------------------------------------------------------------------------------------------
 
 
-def test_an_id_is_taken_once(turn: TurnMachine) -> None:
+def test_an_id_is_taken_once(turn: TurnById) -> None:
     turn.add("a")
     with pytest.raises(TurnError, match="call id 'a' is taken: give each call its own"):
         turn.add("a")
@@ -329,7 +330,7 @@ def test_an_id_is_taken_once(turn: TurnMachine) -> None:
         turn.add_all([Call("b"), Call("b")])
 
 
-def test_an_unknown_dependency_is_refused_by_name(turn: TurnMachine) -> None:
+def test_an_unknown_dependency_is_refused_by_name(turn: TurnById) -> None:
     turn.add("flights")
     with pytest.raises(TurnError) as refused:
         turn.add("prices", {"flights": ["x"], "flihgts": ["x"]})
@@ -341,7 +342,7 @@ def test_an_unknown_dependency_is_refused_by_name(turn: TurnMachine) -> None:
     assert list(turn.finish("flights", "succeeded")) == [Start("prices", {})]
 
 
-def test_a_plans_mistakes_come_all_at_once_and_nothing_is_added(turn: TurnMachine) -> None:
+def test_a_plans_mistakes_come_all_at_once_and_nothing_is_added(turn: TurnById) -> None:
     turn.add("old")
     with pytest.raises(TurnError) as refused:
         turn.add_all([Call("a"), Call("old"), Call("a", {"zzz": []}), Call("c", {"yyy": []})])
@@ -354,7 +355,7 @@ def test_a_plans_mistakes_come_all_at_once_and_nothing_is_added(turn: TurnMachin
     assert turn.statuses == {"old": "running"}
 
 
-def test_a_cycle_is_refused_with_its_path(turn: TurnMachine) -> None:
+def test_a_cycle_is_refused_with_its_path(turn: TurnById) -> None:
     turn.add("old")
     with pytest.raises(TurnError) as refused:
         turn.add_all(
@@ -364,7 +365,7 @@ def test_a_cycle_is_refused_with_its_path(turn: TurnMachine) -> None:
     assert turn.statuses == {"old": "running"}
 
 
-def test_each_cycle_has_its_line(turn: TurnMachine) -> None:
+def test_each_cycle_has_its_line(turn: TurnById) -> None:
     with pytest.raises(TurnError) as refused:
         turn.add_all([Call("a", {"b": []}), Call("b", {"a": []}), Call("c", {"c": []})])
     assert str(refused.value).splitlines() == [
@@ -373,13 +374,13 @@ def test_each_cycle_has_its_line(turn: TurnMachine) -> None:
     ]
 
 
-def test_a_call_cannot_need_itself(turn: TurnMachine) -> None:
+def test_a_call_cannot_need_itself(turn: TurnById) -> None:
     with pytest.raises(TurnError, match="in a circle: a → a"):
         turn.add("a", {"a": ["x"]})
     assert turn.statuses == {}
 
 
-def test_only_a_running_call_can_finish(turn: TurnMachine) -> None:
+def test_only_a_running_call_can_finish(turn: TurnById) -> None:
     with pytest.raises(TurnError, match="call 'a' cannot finish: it is not in this turn$"):
         turn.finish("a", "succeeded")
     turn.add("a")
@@ -391,6 +392,55 @@ def test_only_a_running_call_can_finish(turn: TurnMachine) -> None:
         turn.finish("a", "failed")
 
 
-def test_the_statuses_cannot_be_changed_from_outside(turn: TurnMachine) -> None:
+def test_the_calls_cannot_be_changed_from_outside(turn: TurnById) -> None:
     with pytest.raises(TypeError):
-        turn.statuses["a"] = "running"  # type: ignore[index]
+        turn.machine.calls["a"] = Call("a")  # type: ignore[index]
+
+
+# --- the short way of a success ------------------------------------------------------------------------------------
+
+
+def test_a_success_names_the_calls_that_start_in_the_order_of_submission(turn: TurnById) -> None:
+    turn.add("a")
+    turn.add("b")
+    turn.add("both", {"a": ["x"], "b": ["y"]})
+    turn.add("second", {"a": ["x"]})
+    turn.add("third", {"a": ["x"]})
+    assert turn.succeed("a") == ["second", "third"]
+    assert turn.statuses["both"] == "waiting"
+    assert turn.succeed("b") == ["both"]
+    assert turn.succeed("both") == []
+    assert turn.statuses == dict.fromkeys(("a", "b", "both"), "succeeded") | dict.fromkeys(
+        ("second", "third"), "running"
+    )
+
+
+def test_a_success_starts_nothing_that_was_skipped_and_keeps_what_stands_in(turn: TurnById) -> None:
+    turn.add("a")
+    turn.add("b")
+    turn.add("skipped", {"a": ["x"], "b": ["y"]})
+    turn.add("filled", {"a": ["x"], "b": ["y"]}, defaults={"x": 1})
+    turn.finish("a", "failed")
+    assert turn.succeed("b") == ["filled"]
+    assert turn["filled"].substitutes == {"x": 1}
+
+
+@pytest.mark.parametrize("end", ["succeed", "expire"])
+def test_only_what_runs_can_succeed(turn: TurnById, end: str) -> None:
+    turn.add("a")
+    turn.add("b", {"a": []})
+    with pytest.raises(TurnError, match="call 'b' cannot finish: it is waiting"):
+        turn.succeed("b")
+    turn.succeed("a") if end == "succeed" else turn.expire()
+    with pytest.raises(TurnError, match="call 'a' cannot finish: it is"):
+        turn.succeed("a")
+
+
+# --- for the trace -------------------------------------------------------------------------------------------------
+
+
+def test_a_call_tells_what_its_cascade_rests_on(turn: TurnById) -> None:
+    turn.add("a")
+    turn.add("b", {"a": ["y", "x"]}, required=True, defaults={"z": 1, "x": 2})
+    assert turn["b"].grounds() == {"required": True, "defaults": ["x", "z"]}
+    assert turn["b"].grounds(turn["a"]) == {"required": True, "defaults": ["x", "z"], "arguments": ["x", "y"]}

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.turn_by_id import Cancel, Command, Leave, RecordLate, Skip, Start, TurnById, said
 
-from failsoft.core.turn import Call, Cancel, Command, Leave, RecordLate, Skip, Start, TurnMachine
+from failsoft.core.turn import Call
 
 Choose = Callable[[int, int], int]  # a whole number between two, both included
 
@@ -24,7 +25,7 @@ class History:
 
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
-        self.machine = TurnMachine()
+        self.machine = TurnById()
         self.calls: dict[str, Call] = {}
         self.running: list[str] = []
         self.left: list[str] = []
@@ -61,7 +62,7 @@ class History:
         ranks = {id: rank for rank, id in enumerate([*self.calls, *order])}
         calls = [self.make(id, [other for other in ranks if ranks[other] < ranks[id]]) for id in new]
         self.calls.update((call.id, call) for call in calls)
-        commands = self.machine.add(*calls[0]) if alone else self.machine.add_all(calls)
+        commands = said(self.machine.machine.add(calls[0])) if alone else self.machine.add_all(calls)
         self.perform(commands)
 
     def make(self, id: str, earlier: list[str]) -> Call:

@@ -42,7 +42,7 @@ class Escalation(NamedTuple):
 class TurnReport:
     """Everything that a turn leaves behind: every call is in ``results``, in ``failures`` or in ``skipped``."""
 
-    __slots__ = ("_message", "_trace", "duration", "outcomes", "thread", "timed_out", "turn_id")
+    __slots__ = ("_message", "_results", "_trace", "duration", "outcomes", "thread", "timed_out", "turn_id")
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class TurnReport:
         thread: str | None = None,
         duration: float = 0.0,
         timed_out: bool = False,
+        results: Mapping[str, Any] | None = None,
         message: str | Callable[[TurnReport], str] | None = None,
         trace: tuple[Event, ...] | Callable[[], tuple[Event, ...]] = (),
     ) -> None:
@@ -60,12 +61,15 @@ class TurnReport:
         self.thread = thread  # the conversation that it belongs to
         self.duration = duration  # seconds
         self.timed_out = timed_out  # it ran into its deadline
+        self._results = results  # None: they are in the outcomes
         self._message = message
         self._trace = trace
 
     @property
     def results(self) -> dict[str, Any]:
         """The values of the calls that brought one."""
+        if self._results is not None:
+            return dict(self._results)
         return {id: outcome.value for id, outcome in self.outcomes.items() if outcome.status == "succeeded"}
 
     @property

@@ -12,15 +12,16 @@ Rules
 
 Why a machine that returns commands: asyncio drives it on one host, a workflow engine drives it on many. It reads no
 clock; that the deadline has come is an event like others. Why it is mutable: a thousand calls must not copy a thousand
-entries each. Why a status and not an outcome: the machine never looks at values, so its driver keeps them.
+entries each. Why a status and not an outcome: the machine never looks at values, so its driver keeps them. Why a driver
+may derive its calls from ``Call``: one object a call instead of two, and no looking up from one to the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from failsoft.core.cascade import cascade
 from failsoft.core.cycles import find_cycles, say_cycle
@@ -28,242 +29,238 @@ from failsoft.core.outcome import Status
 from failsoft.core.own_faults import did_you_mean
 from failsoft.errors import TurnError
 
-State = Status | Literal["waiting", "running"]
+State = Status | Literal["new", "waiting", "running"]
 Needs = Mapping[str, Collection[str]]  # call id -> the top-level arguments that its value fills; none: a plain order
 
-_Miss = tuple[str, str]  # a call, and the dependency that brings it no value
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_OPEN = ("running", "waiting")
 
 
-@dataclass(slots=True)  # commands are made for every call; frozen they would cost three times as much
-class Start:
-    """Run the call; each argument in ``substitutes`` is replaced by the default in it."""
+class Call:
+    """A call as the machine knows it. Drivers derive their own kind, with what they keep for each call."""
 
-    call_id: str
-    substitutes: Mapping[str, Any]
+    __slots__ = ("defaults", "dependants", "id", "missing", "needs", "required", "state", "substitutes")
 
-
-@dataclass(slots=True)
-class Skip:
-    """Record the call as skipped. ``because`` is the dependency at fault, ``root`` where it began.
-
-    Both are None when the turn's time was up before the call came.
-    """
-
-    call_id: str
-    root: str | None
-    because: str | None
-    escalate: bool
-
-
-@dataclass(slots=True)
-class Leave:
-    """Record the running call as timed out, and wait for it no longer."""
-
-    call_id: str
-
-
-@dataclass(slots=True)
-class Cancel:
-    """Record the call as cancelled, and stop it if it has started."""
-
-    call_id: str
-    started: bool
-
-
-@dataclass(slots=True)
-class RecordLate:
-    """Note that a call that was left or cancelled has ended after all; its outcome stands."""
-
-    call_id: str
-
-
-Command = Start | Skip | Leave | Cancel | RecordLate
-
-
-class Call(NamedTuple):
-    """A call as the machine sees it."""
-
-    id: str
-    needs: Needs = _NOTHING
-    required: bool | None = None
-    defaults: Mapping[str, Any] = _NOTHING
-
-
-class TurnMachine:
-    """The state of one turn. Every method takes an event and returns what is to be done about it."""
-
-    __slots__ = ("_calls", "_dependants", "_late", "_left", "_over", "_roots", "_statuses", "_substitutes")
-
-    def __init__(self) -> None:
-        self._statuses: dict[str, State] = {}  # of all calls, in the order of submission
-        self._left: dict[str, int] = {}  # of calls that wait: for how many others
-        self._calls: dict[str, tuple[Needs, bool | None, Mapping[str, Any]]] = {}  # of calls that have waited
-        self._dependants: dict[str, list[str]] = {}  # of calls that are open: who has waited for them
-        self._substitutes: dict[str, dict[str, Any]] = {}  # of calls that miss a value but may run
-        self._roots: dict[str, str] = {}  # of calls that were skipped for a dependency
-        self._late: set[str] = set()  # ended from outside while they ran: each may still report once
-        self._over: Literal["expired", "cancelled"] | None = None
-
-    @property
-    def statuses(self) -> Mapping[str, State]:
-        """Every call and where it stands, in the order of submission."""
-        return MappingProxyType(self._statuses)
-
-    def grounds(self, id: str, because: str | None = None) -> dict[str, Any]:
-        """What ``cascade`` was told about a call that has missed a value, for the trace: it can be judged again."""
-        if id not in self._calls:
-            return {}
-        needs, required, defaults = self._calls[id]
-        said = {"required": required, "defaults": sorted(defaults)}
-        return said if because is None else {**said, "arguments": sorted(needs[because])}
-
-    def add(
+    def __init__(
         self,
         id: str,
         needs: Needs = _NOTHING,
         required: bool | None = None,
         defaults: Mapping[str, Any] = _NOTHING,
-    ) -> Sequence[Command]:
-        """Take one call; what it needs has been added before."""
-        statuses = self._statuses
-        if self._over or id in statuses:
-            return self.add_all((Call(id, needs, required, defaults),))
-        if not needs:
-            statuses[id] = "running"
-            return (Start(id, _NOTHING),)
-        for need in needs:
-            if need not in statuses:
-                return self.add_all((Call(id, needs, required, defaults),))
-        commands: list[Command] = []
-        failed = self._enter(id, needs, required, defaults, commands)
-        if failed:
-            self._spread(failed, commands)
-        return commands
+    ) -> None:
+        self.id = id
+        self.needs = needs
+        self.required = required
+        self.defaults = defaults
+        # The rest is the machine's.
+        self.state: State = "new"
+        self.missing = 0  # how many of its needs it waits for
+        self.dependants: list[Any] | None = None  # who waits for it
+        self.substitutes: dict[str, Any] | None = None  # by argument: defaults in the place of what has failed
 
-    def add_all(self, calls: Sequence[Call]) -> Sequence[Command]:
+    def grounds(self, because: Call | None = None) -> dict[str, Any]:
+        """What ``cascade`` was told about a call that has missed a value, for the trace: it can be judged again."""
+        said = {"required": self.required, "defaults": sorted(self.defaults)}
+        return said if because is None else {**said, "arguments": sorted(self.needs[because.id])}
+
+
+C = TypeVar("C", bound=Call)
+
+
+@dataclass(slots=True)
+class Start(Generic[C]):
+    """Run the call; each argument in its ``substitutes`` is replaced by the default in it."""
+
+    call: C
+
+
+@dataclass(slots=True)
+class Skip(Generic[C]):
+    """Record the call as skipped. ``because`` is the dependency at fault, ``root`` where it began.
+
+    Both are None when the turn's time was up before the call came.
+    """
+
+    call: C
+    root: C | None
+    because: C | None
+    escalate: bool
+
+
+@dataclass(slots=True)
+class Leave(Generic[C]):
+    """Record the running call as timed out, and wait for it no longer."""
+
+    call: C
+
+
+@dataclass(slots=True)
+class Cancel(Generic[C]):
+    """Record the call as cancelled, and stop it if it has started."""
+
+    call: C
+    started: bool
+
+
+@dataclass(slots=True)
+class RecordLate(Generic[C]):
+    """Note that a call that was left or cancelled has ended after all; its outcome stands."""
+
+    call: C
+
+
+Command = Start[C] | Skip[C] | Leave[C] | Cancel[C] | RecordLate[C]
+_Miss = tuple[C, C]  # a call, and the dependency that brings it no value
+
+
+class TurnMachine(Generic[C]):
+    """The state of one turn. Every method takes an event and returns what is to be done about it."""
+
+    __slots__ = ("_calls", "_late", "_over", "_roots", "calls")
+
+    def __init__(self) -> None:
+        self._calls: dict[str, C] = {}
+        self.calls: Mapping[str, C] = MappingProxyType(self._calls)  # all, in the order of submission
+        self._roots: dict[C, C] = {}  # of calls that were skipped for a dependency
+        self._late: set[C] = set()  # ended from outside while they ran: each may still report once
+        self._over: Literal["expired", "cancelled"] | None = None
+
+    def add(self, call: C) -> Sequence[Command[C]]:
+        """Take one call; what it needs has been added before."""
+        calls = self._calls
+        if self._over or call.id in calls or not call.needs.keys() <= calls.keys():
+            return self.add_all((call,))
+        calls[call.id] = call
+        failed = self._enter(call)
+        if call.state == "running":
+            return (Start(call),)
+        return self._spread(failed) if failed else ()
+
+    def add_all(self, calls: Sequence[C]) -> Sequence[Command[C]]:
         """Take several calls at once; they may need each other in any order."""
         if self._over == "cancelled":
             raise TurnError("the turn has been cancelled: it takes no more calls")
-        _refuse_nonsense(calls, self._statuses)
+        _refuse_nonsense(calls, self._calls)
+        self._calls.update((call.id, call) for call in calls)
         if self._over == "expired":
-            self._statuses.update((call.id, "skipped") for call in calls)
-            return [Skip(call.id, None, None, escalate=False) for call in calls]
+            for call in calls:
+                call.state = "skipped"
+            return [Skip(call, None, None, escalate=False) for call in calls]
         for call in calls:
-            self._statuses[call.id] = "waiting"
-        commands: list[Command] = []
-        failed: list[_Miss] = []
-        for id, needs, required, defaults in calls:
-            failed += self._enter(id, needs, required, defaults, commands)
-        self._spread(failed, commands)  # only now: a skip must find all who wait for it
-        return commands
+            call.state = "waiting"
+        failed = [miss for call in calls for miss in self._enter(call)]
+        starts: list[Command[C]] = [Start(call) for call in calls if call.state == "running"]
+        return starts + self._spread(failed)  # only now: a skip must find all who wait for it
 
-    def finish(self, id: str, status: Status) -> Sequence[Command]:
-        """A running call has ended."""
-        if self._statuses.get(id) != "running":
-            return self._finish_late(id, status)
-        self._statuses[id] = status
-        dependants = self._dependants.pop(id, None)
+    def succeed(self, call: C) -> Sequence[C]:
+        """A running call has brought its value. Nothing but starts can follow: these are the calls."""
+        if call.state != "running":
+            _refuse_end(call)
+        call.state = "succeeded"
+        dependants: list[C] | None = call.dependants
         if dependants is None:
             return ()
-        commands: list[Command] = []
-        if status == "succeeded":
-            self._release(dependants, commands)
-        else:
-            self._spread([(dependant, id) for dependant in dependants], commands)
-        return commands
+        call.dependants = None
+        ready = []
+        for dependant in dependants:
+            dependant.missing -= 1
+            if not dependant.missing:  # never so if it was skipped: what it was skipped for is still missing
+                dependant.state = "running"
+                ready.append(dependant)
+        return ready
 
-    def expire(self) -> Sequence[Command]:
+    def finish(self, call: C, status: Status) -> Sequence[Command[C]]:
+        """A call has ended."""
+        if call in self._late:
+            self._late.remove(call)
+            return () if status == "cancelled" else (RecordLate(call),)
+        if status == "succeeded":
+            return [Start(ready) for ready in self.succeed(call)]
+        if call.state != "running":
+            _refuse_end(call)
+        call.state = status
+        return self._spread(_misses(call))
+
+    def expire(self) -> Sequence[Command[C]]:
         """The turn's deadline has come."""
         if self._over:
             return ()
         self._over = "expired"
-        commands: list[Command] = []
-        for id in self._in_state("running"):
-            self._statuses[id] = "timed_out"
-            self._late.add(id)
-            commands.append(Leave(id))
-            self._spread([(dependant, id) for dependant in self._dependants.pop(id, ())], commands)
+        commands: list[Command[C]] = []
+        for call in self._in_state("running"):
+            call.state = "timed_out"
+            self._late.add(call)
+            commands += [Leave(call), *self._spread(_misses(call))]
         return commands  # nobody waits any more: whoever did, waited for one that ran
 
-    def cancel(self) -> Sequence[Command]:
+    def cancel(self) -> Sequence[Command[C]]:
         """The turn's owner has left."""
         self._over = "cancelled"
         running, waiting = self._in_state("running"), self._in_state("waiting")
         self._late.update(running)
-        self._statuses.update((id, "cancelled") for id in running + waiting)
-        return [Cancel(id, started=True) for id in running] + [Cancel(id, started=False) for id in waiting]
+        for call in running + waiting:
+            call.state = "cancelled"
+        return [Cancel(call, started=True) for call in running] + [Cancel(call, started=False) for call in waiting]
 
-    def _in_state(self, state: State) -> list[str]:
-        return [id for id, each in self._statuses.items() if each == state]
+    def _in_state(self, state: State) -> list[C]:
+        return [call for call in self._calls.values() if call.state == state]
 
-    def _enter(
-        self, id: str, needs: Needs, required: bool | None, defaults: Mapping[str, Any], commands: list[Command]
-    ) -> list[_Miss]:
+    def _enter(self, call: C) -> list[_Miss[C]]:
         """Start a new call or let it wait; returns which of its needs have failed already."""
-        statuses = self._statuses
-        dependants = self._dependants
-        failed: list[_Miss] = []
-        left = 0
-        for need in needs:
-            state = statuses[need]
-            if state in ("running", "waiting"):
-                left += 1
-                if need in dependants:
-                    dependants[need].append(id)
-                else:
-                    dependants[need] = [id]
-            elif state != "succeeded":
-                left += 1
-                failed.append((id, need))
-        if left:
-            statuses[id] = "waiting"
-            self._left[id] = left
-            self._calls[id] = (needs, required, defaults)
-        else:
-            statuses[id] = "running"
-            commands.append(Start(id, _NOTHING))
+        calls = self._calls
+        failed: list[_Miss[C]] = []
+        missing = 0
+        for need in call.needs:
+            other = calls[need]
+            state = other.state
+            if state == "succeeded":
+                continue
+            missing += 1
+            if state not in _OPEN:
+                failed.append((call, other))
+            elif other.dependants is None:
+                other.dependants = [call]
+            else:
+                other.dependants.append(call)
+        call.missing = missing
+        call.state = "waiting" if missing else "running"
         return failed
 
-    def _release(self, ids: Iterable[str], commands: list[Command]) -> None:
-        """Waiting calls have one dependency less to wait for."""
-        waiting = self._left
-        for id in ids:
-            left = waiting.get(id)
-            if left == 1:
-                del waiting[id]
-                self._statuses[id] = "running"
-                commands.append(Start(id, self._substitutes.get(id, _NOTHING)))
-            elif left:  # None: skipped before, for another dependency
-                waiting[id] = left - 1
-
-    def _spread(self, misses: list[_Miss], commands: list[Command]) -> None:
+    def _spread(self, misses: list[_Miss[C]]) -> list[Command[C]]:
         """Judge every call that misses a value, and all who need those that are skipped for it."""
-        for id, need in misses:  # grows while it is read
-            if id not in self._left:
+        commands: list[Command[C]] = []
+        for call, need in misses:  # grows while it is read
+            if call.state != "waiting":
                 continue  # skipped before, for another dependency
-            needs, required, defaults = self._calls[id]
-            arguments = needs[need]
-            verdict = "skip" if self._over else cascade(required, defaults, arguments)
+            arguments = call.needs[need.id]
+            verdict = "skip" if self._over else cascade(call.required, call.defaults, arguments)
             if verdict == "substitute":
-                fill = self._substitutes.setdefault(id, {})
-                fill.update((argument, defaults[argument]) for argument in arguments)
-                self._release((id,), commands)
+                fill = {argument: call.defaults[argument] for argument in arguments}
+                call.substitutes = fill if call.substitutes is None else call.substitutes | fill
+                call.missing -= 1
+                if not call.missing:
+                    call.state = "running"
+                    commands.append(Start(call))
                 continue
-            del self._left[id]
-            self._statuses[id] = "skipped"
-            root = self._roots[id] = self._roots.get(need, need)
-            commands.append(Skip(id, root, need, escalate=verdict == "escalate"))
-            misses += [(dependant, id) for dependant in self._dependants.pop(id, ())]
-
-    def _finish_late(self, id: str, status: Status) -> Sequence[Command]:
-        if id not in self._late:
-            raise TurnError(f"call {id!r} cannot finish: it is {self._statuses.get(id, 'not in this turn')}")
-        self._late.remove(id)
-        return () if status == "cancelled" else (RecordLate(id),)
+            call.state = "skipped"
+            root = self._roots[call] = self._roots.get(need, need)
+            commands.append(Skip(call, root, need, escalate=verdict == "escalate"))
+            misses += _misses(call)
+        return commands
 
 
-def _refuse_nonsense(calls: Sequence[Call], known: Mapping[str, State]) -> None:
+def _misses(call: C) -> list[_Miss[C]]:
+    """Those who wait for a call that has brought no value."""
+    dependants, call.dependants = call.dependants or (), None
+    return [(dependant, call) for dependant in dependants]
+
+
+def _refuse_end(call: Call) -> NoReturn:
+    state = "not in this turn" if call.state == "new" else call.state
+    raise TurnError(f"call {call.id!r} cannot finish: it is {state}")
+
+
+def _refuse_nonsense(calls: Sequence[Call], known: Mapping[str, Call]) -> None:
     """Raise for ids that are taken, dependencies that do not exist, and cycles."""
     new = {call.id for call in calls}
     seen: set[str] = set()

@@ -99,9 +99,9 @@ def test_calls_without_an_id_are_numbered_past_the_ids_that_are_taken():
 
 def test_the_turn_machine_takes_what_a_plan_needs():
     plan = load_plan(TRAVEL)
-    machine = TurnMachine()
+    machine: TurnMachine[Call] = TurnMachine()
     machine.add_all([Call(call.id, call.needs, call.required, call.defaults) for call in plan.calls])
-    assert machine.statuses == {"flights": "running", "prices": "waiting", "hotels": "running", "weather": "running"}
+    assert {id: call.state for id, call in machine.calls.items()} == {"flights": "running", "prices": "waiting", "hotels": "running", "weather": "running"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,100 @@
+"""Guarded functions that are called in the body of a turn: they become calls of the turn.
+
+Rules
+-----
+- Such a call sees its caller's context, and ends if its caller does.
+- One that blocks runs here and now; for a caller in another thread it runs on the turn's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+from failsoft.core.outcome import Outcome
+from failsoft.core.turn import Start
+from failsoft.runtime.endings import stop
+from failsoft.runtime.foreign import Passing
+from failsoft.runtime.handle import Handle
+from failsoft.runtime.quick import quick
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from failsoft.runtime.call import Call
+    from failsoft.runtime.turn import Turn
+
+
+async def adopt(turn: Turn, call: Call) -> Outcome[Any]:
+    """Run the call as one of the turn's."""
+    handle = _take(turn, call)
+    if handle.outcome is None:
+        task = handle.task = turn.loop.create_task(_run(turn, handle, call))
+        try:
+            await handle.settled()
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+    return cast("Outcome[Any]", handle.outcome)
+
+
+def adopt_blocking(turn: Turn, call: Call) -> Outcome[Any]:
+    """The same for a function that blocks."""
+    if turn.is_elsewhere():
+        return asyncio.run_coroutine_threadsafe(adopt(turn, call), turn.loop).result()
+    handle = _take(turn, call)
+    if handle.outcome is not None:  # skipped: the turn's time is up
+        return handle.outcome
+    outcome = turn.engine.drive_blocking(call)
+    turn.finished(handle, outcome)
+    return outcome
+
+
+def _take(turn: Turn, call: Call) -> Handle[Any]:
+    turn.refuse_if_closed()
+    if not call.named:
+        call.name(turn.new_id(call.tool.id))
+    call.turn, call.thread, call.tenant = turn, call.thread or turn.thread, call.tenant or turn.tenant
+    call.required = call.tool.options.required
+    handle: Handle[Any] = Handle(turn, call.id, call.tool, call.kwargs)
+    handle.call = call
+    commands = turn.machine.add(handle)
+    turn.write_down(handle)
+    if not isinstance(commands[0], Start):
+        turn.perform(commands)
+    return handle
+
+
+async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
+    engine, notes, tool = turn.engine, turn.notes, call.tool
+    handle.started = call.started = engine.now()
+    ticket = tool.ticket
+    SCOPE.set(handle)
+    turn.lanes.enter()
+    try:
+        if ticket is not None and tool.kind == "async" and not notes.wary and _is_plain(turn, call):
+            outcome = await quick(engine, tool, call.kwargs, handle.id, ticket, handle)
+        else:
+            turn.doze(handle)
+            outcome = await engine.drive(call)
+    except BaseException as error:
+        if isinstance(error, Passing):
+            engine.left(call)
+        late = handle.outcome is not None
+        stop(turn, handle, error)
+        if late and isinstance(error, Passing):
+            return  # nobody waits for it any more
+        raise
+    finally:
+        turn.lanes.leave(handle)
+    if notes.wary and outcome.status == "succeeded":
+        engine.notebook.note_success(call)
+    turn.finished(handle, outcome)
+
+
+def _is_plain(turn: Turn, call: Call) -> bool:
+    """Does it say nothing that the happy path would not see?"""
+    said = (call.timeout, call.retry, call.key)
+    return said == (None, None, None) and not call.args and (call.thread, call.tenant) == (turn.thread, turn.tenant)

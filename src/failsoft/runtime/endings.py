@@ -1,0 +1,101 @@
+"""Ends that a turn gives to its calls: skipped, left behind at the deadline, cancelled, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+from failsoft.core import own_faults
+from failsoft.core.cascade import REQUIRED_SKIPPED
+from failsoft.core.outcome import Outcome, Status
+from failsoft.core.turn import Cancel, Leave, RecordLate, Skip
+from failsoft.observe import events
+from failsoft.runtime.foreign import Passing
+
+if TYPE_CHECKING:
+    from failsoft.core.fault import Fault
+    from failsoft.runtime.handle import Handle
+    from failsoft.runtime.turn import Turn
+
+Ending = Skip["Handle[Any]"] | Leave["Handle[Any]"] | Cancel["Handle[Any]"] | RecordLate["Handle[Any]"]
+
+
+def end(turn: Turn, command: Ending) -> None:
+    """Do what the machine says about a call that is not to start."""
+    if isinstance(command, Skip):
+        _skip(turn, command)
+    elif isinstance(command, Leave):
+        _leave(turn, command.call)
+    elif isinstance(command, Cancel):
+        _cancel(turn, command.call, started=command.started)
+    else:
+        turn.emit(events.LATE_RESULT, command.call.tool, command.call.id, {"message": "Late result recorded"})
+
+
+def stop(turn: Turn, handle: Handle[Any], error: BaseException) -> None:
+    """Something that is no failure of the tool's has ended a call."""
+    if handle.outcome is None:
+        status: Status = "cancelled" if isinstance(error, asyncio.CancelledError | Passing) else "failed"
+        turn.finished(handle, _outcome(turn, handle, status, own_faults.cancelled(started=True)))
+
+
+def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
+    handle, root, because = command.call, command.root, command.because
+    if root is None or because is None:
+        fields: dict[str, Any] = {"root": None, "because": None}
+        fault = own_faults.turn_timed_out(turn.timeout, started=False)
+    else:
+        fields = {"root": root.id, "because": because.id, **handle.grounds(because)}
+        caused = cast("Outcome[Any]", root.outcome)
+        fault = own_faults.dependency_failed(root.id, caused.label, caused.fault)
+    if command.escalate:
+        fields["message"] = REQUIRED_SKIPPED
+    turn.emit(events.CALL_SKIPPED, handle.tool, handle.id, fields)
+    outcome = _outcome(turn, handle, "skipped", fault, root=fields["root"], escalated=command.escalate)
+    turn.settle(handle, outcome)
+    if command.escalate and not isinstance(handle.tool, str):
+        turn.engine.escalate(handle.whole(), outcome)
+
+
+def _leave(turn: Turn, handle: Handle[Any]) -> None:
+    outcome = _outcome(turn, handle, "timed_out", own_faults.turn_timed_out(turn.timeout, started=True))
+    turn.emit(events.CALL_LEFT, handle.tool, handle.id, {"duration_ms": round(outcome.duration * 1000, 3)})
+    turn.settle(handle, outcome)
+    task = handle.task
+    if task is None:
+        return
+    call = handle.whole()
+    call.left_behind = True
+    if turn.cancels or call.waiting:
+        task.cancel()
+    else:
+        turn.engine.leave_behind(task)
+
+
+def _cancel(turn: Turn, handle: Handle[Any], *, started: bool) -> None:
+    outcome = _outcome(turn, handle, "cancelled", own_faults.cancelled(started=started))
+    fields = {"attempts": int(started), "duration_ms": round(outcome.duration * 1000, 3)}
+    turn.emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
+    turn.settle(handle, outcome)
+    if turn.thread is not None and turn.parent is None:
+        turn.engine.notebook.note_dangling((turn.tenant, turn.thread), turn.id, outcome)
+    if handle.task is not None:
+        handle.whole().recorded = True
+        handle.task.cancel()
+
+
+def _outcome(
+    turn: Turn, handle: Handle[Any], status: Status, fault: Fault, *, root: str | None = None, escalated: bool = False
+) -> Outcome[Any]:
+    tool = handle.tool
+    return Outcome(
+        handle.id,
+        tool if isinstance(tool, str) else tool.id,
+        status,
+        duration=0.0 if handle.task is None else turn.engine.now() - handle.started,
+        fault=fault,
+        label="" if isinstance(tool, str) else tool.label,
+        root=root,
+        escalated=escalated,
+        explanation=turn.engine.explain,
+    )

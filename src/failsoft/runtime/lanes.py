@@ -1,0 +1,186 @@
+"""Lanes: the tasks that run a turn's calls.
+
+Rules
+-----
+- A call that is ready starts at once, side by side with the others. A lane runs one ready call after another; when one
+  of them suspends, the next lane takes over the rest. So there are as many tasks as calls that wait for something, and
+  a thousand calls that do not wait need one.
+- A plain call that succeeds is done with right here, by the same steps as in ``quick``. Whatever is not that simple
+  goes the long way, as a whole call.
+- No call vanishes, whatever becomes of its lane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core import own_faults
+from failsoft.core.cascade import used_default
+from failsoft.core.outcome import Outcome
+from failsoft.core.partial import Partial
+from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
+from failsoft.runtime.consulting import judge_unknown
+from failsoft.runtime.deadline import Stepper, carry_on, finish, step
+from failsoft.runtime.endings import stop
+from failsoft.runtime.needs import fill_in
+from failsoft.runtime.phrasing import phrase
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from failsoft.core.breaker import Ticket
+    from failsoft.runtime.call import Ended
+    from failsoft.runtime.handle import Handle
+    from failsoft.runtime.turn import Turn
+
+
+class Lanes:
+    """The lanes of one turn, and the calls before them."""
+
+    __slots__ = ("_awake", "_ready", "_tasks", "_turn")
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._ready: deque[Handle[Any]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._awake = 0  # lanes that will see to what is ready
+
+    def start(self, handles: Iterable[Handle[Any]]) -> None:
+        """Have these calls run."""
+        self._ready.extend(handles)
+        if not self._awake:
+            self._open()
+
+    def enter(self) -> None:
+        """A call runs in a task that is no lane; it counts as one until it dozes or leaves."""
+        self._awake += 1
+
+    def leave(self, handle: Handle[Any]) -> None:
+        if not handle.dozes:
+            self._awake -= 1
+            self._open()
+
+    def doze(self, handle: Handle[Any]) -> None:
+        """A call suspends: its lane waits with it, and another one goes on with what is ready."""
+        handle.dozes = True
+        self._awake -= 1
+        self._open()
+
+    def _wake(self, handle: Handle[Any]) -> None:
+        handle.dozes = False
+        self._awake += 1
+
+    def _open(self) -> None:
+        """Open another lane, if calls are ready and nobody else will see to them."""
+        if self._ready and not self._awake:
+            self._awake += 1
+            lane = self._turn.loop.create_task(self._run())
+            self._tasks.add(lane)
+            lane.add_done_callback(self._tasks.discard)
+
+    async def _run(self) -> None:
+        """One lane: run what is ready, one call after the other."""
+        turn, ready, task = self._turn, self._ready, asyncio.current_task()
+        engine, notes, succeeded, set_scope = turn.engine, turn.notes, turn.succeeded, SCOPE.set
+        now, trace, pending, record = engine.now, engine.trace, engine.trace.pending, engine.trace.record
+        try:
+            while ready:
+                handle = ready.popleft()
+                if handle.state != "running":
+                    continue  # the turn was over before it began
+                handle.task = task
+                handle.started = started = now()
+                set_scope(handle)
+                tool: Any = handle.tool
+                ticket = tool.ticket if handle.plain and not notes.wary else None
+                if ticket is None:
+                    await self._go_long(handle)
+                    continue
+                box: list[Any] | None = None
+                try:
+                    if handle.refers:
+                        self._fill_in(handle)
+                    running = tool.fn(**handle.arguments)
+                    box = []
+                    stepper = step(running, box)
+                    for waiting in stepper:
+                        await self._suspend(handle, stepper, waiting)
+                except Exception as error:
+                    first = engine.broken(handle.whole(), started, error, entered=box is not None)
+                except BaseException as error:
+                    engine.left(handle.whole())
+                    if not self._survives(handle, error):
+                        raise
+                    continue
+                else:
+                    ended, value = now(), box[0]
+                    if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
+                        record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn, started))
+                        if len(pending) > trace.limit:
+                            trace.drain()
+                        succeeded(handle, value, ended)
+                        continue
+                    first = engine.odd(handle.whole(), started, ended, value)
+                # Out here, so that the errors of further attempts do not get the first one as their context.
+                await self._go_long(handle, first, ticket)
+        finally:
+            self._awake -= 1
+            self._open()
+
+    async def _suspend(self, handle: Handle[Any], stepper: Stepper, waiting: Any) -> None:
+        """Go on with a tool that waits for something, until it ends."""
+        tool: Any = handle.tool
+        self.doze(handle)
+        try:
+            if math.isinf(tool.timeout):
+                await carry_on(stepper, waiting)
+            else:
+                await finish(stepper, waiting, tool, tool.timeout, handle.started, self._turn.engine.place)
+        finally:
+            self._wake(handle)
+
+    async def _go_long(self, handle: Handle[Any], first: Ended | None = None, ticket: Ticket | None = None) -> None:
+        """Take a call to its outcome that is not plain, or whose first attempt was not."""
+        self.doze(handle)
+        try:
+            if handle.refers:
+                self._fill_in(handle)
+            if isinstance(handle.tool, str):
+                outcome = await self._refuse_unknown(handle, handle.tool)
+            else:
+                outcome = await self._turn.engine.drive(handle.whole(), first, ticket)
+        except BaseException as error:
+            if not self._survives(handle, error):
+                raise
+            return
+        finally:
+            self._wake(handle)
+        self._turn.finished(handle, outcome)
+
+    def _survives(self, handle: Handle[Any], error: BaseException) -> bool:
+        """Record that a call was stopped. Its lane lives on if the tool has cancelled itself."""
+        stop(self._turn, handle, error)
+        task = handle.task
+        return isinstance(error, asyncio.CancelledError) and not (task is not None and task.cancelling())
+
+    def _fill_in(self, handle: Handle[Any]) -> None:
+        fill_in(handle)
+        if handle.substitutes and not isinstance(handle.tool, str):
+            fields = {"message": used_default(handle.tool.label), "arguments": sorted(handle.substitutes)}
+            fields |= handle.grounds()
+            self._turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
+
+    async def _refuse_unknown(self, handle: Handle[Any], name: str) -> Outcome[Any]:
+        """The outcome of a call of a tool that there is not."""
+        turn, engine = self._turn, self._turn.engine
+        outcome = engine.unknown(handle.id, name, own_faults.unknown_tool(name, engine.tools))
+        for event_type, fields in await judge_unknown(engine, outcome, turn):
+            turn.emit(event_type, name, handle.id, fields)
+        if engine.phraser is not None:
+            await phrase(engine, turn, outcome)
+        if outcome.escalated:
+            engine.tell(outcome)
+        return outcome

@@ -1,0 +1,65 @@
+"""What a call of a turn waits for: handles that it names, and handles that hide in its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from failsoft.errors import TurnError
+from failsoft.runtime.handle import Handle
+
+PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
+    """Note the calls that this one waits for, each with the arguments that its value fills."""
+    turn = handle.turn
+    needs: dict[str, tuple[str, ...]] = {}
+    for other in depends_on:
+        if isinstance(other, str):
+            needs[other] = ()
+        elif other.turn is turn:
+            needs[other.id] = ()
+        else:
+            _refuse_foreign(other)
+    for name, value in handle.arguments.items():
+        if type(value) not in PLAIN:
+            for other in _search(value):
+                if other.turn is not turn:
+                    _refuse_foreign(other)
+                needs[other.id] = (*needs.get(other.id, ()), name)
+                handle.refers = True
+    handle.needs = needs
+
+
+def fill_in(handle: Handle[Any]) -> None:
+    """Put values in the place of handles, and defaults in the place of what has failed."""
+    arguments = {**handle.arguments, **(handle.substitutes or {})}
+    handle.arguments = {name: _resolved(value) for name, value in arguments.items()}
+    handle.refers = False
+
+
+def _refuse_foreign(handle: Handle[Any]) -> NoReturn:
+    raise TurnError(f"{handle.id!r} belongs to another turn: await it there and pass its value on")
+
+
+def _search(value: Any) -> list[Handle[Any]]:
+    if isinstance(value, Handle):
+        return [value]
+    if isinstance(value, Mapping):
+        return [handle for item in value.values() for handle in _search(item)]
+    if isinstance(value, list | tuple):
+        return [handle for item in value for handle in _search(item)]
+    return []
+
+
+def _resolved(value: Any) -> Any:
+    if isinstance(value, Handle):
+        return value.result
+    if isinstance(value, Mapping) and _search(value):
+        return {key: _resolved(item) for key, item in value.items()}
+    if isinstance(value, list | tuple) and _search(value):
+        items = [_resolved(item) for item in value]
+        make = getattr(value, "_make", type(value))  # a named tuple stays one
+        return items if isinstance(value, list) else make(items)
+    return value

@@ -1,0 +1,154 @@
+"""Lanes: nobody is held up by somebody else's call, and no call vanishes with its lane."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Self
+
+import pytest
+from tests.fakes import DOWN, Scripted, Takes, records, virtual
+
+from failsoft import Runtime
+
+SLOWLY = {"max_attempts": 2, "initial_delay": "4s", "max_delay": "4s", "max_total_time": "1m", "jitter_percent": 0}
+
+
+@virtual
+async def test_a_call_that_fails_at_once_and_waits_for_its_retry_holds_up_nobody() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN, "up again"), id="flaky", retry=SLOWLY)
+    rt.add(Scripted("quick"), id="quick")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with rt.turn() as turn:
+        flaky, quick = turn.call("flaky"), turn.call("quick")
+        await quick
+        assert loop.time() == began
+        assert (await flaky).value == "up again"
+    assert loop.time() - began == pytest.approx(4)
+    assert list(turn.report.results) == ["flaky-1", "quick-1"]
+
+
+@virtual
+async def test_an_unknown_tool_whose_handler_thinks_holds_up_nobody() -> None:
+    class Slow:
+        async def handle(self, report: Any) -> Any:
+            await asyncio.sleep(1)
+
+    rt = Runtime(error_handler=Slow())
+    rt.add(Scripted("quick"), id="quick")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with rt.turn() as turn:
+        turn.call("nowhere")
+        await turn.call("quick")
+        assert loop.time() == began
+    assert loop.time() - began == pytest.approx(1)
+
+
+@virtual
+async def test_a_tool_that_cancels_itself_ends_alone() -> None:
+    rt = Runtime()
+
+    @rt.tool
+    async def gives_up() -> None:
+        raise asyncio.CancelledError
+
+    rt.add(Scripted("fine"), id="next")
+    async with rt.turn() as turn:
+        turn.call("gives_up")
+        turn.call("next")
+    assert [outcome.status for outcome in turn.report.outcomes.values()] == ["cancelled", "succeeded"]
+    assert [record["call_id"] for record in records(turn.report, "CallCancelled")] == ["gives_up-1"]
+
+
+class Picky(tuple[Any, ...]):
+    """Cannot be made anew from its items."""
+
+    __slots__ = ()
+
+    def __new__(cls, first: Any, *, key: str) -> Self:
+        return super().__new__(cls, (first,))
+
+
+@pytest.mark.parametrize("limit", [None, "5s"], ids=["plain", "with a timeout of its own"])
+@virtual
+async def test_arguments_that_cannot_be_filled_in_fail_their_call_and_no_other(limit: str | None) -> None:
+    rt = Runtime()
+
+    @rt.tool
+    async def give(value: Any) -> Any:
+        return value
+
+    async with rt.turn() as turn:
+        one = turn.call("give", {"value": 1}, id="one")
+        turn.call("give", {"value": Picky(one, key="x")}, id="bad", timeout=limit)
+        turn.call("give", {"value": one}, id="two")
+    assert {id: outcome.status for id, outcome in turn.report.outcomes.items()} == {
+        "one": "succeeded",
+        "bad": "failed",
+        "two": "succeeded",
+    }
+
+
+@virtual
+async def test_a_thousand_calls_that_do_not_wait_need_one_task() -> None:
+    rt = Runtime()
+    seen: set[Any] = set()
+
+    @rt.tool
+    async def who() -> None:
+        seen.add(asyncio.current_task())
+
+    async with rt.turn() as turn:
+        for _ in range(1000):
+            turn.call(who)
+    assert len(seen) == 1
+
+
+@virtual
+async def test_what_a_call_starts_without_waiting_knows_the_call_that_it_is_inside_of() -> None:
+    rt = Runtime()
+    inner = rt.add(Scripted(Takes(1, "inner")), id="inner")
+    started: list[asyncio.Task[Any]] = []
+
+    @rt.tool
+    async def outer() -> None:
+        started.append(asyncio.create_task(inner()))
+
+    async with rt.turn() as turn:
+        for number in range(3):
+            turn.call(outer, id=f"outer {number}")
+        await asyncio.sleep(2)
+    await asyncio.gather(*started)
+    parents = [record["parent_id"] for record in records(rt, "CallSucceeded") if record["tool_id"] == "inner"]
+    assert sorted(parents) == ["outer 0", "outer 1", "outer 2"]
+
+
+# --- outcomes are made when somebody looks -------------------------------------------------------------------------------
+
+
+@virtual
+async def test_an_outcome_is_the_same_whenever_somebody_looks() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(2, "value")), id="slow", label="The slow one")
+    async with rt.turn() as turn:
+        handle = turn.call("slow")
+        assert not handle.done()
+        assert handle.outcome is None
+    outcome = await handle
+    assert outcome is handle.outcome is turn.report.outcomes["slow-1"]
+    assert (outcome.value, outcome.attempts, outcome.via, outcome.label) == ("value", 1, "slow", "The slow one")
+    assert outcome.duration == pytest.approx(2)
+    assert repr(turn.report.outcomes) == repr({"slow-1": outcome})
+    assert len(turn.report.outcomes) == 1
+
+
+@virtual
+async def test_results_can_be_changed_without_harm() -> None:
+    rt = Runtime()
+    rt.add(Scripted("value"), id="a")
+    async with rt.turn() as turn:
+        turn.call("a")
+    turn.report.results.clear()
+    assert turn.report.results == {"a-1": "value"}
