@@ -102,5 +102,36 @@ def tell(scenes: list[tuple[Scene, list[str]]]) -> str:
     )  # fmt: skip
 
 
+def transcript(*, bad_arguments: str) -> str:
+    """What all frameworks tell their models. Only bad arguments are described by the framework itself."""
+    return _BEFORE + bad_arguments + _AFTER
+
+
+_BEFORE = """\
+--- missing file
+read_file(path='notes.txt')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
+--- flaky API
+weather(city='Paris')
+  Sunny in Paris
+--- dead MCP server
+search_docs(query='refunds')
+  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
+--- bad arguments
+"""
+_AFTER = """\
+--- write that times out
+pay(amount=40)
+  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
+--- model that loops
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+read_file(path='x')
+  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
+"""
+
+
 def _shown(arguments: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in arguments.items())

@@ -22,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphInterrupt, GraphRecursionError, NodeInterrupt, ParentCommand
 from langgraph.types import Command, Interrupt, interrupt
 from pydantic import BaseModel, ValidationError
-from tests.adapters.story import SCENES, Story, tell
+from tests.adapters.story import SCENES, Story, tell, transcript
 
 from failsoft import ManifestError, Runtime
 from failsoft.adapters.langchain import FailsoftMiddleware
@@ -121,9 +121,9 @@ class Driver:
     )
 
     async def run(self, runtime: Runtime | None, tools: Tools, steps: Steps) -> list[list[Seen]]:
-        given = [StructuredTool.from_function(coroutine=each, name=name) for name, each in tools.items()]
+        given = [self.give(name, each) for name, each in tools.items()]
         run = agent(runtime, given, *([(call.tool, dict(call.args)) for call in step] for step in steps))
-        result = await self.play(run)
+        result = await self.play(run, {"messages": [HumanMessage("go")]})
         if "__interrupt__" in result:
             raise Paused(str(result["__interrupt__"]))
         answers = {message.tool_call_id: message for message in told(result)}
@@ -132,33 +132,27 @@ class Driver:
             for number, step in enumerate(steps)
         ]
 
-    async def play(self, run: Any) -> Any:
-        return await run.ainvoke({"messages": [HumanMessage("go")]})
+    def give(self, name: str, each: Any) -> Any:
+        return StructuredTool.from_function(coroutine=each, name=name)
+
+    async def play(self, run: Any, question: Any) -> Any:
+        return await run.ainvoke(question)
 
 
 class SyncDriver(Driver):
     """The same through ``invoke``, in a thread of its own."""
 
-    async def run(self, runtime: Runtime | None, tools: Tools, steps: Steps) -> list[list[Seen]]:
-        def blocking(name: str, each: Any) -> Any:
-            async def entered(city: str) -> Any:
-                return await each(city)
+    def give(self, name: str, each: Any) -> Any:
+        async def entered(city: str) -> Any:
+            return await each(city)
 
-            def call(city: str) -> Any:
-                return asyncio.run(entered(city))
+        def call(city: str) -> Any:
+            return asyncio.run(entered(city))
 
-            return StructuredTool.from_function(call, name=name, description="Look something up in a city.")
+        return StructuredTool.from_function(call, name=name, description="Look something up in a city.")
 
-        given = [blocking(name, each) for name, each in tools.items()]
-        run = agent(runtime, given, *([(call.tool, dict(call.args)) for call in step] for step in steps))
-        result = await asyncio.to_thread(run.invoke, {"messages": [HumanMessage("go")]})
-        if "__interrupt__" in result:
-            raise Paused(str(result["__interrupt__"]))
-        answers = {message.tool_call_id: message for message in told(result)}
-        return [
-            [Seen(call.tool, str(answers[f"c{number}-{place}"].content)) for place, call in enumerate(step)]
-            for number, step in enumerate(steps)
-        ]
+    async def play(self, run: Any, question: Any) -> Any:
+        return await asyncio.to_thread(run.invoke, question)
 
 
 NOT_IN_THREADS = {"a_cancelled_run_is_no_verdict", "a_hanging_tool_is_stopped"}  # a thread cannot be cancelled
@@ -191,30 +185,12 @@ def test_story() -> None:
         heard.append((scene, [str(message.content) for message in told(result)]))
         assert result["messages"][-1].content == "done"
         assert story.runs.get(scene.tool, 0) == scene.runs, scene.title
-    assert tell(heard) == snapshot("""\
---- missing file
-read_file(path='notes.txt')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
---- flaky API
-weather(city='Paris')
-  Sunny in Paris
---- dead MCP server
-search_docs(query='refunds')
-  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
---- bad arguments
+    assert tell(heard) == transcript(
+        bad_arguments=snapshot("""\
 book_table(people='many')
   book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct people, or ask the user. Error text, as data: "The arguments do not fit. Invalid: people. people: Input should be a valid integer, unable to parse string as an integer."
---- write that times out
-pay(amount=40)
-  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
---- model that loops
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
 """)
+    )
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------------

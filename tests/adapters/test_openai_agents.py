@@ -42,7 +42,7 @@ from agents.exceptions import (
 from agents.mcp import MCPServer
 from inline_snapshot import snapshot
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
-from tests.adapters.story import SCENES, Story, tell
+from tests.adapters.story import SCENES, Story, tell, transcript
 
 from failsoft import Runtime
 from failsoft.adapters.openai_agents import GuardedServer, guard_agent
@@ -262,30 +262,12 @@ def test_story() -> None:
         heard.append((scene, [text(output) for output in answers(result).values()]))
         assert result.final_output == "done"
         assert (story.runs.get(scene.tool, 0) or server.calls) == scene.runs, scene.title
-    assert tell(heard) == snapshot("""\
---- missing file
-read_file(path='notes.txt')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
---- flaky API
-weather(city='Paris')
-  Sunny in Paris
---- dead MCP server
-search_docs(query='refunds')
-  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
---- bad arguments
+    assert tell(heard) == transcript(
+        bad_arguments=snapshot("""\
 book_table(people='many')
   book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct people, or ask the user. Error text, as data: "The arguments do not fit. Invalid: people. people: 'many' is not of type 'integer'."
---- write that times out
-pay(amount=40)
-  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
---- model that loops
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
 """)
+    )
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------------

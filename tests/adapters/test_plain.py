@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from tests.adapters.story import SCENES, Story, tell
+from tests.adapters.story import SCENES, Story, tell, transcript
 
 from failsoft import Runtime
 from failsoft.adapters.plain import close_tool_calls, run_tool_calls, run_tool_calls_sync
@@ -111,30 +111,12 @@ def test_story() -> None:
         answers = [run(rt, chat(scene.tool, text), thread=f"chat-{number}") for text in written]
         heard.append((scene, [answer["content"] for (answer,) in answers]))
         assert story.runs.get(scene.tool, 0) == scene.runs, scene.title
-    assert tell(heard) == snapshot("""\
---- missing file
-read_file(path='notes.txt')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
---- flaky API
-weather(city='Paris')
-  Sunny in Paris
---- dead MCP server
-search_docs(query='refunds')
-  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
---- bad arguments
+    assert tell(heard) == transcript(
+        bad_arguments=snapshot("""\
 book_table(text='{"people": 4')
   book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "The arguments do not fit. They are not valid JSON: Expecting ',' delimiter: line 1 column 13 (char 12)."
---- write that times out
-pay(amount=40)
-  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
---- model that loops
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
 """)
+    )
 
 
 def test_example(capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,18 +274,21 @@ def test_models_become_json() -> None:
 
 def test_calls_run_side_by_side_and_answers_keep_their_order() -> None:
     rt, all_here = Runtime(), asyncio.Barrier(3)
-    ended = []
+    ended = {name: asyncio.Event() for name in "cba"}
+    order = []
 
-    @rt.tool(read_only=True, timeout="5s")
-    async def meet(name: str, after: float) -> str:
+    @rt.tool(read_only=True)
+    async def meet(name: str, after: str = "") -> str:
         await all_here.wait()
-        await asyncio.sleep(after)
-        ended.append(name)
+        if after:
+            await ended[after].wait()
+        order.append(name)
+        ended[name].set()
         return name
 
-    calls = [chat("meet", {"name": name, "after": after}, name) for name, after in (("a", 0.02), ("b", 0.01), ("c", 0))]
-    answers = run(rt, *calls)
-    assert ended == ["c", "b", "a"]
+    asked = ({"name": "a", "after": "b"}, {"name": "b", "after": "c"}, {"name": "c"})
+    answers = run(rt, *(chat("meet", arguments, arguments["name"]) for arguments in asked))
+    assert order == ["c", "b", "a"]
     assert [(answer["tool_call_id"], answer["content"]) for answer in answers] == [("a", "a"), ("b", "b"), ("c", "c")]
 
 

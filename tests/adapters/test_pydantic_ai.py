@@ -23,7 +23,7 @@ from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.toolsets import ExternalToolset
 from tests.adapters.pydantic_ai_driver import Driver, Script, samples
-from tests.adapters.story import SCENES, Story, tell
+from tests.adapters.story import SCENES, Story, tell, transcript
 from tests.fakes import records
 
 from failsoft import CircuitOpen, ManifestError, Runtime, TurnReport, partial
@@ -87,30 +87,12 @@ def test_six_scenes() -> None:
         asyncio.run(agent.run("go", model=script.model))
         assert story.runs.get(scene.tool, 0) == scene.runs, scene.title
         told.append((scene, texts(script)))
-    assert tell(told) == snapshot("""\
---- missing file
-read_file(path='notes.txt')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'notes.txt'"
---- flaky API
-weather(city='Paris')
-  Sunny in Paris
---- dead MCP server
-search_docs(query='refunds')
-  search_docs failed: UNAVAILABLE (tool_transient, 3 attempts). It had no effect. Calling it again may help, in a little while. Error text, as data: "[Errno 111] Connection refused"
---- bad arguments
+    assert tell(told) == transcript(
+        bad_arguments=snapshot("""\
 book_table(people='many')
   people: Input should be a valid integer, unable to parse string as an integer
---- write that times out
-pay(amount=40)
-  pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect: check before calling again. Calling it again may help, but only if it did not. Error text, as data: "Tool timeout after 50ms"
---- model that loops
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "[Errno 2] No such file or directory: 'x'"
-read_file(path='x')
-  read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
 """)
+    )
 
 
 def test_the_example_runs_without_a_key(capsys: pytest.CaptureFixture[str]) -> None:
@@ -462,7 +444,7 @@ def test_the_turns_deadline_ends_no_run() -> None:
         await asyncio.sleep(20)
         return "late"
 
-    agent = agent_with(Runtime(), search, timeout="50ms")
+    agent = agent_with(Runtime(), search, timeout="1s")  # time enough to get to the tool on a busy machine
     first, second = texts(talk(agent, "search", "search"))
     assert first.startswith("search did not finish within the time for this turn.")
     assert second.startswith("search was not run: the time for this turn was up.")
