@@ -116,9 +116,9 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     18: Protection(
         "retries are paid for",
-        "runtime/engine.py",
-        "            return health.spend(self.now(), successes)\n",
-        "            return True\n",
+        "runtime/gates.py",
+        "        return health.spend(rt.now(), successes)\n",
+        "        return True\n",
     ),
     19: Protection(
         "growth beyond all numbers is clamped",

@@ -29,6 +29,7 @@ from failsoft.core.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
 from failsoft.runtime.call import NOTHING, Ended, Past
 from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.gates import pay, transition
 from failsoft.runtime.known import Known, recall
 from failsoft.runtime.way import tell_recovery, tell_success, worst
 
@@ -117,7 +118,7 @@ def _is_plain(rt: Engine, tool: Tool, ticket: Ticket, failures: int, families: t
         return False
     if families and families[0].is_due(rt.clock.wall()):
         return False
-    return not tool.options.retry.budget or rt.pay(tool, health)
+    return not tool.options.retry.budget or pay(rt, tool, health)
 
 
 def _count(rt: Engine, tool: Tool, id: str | int, ticket: Ticket, met: list[Known], counted: int) -> int:
@@ -127,7 +128,7 @@ def _count(rt: Engine, tool: Tool, id: str | int, ticket: Ticket, met: list[Know
             changed = tool.health.record(ticket, "failure", rt.now(), known.fault)
             tool.renew_ticket()
         if changed is not None:  # another thread's failures came in between
-            rt.transition(_whole(rt, tool, (), {}, id, 0.0), tool, changed, known.fault)
+            transition(rt, _whole(rt, tool, (), {}, id, 0.0), tool, changed, known.fault)
     return len(met)
 
 

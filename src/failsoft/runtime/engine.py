@@ -9,22 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from failsoft.core import hold, own_faults
-from failsoft.core.breaker import State, Ticket
+from failsoft.core.breaker import Ticket
 from failsoft.core.fault import Fault
-from failsoft.core.nesting import find_origin
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
 from failsoft.errors import FailsoftError
 from failsoft.observe import events
-from failsoft.observe.delivery import Delivery, each, left
+from failsoft.observe.delivery import left
 from failsoft.observe.describe import describe
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
@@ -33,6 +30,8 @@ from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, P
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
+from failsoft.runtime.escalations import Escalations
+from failsoft.runtime.gates import is_absent
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
 from failsoft.runtime.memory import RecoveryMemory
@@ -40,7 +39,7 @@ from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.threads import Notebook
-from failsoft.runtime.tool import Shut, Tool
+from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
 from failsoft.runtime.way import way
 
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from failsoft.runtime.isolation.workers import Workers
     from failsoft.runtime.keeping import Keeper
     from failsoft.stores.base import Store
-
-SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
 
 log = logging.getLogger("failsoft")
 
@@ -96,8 +93,7 @@ class Engine:
         self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
         self._stand_ins: dict[tuple[str, str], Health] = {}
-        self._notice = None if on_escalation is None else notice_of(on_escalation)
-        self._told: deque[Outcome[Any]] = deque(maxlen=64)  # the latest: not every call inside another knows that it is
+        self.escalations = None if on_escalation is None else Escalations(on_escalation)
 
     @property
     def workers(self) -> Workers:
@@ -186,7 +182,7 @@ class Engine:
         return run_blocking(self, call, first or self._misfit(call), ticket)
 
     def _misfit(self, call: Call) -> Ended | None:
-        if call.thread is not None and (self.is_absent(call, call.tool) or self.notebook.find_loop(call)):
+        if call.thread is not None and (is_absent(self, call, call.tool) or self.notebook.find_loop(call)):
             return None  # a shut gate comes first (R14)
         fault = call.tool.misfit(call.args, call.arguments(self, call.tool))
         return None if fault is None else Ended(call.started, call.started, fault=fault, ran=False)
@@ -208,40 +204,6 @@ class Engine:
             return blocked(self, call, call.tool, started, ended, call.tool.timeout)
         return Ended(started, ended, value, fault=unawaited(call.tool, value))
 
-    def refuse(self, tool: Tool, shut: Shut) -> Outcome[Any] | None:
-        """Answer for an open circuit at once, with an outcome that all callers share; None: it may be tried again."""
-        now = self.now()
-        if now >= shut[1]:
-            renewed = self.renew_refusal(tool, now)
-            if renewed is None:
-                return None
-            shut = renewed
-        trace = self.trace
-        trace.record((events.CALL_REFUSED, now, tool.id, None, None, events.REFUSED))
-        if len(trace.pending) > trace.limit:
-            trace.drain()
-        return shut[0]
-
-    def renew_refusal(self, tool: Tool, now: float) -> Shut | None:
-        """What callers of an open circuit share from now on; None: it is not open any more."""
-        with self.lock:
-            left = tool.health.open_for(now)
-            if left is None:
-                tool.shut = None
-                return None
-        fault = own_faults.circuit_open(tool.id, left, tool.health.opened_by)
-        outcome: Outcome[Any] = Outcome(
-            0,
-            tool.id,
-            "failed",
-            fault=fault,
-            decision=Decision("fail_gracefully", "Transient error (circuit open); no alternative", left),
-            label=tool.label,
-            explanation=self.explain,
-        )
-        tool.shut = (outcome, now + min(left, SHARED_REFUSAL))
-        return tool.shut
-
     def find(self, tool: str | Callable[..., Any]) -> Tool | str:
         """The tool that is meant: by its id, or by its guarded function. Its bare name if there is none."""
         found = self.index.get(tool)
@@ -260,13 +222,9 @@ class Engine:
         return outcome
 
     def tell(self, outcome: Outcome[Any]) -> None:
-        """Let whoever wants to know of escalations hear of this one, unless a call further in has told it already."""
-        if self._notice is None:
-            return
-        inside = find_origin(outcome)[1:]
-        if not any(one is told for one in inside for told in self._told):
-            self._told.append(outcome)
-            self._notice.put([outcome])
+        """Let whoever wants to know of escalations hear of this one."""
+        if self.escalations is not None:
+            self.escalations.tell(outcome)
 
     def leave_behind(self, task: asyncio.Task[None]) -> None:
         self._left.add(task)
@@ -297,8 +255,8 @@ class Engine:
         self.trace.close(deadline)
         if self.store is not None:
             self.store.flush(left(deadline))
-        if self._notice is not None:
-            self._notice.close(left(deadline))
+        if self.escalations is not None:
+            self.escalations.close(left(deadline))
 
     def _shut(self) -> None:
         """Take no more calls: without tickets the happy path leads to where that is said."""
@@ -326,49 +284,6 @@ class Engine:
                     self.keeper.restore_circuit(health, *key)
             return health
 
-    def can_serve(self, call: Call, via: Fallback) -> bool:
-        """Is this fallback there, and not cut off?"""
-        tool = self.tools.get(via.tool)
-        if tool is None or self.is_absent(call, tool):
-            return False
-        return self.health_of(call.tool, tool, via).observe(self.now()) != "open"
-
-    def is_absent(self, call: Call, tool: Tool) -> bool:
-        """Is the tool missing, here or in the call's thread?"""
-        return tool.unavailable is not None or (call.thread is not None and self.notebook.is_absent(call, tool))
-
-    def gate(self, call: Call, tool: Tool) -> Fault | None:
-        """What keeps a call from its tool before the breaker is asked (R14)."""
-        if tool.unavailable is not None or call.thread is None:
-            return tool.unavailable
-        return self.notebook.admit(call, tool)
-
-    def held(self, call: Call, tool: Tool) -> Fault | None:
-        """The fault of a call that comes before the service wants to be asked again."""
-        now = self.now()
-        seconds = hold.left(tool.health.holds, call.tenant, now=now)
-        if seconds:
-            return own_faults.rate_hold(tool.id, seconds)
-        with self.lock:
-            tool.health.holds = hold.release(tool.health.holds, now=now)
-            tool.renew_ticket()
-        return None
-
-    def hold(self, call: Call, tool: Tool, seconds: float) -> None:
-        """The service has said when it wants to be asked again: until then it is left alone."""
-        with self.lock:
-            tool.health.holds = hold.hold(tool.health.holds, call.tenant, seconds, now=self.now())
-            tool.renew_ticket()
-
-    def pay(self, tool: Tool, health: Health) -> bool:
-        """Take one retry out of the tool's budget (R25)."""
-        trace = self.trace
-        successes = trace.successes(tool.id)
-        if not health.can_spend(self.now(), successes, len(trace.pending)):
-            successes = trace.metrics(tool.id).successes  # what is pending makes a difference
-        with self.lock:
-            return health.spend(self.now(), successes)
-
     def succeeded(self, tool: Tool, ticket: Ticket) -> None:
         """A plain call has succeeded while the circuit was closed: its failures before that are forgotten."""
         with self.lock:
@@ -382,20 +297,6 @@ class Engine:
             return HealthView(
                 health.observe(now), health.state.failures, tool.unavailable is None, health.open_for(now)
             )
-
-    def transition(self, call: Call, tool: Tool, state: State, fault: Fault | None = None) -> None:
-        """A breaker has changed."""
-        event_type, message = _TRANSITIONS[state]
-        fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
-        if state == "open":
-            if fault is not None:
-                fields["code"] = fault.code.value
-            alone = not tool.options.fallbacks and self.handler is None and not self.policies
-            if alone and tool.plain and not tool.health.holds:
-                self.renew_refusal(tool, self.now())
-        else:
-            tool.shut = None
-        self.emit(event_type, tool, call, fields)
 
     def place(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]:
         """The deadline queue for this timeout on the running loop, and the task that runs."""
@@ -478,8 +379,8 @@ class Engine:
         """A forked child has its parent's locks as they were, held or not, and none of its threads (T24)."""
         self.lock = threading.Lock()
         self.trace.renew_after_fork()
-        if self._notice is not None:
-            self._notice.renew_after_fork()
+        if self.escalations is not None:
+            self.escalations.renew_after_fork()
         self.notebook.renew_after_fork()
         if self.memory is not None:
             self.memory.renew_after_fork()
@@ -487,21 +388,3 @@ class Engine:
         for tool in self.tools.values():
             if tool.slots is not None:
                 tool.slots.lock = threading.Lock()
-
-
-def notice_of(on_escalation: Callable[[Outcome[Any]], Any]) -> Delivery:
-    """Tell somebody about escalations without depending on them; a coroutine function gets a loop of its own."""
-    told = on_escalation
-    if asyncio.iscoroutinefunction(on_escalation):
-
-        def told(outcome: Outcome[Any]) -> None:
-            asyncio.run(on_escalation(outcome))
-
-    return Delivery(each(told), name="on_escalation", wait=True)
-
-
-_TRANSITIONS: dict[State, tuple[str, str]] = {
-    "open": (events.CIRCUIT_OPENED, "Circuit breaker opened for"),
-    "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit breaker half-opened for"),
-    "closed": (events.CIRCUIT_CLOSED, "Circuit breaker closed for"),
-}

@@ -18,6 +18,7 @@ from failsoft.observe.events import CALL_REFUSED, CALL_SUCCEEDED, REFUSED
 from failsoft.runtime.again import again
 from failsoft.runtime.attempt import UNAWAITED
 from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.gates import refuse, renew_refusal
 from failsoft.runtime.known import recall
 from failsoft.runtime.scope import SCOPE
 
@@ -49,7 +50,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - 
             shut = tool.shut
             if shut is not None and scope() is None:
                 started = now()
-                if started < shut[1] or (shut := rt.renew_refusal(tool, started)) is not None:
+                if started < shut[1] or (shut := renew_refusal(rt, tool, started)) is not None:
                     record((CALL_REFUSED, started, tool_id, None, None, REFUSED))
                     if len(pending) > trace.limit:
                         trace.drain()
@@ -101,7 +102,7 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
         ticket = tool.ticket
         if ticket is None or not endless or scope() is not None:
             shut = tool.shut
-            if shut is not None and scope() is None and (refused := rt.refuse(tool, shut)) is not None:
+            if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
             return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
         started = now()

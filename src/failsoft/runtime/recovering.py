@@ -21,6 +21,7 @@ from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision
 from failsoft.core.recovery import ErrorReport, decide
 from failsoft.core.retry import NoRetry, Retry, Wish, add_failure, plan_retry
+from failsoft.runtime.gates import can_serve, hold, pay, transition
 
 if TYPE_CHECKING:
     from failsoft.core.partial import Partial
@@ -36,7 +37,7 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
     stop.attempts = add_failure(stop.attempts, stop.retry, fault, duration=now - ended.started, now=now)
     nested = ended.error is not None and any(failures_inside(ended.error))
     if fault.retry_after and fault.retryable and ended.ran and not nested:
-        rt.hold(call, stop.tool, fault.retry_after)
+        hold(rt, call, stop.tool, fault.retry_after)
     calls = stop.health.options.count == "calls"
     opened = None if calls else record(rt, call, stop, _result(fault, ended), fault)
     wish = _consider(rt, call, stop, fault, fault if ended.ran else None)
@@ -125,7 +126,7 @@ def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> I
     """Those that are there, not cut off, and have not had their turn; each once, also where two chains name it."""
     seen = set(tried)
     for option in options:
-        if option.tool not in seen and rt.can_serve(call, option):
+        if option.tool not in seen and can_serve(rt, call, option):
             seen.add(option.tool)
             yield option
 
@@ -183,7 +184,7 @@ def settle(
 ) -> tuple[ErrorReport, Decision]:
     """What is done: somebody else's decision, or the built-in one. A retry must be paid for (R25), waiting need not."""
     made = wanted or decide(report)
-    if made.strategy != "retry" or ended is None or not stop.retry.budget or rt.pay(stop.tool, stop.health):
+    if made.strategy != "retry" or ended is None or not stop.retry.budget or pay(rt, stop.tool, stop.health):
         return report, made
     report = report._replace(retry_delay=None, no_retry="the retry budget is spent")
     return report, decide(report)
@@ -208,7 +209,7 @@ def record(rt: Engine, call: Call, stop: Stop, result: Result, fault: Fault | No
         changed = stop.health.record(ticket, result, rt.now(), fault)
         stop.tool.renew_ticket()
     if changed is not None:
-        rt.transition(call, stop.tool, changed, fault)
+        transition(rt, call, stop.tool, changed, fault)
     return changed
 
 

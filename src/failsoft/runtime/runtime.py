@@ -26,6 +26,7 @@ from failsoft.runtime.beside import is_on_loop
 from failsoft.runtime.calling import just, make_call
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
+from failsoft.runtime.gates import refuse
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.memory import RecoveryMemory
@@ -200,7 +201,7 @@ class Runtime:
             if ticket is not None and found.kind == "async":
                 return quick(engine, found, {} if args is None else args, engine.trace.number(), ticket)
             shut = found.shut
-            if shut is not None and (refused := engine.refuse(found, shut)) is not None:
+            if shut is not None and (refused := refuse(engine, found, shut)) is not None:
                 return just(refused)
         return engine.run(make_call(engine, found, args, **options))
 

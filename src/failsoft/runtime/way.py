@@ -24,6 +24,7 @@ from failsoft.core.recovery import ErrorReport, describe
 from failsoft.errors import CallFailed
 from failsoft.observe import events
 from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Past, Phrase, Stop, Wait, Way
+from failsoft.runtime.gates import gate, held, is_absent, transition
 from failsoft.runtime.known import remember
 from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, report_on, settle
 
@@ -126,9 +127,9 @@ def _stand_in(
 
 def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     """Pass the gates in R14's order, or say which is shut."""
-    fault = rt.gate(call, stop.tool)
+    fault = gate(rt, call, stop.tool)
     if fault is None and stop.tool.health.holds:
-        fault = rt.held(call, stop.tool)
+        fault = held(rt, call, stop.tool)
     if fault is not None or stop.ticket is not None:
         return fault
     now = rt.now()
@@ -140,7 +141,7 @@ def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
         return own_faults.circuit_open(stop.tool.id, answer.retry_after, stop.health.opened_by)
     stop.ticket = answer
     if after != before:
-        rt.transition(call, stop.tool, after)
+        transition(rt, call, stop.tool, after)
     return None
 
 
@@ -280,7 +281,7 @@ def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, 
 
 def _find_loop(rt: Engine, call: Call) -> Failure | None:
     """Has this very call just failed for good, and again? Whether its tool is there comes first (R14)."""
-    return None if rt.is_absent(call, call.tool) else rt.notebook.find_loop(call)
+    return None if is_absent(rt, call, call.tool) else rt.notebook.find_loop(call)
 
 
 def _answer(rt: Engine, call: Call, failure: Failure) -> Outcome[Any]:
