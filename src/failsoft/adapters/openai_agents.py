@@ -41,7 +41,7 @@ from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed, FailsoftError, TurnError
 from failsoft.runtime.arguments import BrokenToolError, MisfitError, find_misfit, read_arguments
-from failsoft.runtime.foreign import Passing
+from failsoft.runtime.foreign import MadeWhenAsked, Passing, Runner
 from failsoft.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -141,8 +141,11 @@ class _Guard:
         given = read_arguments(text)
         if isinstance(given, Fault):
             given = {"arguments": text}  # the tool refuses them
-        runners = {other: partial(_attempt, each, name, context, text, given) for other, each in bare.items()}
-        run = partial(self.runtime.run, name, given, runners, thread=self.thread(context))
+
+        def runner(other: str) -> Runner | None:
+            return partial(_attempt, bare[other], name, context, text, given) if other in bare else None
+
+        run = partial(self.runtime.run, name, given, MadeWhenAsked(runner), thread=self.thread(context))
         try:
             outcome = await run(id=context.tool_call_id)
         except TurnError:  # an id that is not unique in the turn around the run

@@ -42,6 +42,12 @@ class Runners(Protocol):
     def get(self, tool: str, /) -> Runner | None: ...
 
 
+class MadeWhenAsked(NamedTuple):
+    """Runners of an agent with many tools: mostly one is asked for."""
+
+    get: Callable[[str], Runner | None]
+
+
 class Running(NamedTuple):
     """What a call has brought along."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
-from failsoft.runtime.foreign import Passing
+from failsoft.runtime.foreign import Passing, Runner
 
 Execute = Callable[[ToolCallRequest], Awaitable[Any]]
 
@@ -41,7 +41,7 @@ class Runners(NamedTuple):
     tool: BaseTool
     others: Sequence[BaseTool]
 
-    def get(self, name: str, /) -> Callable[[dict[str, Any]], Coroutine[Any, Any, Any]] | None:
+    def get(self, name: str, /) -> Runner | None:
         tool = self.tool
         if name != self.request.tool_call["name"]:
             found = next((each for each in self.others if each.name == name), None)

@@ -16,7 +16,7 @@ from failsoft.core.fault import Code
 from failsoft.core.options import Override
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed
-from failsoft.runtime.foreign import Passing, introduce
+from failsoft.runtime.foreign import MadeWhenAsked, Passing, Runner, introduce
 
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
@@ -100,8 +100,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         if _is_guarded(name, tool):
             outcome = await self._run_guarded(name, tool_args, ctx, tool)
         else:
-            runners = {other: partial(self._attempt, other, one, ctx) for other, one in self.known.items()}
-            runners[name] = partial(self._attempt, name, tool, ctx)
+            runners = MadeWhenAsked(partial(self._runner, name, tool, ctx))
             outcome = await self.rules.runtime.run(
                 name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id
             )  # fmt: skip
@@ -112,6 +111,12 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         if outcome.missing is not None:
             return ToolReturn(outcome.value, content=outcome.explanation.model)
         return outcome.value
+
+    def _runner(
+        self, asked: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], name: str
+    ) -> Runner | None:
+        found = tool if name == asked else self.known.get(name)
+        return None if found is None else partial(self._attempt, name, found, ctx)
 
     async def _attempt(
         self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
