@@ -128,10 +128,14 @@ class TurnMachine(Generic[C]):
     def add(self, call: C) -> Sequence[Command[C]]:
         """Take one call; what it needs has been added before."""
         calls = self._calls
-        if self._over or call.id in calls or not call.needs.keys() <= calls.keys():
+        if self._over or call.id in calls:
             return self.add_all((call,))
+        try:
+            failed = self._enter(call)
+        except KeyError:
+            self._withdraw(call)
+            return self.add_all((call,))  # which says what is wrong
         calls[call.id] = call
-        failed = self._enter(call)
         if call.state == "running":
             return (Start(call),)
         return self._spread(failed) if failed else ()
@@ -225,6 +229,13 @@ class TurnMachine(Generic[C]):
         call.missing = missing
         call.state = "waiting" if missing else "running"
         return failed
+
+    def _withdraw(self, call: C) -> None:
+        """Undo what ``_enter`` has done before it found that one of the needs does not exist."""
+        for need in call.needs:
+            other = self._calls.get(need)
+            if other is not None and other.dependants and other.dependants[-1] is call:
+                other.dependants.pop()
 
     def _spread(self, misses: list[_Miss[C]]) -> list[Command[C]]:
         """Judge every call that misses a value, and all who need those that are skipped for it."""
