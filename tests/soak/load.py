@@ -26,11 +26,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.soak import load_tools
 from tests.soak.leaks import MB, children, count, descendants, rss, settle
 
 from failsoft import CallFailed, Runtime
+from failsoft.stores import sqlite
 from failsoft.stores.sqlite import SqliteStore
 
 MOST_GROWTH = 5.0  # MB
@@ -74,7 +76,7 @@ def soak(seconds: float, rate: float, seed: int, say: Callable[[str], None]) -> 
     """Run for so long, then look at what is left."""
     before = count()
     soaked = Soaked(seconds, effects=bytearray(int(seconds * rate * 1.5) + 10_000))  # all at once: it must not grow
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch.object(sqlite, "PRUNE_EVERY", 5.0):  # not only at the very end
         asyncio.run(_Load(soaked, rate, seed, say, Path(folder)).run())
     gc.collect()
     settle(lambda: all(now <= then for now, then in zip(count(), before, strict=True)), PATIENCE)
@@ -98,7 +100,7 @@ class _Load:
         self.rate = rate
         self.random = random.Random(seed)
         self.say = say
-        self.store = SqliteStore(folder / "soak.db", max_size=20 * MB)
+        self.store = SqliteStore(folder / "soak.db", max_size=2 * MB)
         self.rt = Runtime(store=self.store, random=random.Random(seed))
         self.open: set[asyncio.Task[None]] = set()
         self.number = 0
@@ -196,13 +198,14 @@ class _Load:
         """Start calls at the rate that is wanted; a turn counts for three."""
         began = loop.time()
         while (passed := loop.time() - began) < self.soaked.seconds:
-            while self.soaked.calls < passed * self.rate and len(self.open) < MOST_OPEN:
+            if self.soaked.calls < passed * self.rate and len(self.open) < MOST_OPEN:
                 [kind] = self.random.choices(self._kinds, self._weights)
                 task = loop.create_task(self._one(kind))
                 self.open.add(task)
                 task.add_done_callback(self.open.discard)
                 await asyncio.sleep(0)
-            await asyncio.sleep(0.005)
+            else:
+                await asyncio.sleep(0.005)
 
     async def _one(self, kind: Callable[[], Awaitable[None]]) -> None:
         try:
