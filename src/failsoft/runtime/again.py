@@ -16,9 +16,8 @@ Why: an agent's tools fail in the same few ways, and what is decided each time a
 from __future__ import annotations
 
 import asyncio
-import math
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.breaker import is_near
@@ -28,7 +27,7 @@ from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
 from failsoft.runtime.call import NOTHING, Ended, Past
-from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.deadline import finish, step
 from failsoft.runtime.gates import pay, transition
 from failsoft.runtime.known import Known, recall
 from failsoft.runtime.way import tell_recovery, tell_success, worst
@@ -42,7 +41,19 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
-async def again(
+def recover(
+    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
+    error: Exception, began: float, *, entered: bool,
+) -> Coroutine[Any, Any, Outcome[Any]]:  # fmt: skip
+    """What follows on a first attempt that has failed: the short way if its error is known, else the long one."""
+    known = recall(tool, error) if entered else None
+    if known is not None:
+        return _again(rt, tool, args, kwargs, id, ticket, error, known, began)
+    call = _whole(rt, tool, args, kwargs, id, began)
+    return rt.drive(call, rt.broken(call, began, error, entered=entered), ticket)
+
+
+async def _again(
     rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, known: Known | None, began: float,
 ) -> Outcome[Any]:  # fmt: skip
@@ -81,10 +92,7 @@ async def again(
             stepper = step(fn(*args, **kwargs), box)
             for waiting in stepper:
                 counted = _count(rt, tool, id, ticket, met, counted)
-                if math.isinf(timeout):
-                    await carry_on(stepper, waiting)
-                else:
-                    await finish(stepper, waiting, tool, timeout, started, rt.place)
+                await finish(stepper, waiting, tool, timeout, started, rt.place)
         except CancelledError:
             rt.left(_whole(rt, tool, args, kwargs, id, began))
             raise

@@ -15,7 +15,7 @@ from failsoft.observe import events
 from failsoft.runtime.beside import await_here
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.clock import outside_finished, outside_started
-from failsoft.runtime.deadline import Expired, carry_on, finish, step
+from failsoft.runtime.deadline import Expired, finish, step
 from failsoft.runtime.offload import Job
 from failsoft.runtime.stream import begin, begin_blocking
 
@@ -111,10 +111,7 @@ async def stepped(
         running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt, tool))
         stepper = step(running, box)
         for waiting in stepper:
-            if math.isinf(timeout):
-                await carry_on(stepper, waiting)
-            else:
-                await finish(stepper, waiting, tool, timeout, started, rt.place)
+            await finish(stepper, waiting, tool, timeout, started, rt.place)
     except Expired as expired:
         return expire(rt, call, tool, started, timeout, expired)
     except Exception as error:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 from asyncio import current_task
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from threading import get_ident
 from types import coroutine
 from typing import Any, Protocol
@@ -127,35 +128,41 @@ class Timed(Protocol):
 Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
 
 
-@coroutine
 def finish(
     stepper: Stepper, waiting: Any, timed: Timed, timeout: float, started: float, place: Place
-) -> Generator[Any, None, None]:
+) -> Awaitable[None]:
     """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes.
 
     The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
     ``place`` finds the right one otherwise.
     """
+    if timeout == math.inf:
+        return carry_on(stepper, waiting)
     queue = timed.queue
     task = None
     if queue is not None and queue.timeout == timeout and queue.thread == get_ident():
         task = current_task(queue.loop)
     if task is None or queue is None:
         queue, task = place(timed, timeout)
-    before = task.cancelling()
-    live = queue.live
-    live[stepper] = (task, started)
+    queue.live[stepper] = (task, started)
     if not queue.armed:
         queue.arm(started + timeout - queue.deadlines.now())
-    hits = queue.deadlines.hits
+    return _finish(stepper, waiting, timed, started, queue, task, task.cancelling())
+
+
+@coroutine
+def _finish(
+    stepper: Stepper, waiting: Any, timed: Timed, started: float, queue: Queue, task: asyncio.Task[Any], before: int
+) -> Generator[Any, None, None]:
     try:
         while True:
             try:
                 yield waiting
             except BaseException as error:  # thrown into the caller's task
-                if stepper in hits and _ours(error, task, before, queue.deadlines):
-                    queue.deadlines.take_back(stepper, task)
-                    _expire(stepper, error, task, queue.deadlines, timed, started)
+                deadlines = queue.deadlines
+                if stepper in deadlines.hits and _ours(error, task, before, deadlines):
+                    deadlines.take_back(stepper, task)
+                    _expire(stepper, error, task, deadlines, timed, started)
                 waiting = stepper.throw(error)
             else:
                 for waiting in stepper:  # noqa: B007 - one step, without a StopIteration
@@ -165,10 +172,9 @@ def finish(
     except StopIteration:  # it returned on being thrown into
         return
     finally:
-        del live[stepper]
-        if (
-            hits and stepper in hits
-        ):  # it ended in the tick of its deadline, or the caller's own cancellation came first
+        del queue.live[stepper]
+        hits = queue.deadlines.hits
+        if hits and stepper in hits:  # it ended in the tick of its deadline, or its caller was cancelled first
             queue.deadlines.take_back(stepper, task)
 
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.partial import Partial
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_REFUSED, CALL_SUCCEEDED, REFUSED
-from failsoft.runtime.again import again
+from failsoft.runtime.again import recover
 from failsoft.runtime.attempt import UNAWAITED
-from failsoft.runtime.deadline import carry_on, finish, step
+from failsoft.runtime.deadline import finish, step
 from failsoft.runtime.gates import refuse, renew_refusal
-from failsoft.runtime.known import recall
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -39,12 +38,12 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
     return made
 
 
-def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - in one piece: each call costs
+def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
     fn, timeout, now, tool_id = tool.fn, tool.timeout, rt.now, tool.id
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
-    scope, endless = SCOPE.get, math.isinf(tool.timeout)
+    scope = SCOPE.get
 
-    async def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: C901
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
         if ticket is None or scope() is not None:
             shut = tool.shut
@@ -63,20 +62,12 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - 
             box = []
             stepper = step(running, box)
             for waiting in stepper:
-                if endless:
-                    await carry_on(stepper, waiting)
-                else:
-                    await finish(stepper, waiting, tool, timeout, started, rt.place)
+                await finish(stepper, waiting, tool, timeout, started, rt.place)
         except CancelledError:
             rt.left(rt.open_call(tool, args, kwargs, started))
             raise
         except Exception as error:
-            known = None if box is None else recall(tool, error)
-            if known is None:
-                call = rt.open_call(tool, args, kwargs, started)
-                rest = rt.drive(call, rt.broken(call, started, error, entered=box is not None), ticket)
-            else:
-                rest = again(rt, tool, args, kwargs, trace.number(), ticket, error, known, started)
+            rest = recover(rt, tool, args, kwargs, trace.number(), ticket, error, started, entered=box is not None)
         else:
             ended = now()
             value = box[0]

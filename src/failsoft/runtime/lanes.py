@@ -13,7 +13,6 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
 from failsoft.runtime.consulting import judge_unknown
-from failsoft.runtime.deadline import Stepper, carry_on, finish, step
+from failsoft.runtime.deadline import Stepper, finish, step
 from failsoft.runtime.endings import stop
 from failsoft.runtime.needs import fill_in
 from failsoft.runtime.phrasing import phrase
@@ -135,10 +134,7 @@ class Lanes:
         tool: Any = handle.tool
         self.doze(handle)
         try:
-            if math.isinf(tool.timeout):
-                await carry_on(stepper, waiting)
-            else:
-                await finish(stepper, waiting, tool, tool.timeout, handle.started, self._turn.engine.place)
+            await finish(stepper, waiting, tool, tool.timeout, handle.started, self._turn.engine.place)
         finally:
             self._wake(handle)
 

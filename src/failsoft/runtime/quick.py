@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from asyncio import CancelledError
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.again import again
-from failsoft.runtime.deadline import carry_on, finish, step
-from failsoft.runtime.known import recall
+from failsoft.runtime.again import recover
+from failsoft.runtime.deadline import finish, step
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
@@ -38,20 +36,16 @@ async def quick(
         for waiting in stepper:
             if handle is not None:
                 handle.turn.doze(handle)
-            if math.isinf(tool.timeout):
-                await carry_on(stepper, waiting)
-            else:
-                await finish(stepper, waiting, tool, tool.timeout, started, rt.place)
+            await finish(stepper, waiting, tool, tool.timeout, started, rt.place)
     except CancelledError:
         rt.left(_whole(rt, tool, kwargs, id, started, handle))
         raise
     except Exception as error:
-        known = recall(tool, error) if handle is None and box is not None else None
-        if known is None:
-            whole = _whole(rt, tool, kwargs, id, started, handle)
-            rest = rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
+        if handle is None:
+            rest = recover(rt, tool, (), kwargs, id, ticket, error, started, entered=box is not None)
         else:
-            rest = again(rt, tool, (), kwargs, id, ticket, error, known, started)
+            whole = handle.whole()
+            rest = rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
     else:
         ended = rt.now()
         value = box[0]
