@@ -57,7 +57,7 @@ PROTECTIONS: dict[int, Protection] = {
     7: Protection(
         "the caller goes at the deadline, whatever the tool does about its cancellation",
         "runtime/deadline.py",
-        "                if stepper in hits and _ours(error, task, before, queue.deadlines):\n",
+        "                if stepper in deadlines.hits and _ours(error, task, before, deadlines):\n",
         "                if False:\n",
     ),
     8: Protection(
