@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from failsoft import Runtime
 from failsoft.runtime import clock as clocks
 from failsoft.testing import virtual_time
 
@@ -206,3 +207,15 @@ def test_time_does_not_run_backwards(seconds: float) -> None:
             clock.advance(seconds)
         with pytest.raises(ValueError, match="forwards only"):
             clock.sleep(seconds)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_runtime_that_keeps_real_time_is_told_of(inside: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def wait(rt: Runtime) -> None:
+        rt.add(asyncio.sleep, id="wait")
+        await rt.call("wait", {"delay": 1})
+
+    before = Runtime()
+    with virtual_time() as clock:
+        clock.run(wait(Runtime() if inside else before))
+    assert ("was made outside of virtual_time()" in caplog.text) is not inside

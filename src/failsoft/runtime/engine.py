@@ -27,7 +27,7 @@ from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
 from failsoft.runtime.blocking import run_blocking
 from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, Phrase, Wait
-from failsoft.runtime.clock import Clock
+from failsoft.runtime.clock import SYSTEM, Clock, current
 from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.escalations import Escalations
@@ -307,6 +307,11 @@ class Engine:
         of_loop = self._loops.get(loop)
         if of_loop is None:
             of_loop = self._loops[loop] = LoopDeadlines(loop, self.now)
+            if current() not in (SYSTEM, self.clock):
+                log.warning(
+                    "this Runtime was made outside of virtual_time() and does not live by its clock: "
+                    "deadlines and circuits take real time. Make the Runtime inside."
+                )
         tool.queue = of_loop.queue(timeout)
         return tool.queue, task
 
