@@ -16,7 +16,6 @@ from failsoft.core.budget import Budget
 from failsoft.core.report import TurnReport
 from failsoft.observe.delivery import Delivery
 from failsoft.observe.trace import Trace
-from failsoft.runtime.turn import Turn
 
 SEED = 3
 Patch = pytest.MonkeyPatch
@@ -55,13 +54,13 @@ def test_lost_calls__an_end_is_not_recorded(monkeypatch: Patch) -> None:
 
 
 def test_lost_calls__an_end_is_recorded_twice(monkeypatch: Patch) -> None:
-    skip = Turn._skip
+    drain = Trace.drain
 
-    def eager(self: Turn, handle: Any, command: Any) -> None:
-        self._emit("CallSkipped", handle.tool, handle.id, {"root": None, "because": None})
-        skip(self, handle, command)
+    def eager(self: Trace) -> None:
+        self.pending[:] = [raw for raw in self.pending for _ in range(2 if raw[0] == "CallSkipped" else 1)]
+        drain(self)
 
-    monkeypatch.setattr(Turn, "_skip", eager)
+    monkeypatch.setattr(Trace, "drain", eager)
     assert "lost_calls" in found_by(short())
 
 
