@@ -134,7 +134,8 @@ def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any], beneath: Se
     elif found.fn.introduced:
         refuse_other_words(found, words)
     rules = found.options.classification
-    found.options = replace(found.options, classification=(*rules, *(rule for rule in beneath if rule not in rules)))
+    if new := [rule for rule in beneath if rule not in rules]:
+        found.options = replace(found.options, classification=(*rules, *new))
 
 
 def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:

@@ -125,4 +125,8 @@ def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDep
     def guard(leaf: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         return leaf if isinstance(leaf, FunctionToolset) else SourceGuard(leaf, rules)
 
+    leaves: list[AbstractToolset[AgentDepsT]] = []
+    toolset.apply(leaves.append)
+    if all(isinstance(leaf, FunctionToolset) for leaf in leaves):
+        return toolset  # most agents have functions only: nothing is to be built anew
     return toolset.visit_and_replace(guard)

@@ -79,8 +79,10 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             if name not in self.known and not _is_guarded(name, tool):
                 introduce(self.rules.runtime, name, self._declared(tool), [_CONTRACT])
         self.known.update(tools)
-        thread = self.rules.runtime.threads[ctx.conversation_id or ""]
-        return {name: tool for name, tool in tools.items() if thread.available(name) or _is_guarded(name, tool)}
+        hidden = self.rules.runtime.threads[ctx.conversation_id or ""].unavailable
+        if not hidden:
+            return tools
+        return {name: tool for name, tool in tools.items() if name not in hidden or _is_guarded(name, tool)}
 
     def _declared(self, tool: ToolsetTool[Any]) -> dict[str, Any]:
         """What is known of a tool, its server's hints last of all."""
