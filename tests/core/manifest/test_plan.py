@@ -101,7 +101,12 @@ def test_the_turn_machine_takes_what_a_plan_needs():
     plan = load_plan(TRAVEL)
     machine: TurnMachine[Call] = TurnMachine()
     machine.add_all([Call(call.id, call.needs, call.required, call.defaults) for call in plan.calls])
-    assert {id: call.state for id, call in machine.calls.items()} == {"flights": "running", "prices": "waiting", "hotels": "running", "weather": "running"}
+    assert {id: call.state for id, call in machine.calls.items()} == {
+        "flights": "running",
+        "prices": "waiting",
+        "hotels": "running",
+        "weather": "running",
+    }
 
 
 @pytest.mark.parametrize(
