@@ -196,7 +196,18 @@ OVERRULED: dict[int, frozenset[str]] = {
     502: _LIMITS,
     503: _LIMITS,
     # Tornado's for whatever went wrong on the way
-    599: frozenset({"timeout", "disconnected", "refused", "unreachable", "unknown_host", "certificate", "garbled"}),
+    599: frozenset(
+        {
+            "timeout",
+            "connect_timeout",
+            "disconnected",
+            "refused",
+            "unreachable",
+            "unknown_host",
+            "certificate",
+            "garbled",
+        }
+    ),
 }
 # What a code's own text may put in the place of what the code says
 OVERRULED_CODE: dict[str, frozenset[str]] = {
