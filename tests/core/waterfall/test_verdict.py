@@ -88,6 +88,18 @@ def test_times_are_said_as_people_say_them() -> None:
     ]  # fmt: skip
 
 
+def test_waits_are_said_where_there_were_any() -> None:
+    failed, waited = Segment("failed", "t", 0.0, 2.0), Segment("held", "t", 2.0, 6.0)
+    for segments, said in (
+        ((failed,), "Most was lost to t: 2.0 s in 1 failed attempt."),
+        ((failed, waited), "Most was lost to t: 6.0 s in 1 failed attempt and waits."),
+        ((failed, waited, failed), "Most was lost to t: 8.0 s in 2 failed attempts and the waits between them."),
+        ((failed, failed), "Most was lost to t: 4.0 s in 2 failed attempts."),
+    ):
+        verdict = judge(Waterfall("turn", 10.0, (Row("a", "t", "failed", segments),)))
+        assert verdict.beside.endswith(said)
+
+
 KINDS: tuple[SegmentKind, ...] = get_args(SegmentKind)
 TIMES = st.floats(0, 100).map(lambda value: round(value, 3))
 

@@ -78,8 +78,15 @@ class Verdict(NamedTuple):
         together = _sum(share._replace(tool=None) for share in self.work)
         said = f"All calls together took {say_seconds(total)}: {_list(together, total)}."
         if self.loss is not None and self.loss.attempts:
-            said += f" Most was lost to {self.loss.tool}: {_say_failed([self.loss], waits=True)}."
+            said += f" Most was lost to {self.loss.tool}: {self._say_loss(self.loss)}."
         return said
+
+    def _say_loss(self, loss: Share) -> str:
+        waited = any(share.tool == loss.tool and share.kind in ("waiting", "held") for share in self.work)
+        said = _say_failed([loss._replace(tool=None)])
+        if not waited:
+            return said
+        return f"{said} and the waits between them" if loss.attempts > 1 else f"{said} and waits"
 
     def to_dict(self) -> dict[str, Any]:
         loss = self.loss
@@ -158,11 +165,9 @@ def _groups(failed: list[Share]) -> list[list[Share]]:
     return [[share] for share in named] + ([rest] if rest else [])
 
 
-def _say_failed(shares: list[Share], *, waits: bool = False) -> str:
+def _say_failed(shares: list[Share]) -> str:
     seconds, attempts = sum(share.seconds for share in shares), sum(share.attempts for share in shares)
     said = f"{say_seconds(seconds)} in {attempts} failed attempt{'s' * (attempts != 1)}"
-    if waits:
-        return said if attempts == 1 else f"{said} and the waits between them"
     if len(shares) > 1:
         return f"{said} of {len(shares)} other tools"
     return said if shares[0].tool is None else f"{said} of {shares[0].tool}"
