@@ -27,7 +27,7 @@ ENDS = {
 }
 FINAL = ("escalate", "fail_gracefully")  # of a call that was never run, the decision about it is the end
 STATUSES = {"succeeded", "failed", "cancelled", "skipped", "timed_out"}
-Key = tuple[str | None, str]  # turn, call
+Key = tuple[str | None, str, bool]  # turn, call, whether it was made by another one: those have numbers of their own
 EPSILON = 0.002  # seconds: timestamps have milliseconds
 BUSY = 0.5  # seconds for which blocking tools may keep a deadline from being noticed
 
@@ -55,7 +55,7 @@ def lost_calls(lived: Lived) -> Iterator[str]:
         if key is None:
             unnamed[asked.tool, status] += 1
             continue
-        found = ends.pop(key, [])
+        found = ends.pop(key, None) or ends.pop((*key[:2], False), [])  # made by one that took the short way
         if [kind for _, kind in found] != [status]:
             yield f"{asked.how} call {key} of {asked.tool} was told {status!r}; the trace says {found}"
     for event in lived.events:
@@ -72,7 +72,7 @@ def _find_ends(events: list[dict[str, Any]]) -> dict[Key, list[tuple[str, str]]]
     by_call: defaultdict[Key, list[dict[str, Any]]] = defaultdict(list)
     for event in events:
         if event["call_id"] is not None:
-            by_call[event["turn_id"], event["call_id"]].append(event)
+            by_call[event["turn_id"], event["call_id"], "parent_id" in event].append(event)
     ends = {}
     for key, all_of_it in by_call.items():
         hard = [event for event in all_of_it if event["event_type"] in ENDS]
@@ -96,14 +96,14 @@ def _status(asked: Asked) -> str:
 def _key(lived: Lived, asked: Asked) -> Key | None:
     """How the trace calls it, if anybody outside can know."""
     if asked.call_id is not None:
-        return asked.turn_id, asked.call_id
+        return asked.turn_id, asked.call_id, False
     told = asked.told[0]
     if not isinstance(told, Outcome) or told.id.endswith("-0"):  # the refusal that all callers of an open circuit share
         return None
     parent = None if asked.parent is None else lived.ledger.asked[asked.parent]
     if parent is None:
-        return asked.turn_id, told.id
-    return None if parent.tokenless else (parent.turn_id, told.id)  # in a turn or, tried again, in none
+        return asked.turn_id, told.id, False
+    return None if parent.tokenless else (parent.turn_id, told.id, True)  # in a turn or, tried again, in none
 
 
 def wrong_values(lived: Lived) -> Iterator[str]:
