@@ -36,7 +36,7 @@ _KEPT: Final = 1024
 _KEPT_LENGTH: Final = 400
 
 _LONG: Final = 8192
-_CUT: Final = 768  # of a text longer than that the beginning is kept: it was no message, and cutting makes it cheap
+_CUT: Final = 384  # of a text longer than that the beginning is kept: it was no message, and cutting makes it cheap
 
 _clean: set[str] = set()
 _Key = tuple[type, object, object]

@@ -26,7 +26,7 @@ from failsoft.core.classify.tables.spots import SPOTS
 LENGTH = 1600
 _TAIL = 500
 _HUGE = 8192
-_GLANCE = 1000  # characters of a text longer than that: it is no message, and reading it must stay cheap
+_GLANCE = 700  # characters of a text longer than that: it is no message, and reading it must stay cheap
 _CODES = 6  # of one space, per text
 _NAME_LENGTH = 100
 _PREFIX = 40
@@ -92,9 +92,9 @@ class Reading:
         if "tool" in text[:_PREFIX]:
             text = _compiled(_WRAPPED).sub("", text, count=1)
         if len(text) > LENGTH:
-            read = LENGTH if len(text) <= _HUGE else _GLANCE
+            read, tail = (LENGTH, _TAIL) if len(text) <= _HUGE else (_GLANCE, _GLANCE // 2)
             joint = "\n" if "\n" in text[:LENGTH] else " "
-            text = f"{text[: read - _TAIL]}{joint}{text[-_TAIL:]}"
+            text = f"{text[: read - tail]}{joint}{text[-tail:]}"
         if "\n" in text and _compiled(_TRACE).search(text):
             text = _compiled(_FRAME).sub("", text)
         if text[-1:] == ")" and (written := _compiled(_REPR).match(text)):
