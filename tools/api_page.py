@@ -116,12 +116,26 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 
 # Methods that others of failsoft's own call, or that a framework does
 INSIDE = {
-    "Handle": {"settled", "settle", "whole", "fill_in", "tool", "dozes", "refers", "call"},
-    "Turn": {"loop", "adopt", "adopt_blocking", "doze", "submit_plan", "batches", "parent"},
+    "Handle": {"settled", "settle", "whole", "fill_in", "tool", "dozes", "refers", "call", "result", "future", "say"},
+    "Turn": {
+        *("cancels", "notes", "track", "parent", "new_id", "write_down", "is_elsewhere", "refuse_if_closed"),
+        *(
+            "perform",
+            "succeeded",
+            "finished",
+            "settle",
+            "emit",
+            "submit_plan",
+            "adopt",
+            "adopt_blocking",
+            "doze",
+            "loop",
+        ),
+    },
     "Outcome": {"reword"},
     "VirtualClock": {"reach"},
     "Offer": {"args", "timeout", "retry", "key", "same", "from_dict"},
-    "RecoveryMemory": {"meet", "spares", "order", "learn", "save", "renew_after_fork"},
+    "RecoveryMemory": {"evidence", "meet", "spares", "order", "learn", "save", "renew_after_fork"},
     "Dangling": {"from_dict"},
     "Event": {"message"},
 }

@@ -286,11 +286,11 @@ async def test_partial_results_unknown_tools_and_calls_inside_calls() -> None:
         turn.call("nowhere", id="nowhere")
     assert picture(turn.report) == snapshot("""\
 
-             0.0 s        0.5 s        1.0 s         1.5 s        2.0 s    2.5 s
-▸ outer      ███████████████████████████████████████████████████████████████████  ok
-  ↳ inner-1  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱╱╱╱███████████████████████████  ok, 2 attempts
-  half       ██████████████████████████                                           ok, in part
-  nowhere    ╳                                                                    refused: NOT_FOUND
+                   0.0 s       0.5 s       1.0 s       1.5 s       2.0 s   2.5 s
+▸ outer            █████████████████████████████████████████████████████████████  ok
+  ↳ outer/inner-1  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱╱█████████████████████████  ok, 2 attempts
+  half             ████████████████████████                                       ok, in part
+  nowhere          ╳                                                              refused: NOT_FOUND
 
 █ worked  ▒✗ failed  ╱╱ waiting  ╳ refused  ▸ what the end waited for
 2.5 s: 2.5 s useful (outer).

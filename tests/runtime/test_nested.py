@@ -282,3 +282,21 @@ async def test_whoever_leaves_an_orphan_behind_is_where_he_was_before(how: str) 
     assert parents[0].startswith("outer")  # and not the call inside that is still under way
     await rt.call("broken")
     assert "parent_id" not in records(rt, "ToolError")[-1]
+
+
+@virtual
+async def test_a_call_inside_a_turns_call_never_has_the_id_of_one_of_the_turns() -> None:
+    rt = Runtime()
+    prices = rt.add(Scripted(1), id="prices")
+
+    @rt.tool
+    async def outer() -> Any:
+        return [await prices() for _ in range(3)]
+
+    async with rt.turn() as turn:
+        turn.call("outer", id="outer")
+        for _ in range(9):
+            turn.call("prices")
+    ids = [record["call_id"] for record in records(turn.report, "CallSucceeded")]
+    assert len(ids) == len({*ids}) == 13
+    assert sorted(id for id in ids if "/" in id) == [f"outer/prices-{number}" for number in (1, 2, 3)]

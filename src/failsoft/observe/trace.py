@@ -24,8 +24,18 @@ from failsoft.observe.metrics import Metrics
 BATCH = 1024
 CAPACITY = 4_096  # what fits into a processor's cache: older ones are the store's and the turns' business
 
-Raw = tuple[str, float, Any, str | int | None, Any, Any]
+Raw = tuple[str, float, Any, str | int | None, "Track | None", Any]
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
+
+
+class Track:
+    """A turn as the stream knows it: its id, and where its events are. The ring keeps these, so they hold nothing else."""
+
+    __slots__ = ("batches", "id")
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.batches: list[Batch] = []  # with this turn's records among others
 
 
 class Taken(NamedTuple):
@@ -75,14 +85,14 @@ class Trace:
             ]
         return kept[-self._capacity :]
 
-    def events_of(self, turn: Any) -> tuple[Event, ...]:
+    def events_of(self, track: Track) -> tuple[Event, ...]:
         """One turn's events, oldest first; also those that the ring has dropped."""
         self.drain()
         return tuple(
             make(raw, offset, seq)
-            for batch, offset, first in turn.batches
+            for batch, offset, first in track.batches
             for seq, raw in enumerate(batch, first)
-            if raw[4] is turn
+            if raw[4] is track
         )
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
@@ -128,16 +138,16 @@ class Trace:
             while self._count - self._ring[0][2] >= self._capacity + BATCH and len(self._ring) > 1:
                 self._ring.popleft()
             plain = self._tally(batch)
-            turns = {raw[4] for raw in batch}
-            for turn in turns:
-                if turn is not None:
-                    turn.batches.append(self._ring[-1])
+            tracks = {raw[4] for raw in batch}
+            for track in tracks:
+                if track is not None:
+                    track.batches.append(self._ring[-1])
             if self._deliveries:
                 made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
                 for delivery in self._deliveries:
                     delivery.put(made)
             if self._raw:
-                taken = Taken(batch, offset, first, plain if len(plain) == len(batch) and len(turns) == 1 else None)
+                taken = Taken(batch, offset, first, plain if len(plain) == len(batch) and len(tracks) == 1 else None)
                 for delivery in self._raw:
                     delivery.put(taken, len(batch))
 
@@ -209,7 +219,7 @@ class Trace:
 
 def make(raw: Raw, offset: float, seq: int) -> Event:
     """A record as an event."""
-    event_type, at, tool, call_id, turn, fields = raw
+    event_type, at, tool, call_id, track, fields = raw
     tool_id = tool if tool is None or isinstance(tool, str) else tool.id
     if type(fields) is float:
         fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
@@ -220,4 +230,4 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
         fields = fields[0](raw)
     if isinstance(call_id, int):
         call_id = f"{tool_id}-{call_id}"
-    return Event(seq, event_type, at + offset, tool_id, call_id, None if turn is None else turn.id, fields)
+    return Event(seq, event_type, at + offset, tool_id, call_id, None if track is None else track.id, fields)

@@ -66,8 +66,13 @@ class Call:
 
     @property
     def id(self) -> str:
+        """As it was given, else the tool and a number; inside a turn's call with that one's id before it.
+
+        A turn counts its calls by itself, so a number alone could be one of theirs.
+        """
         if not isinstance(self._id, str):
-            self._id = f"{self.tool.id}-{self._id}"
+            within = "" if self.turn is None or self.parent is None else f"{self.parent.id}/"
+            self._id = f"{within}{self.tool.id}-{self._id}"
         return self._id
 
     def name(self, id: str | int) -> None:

@@ -320,7 +320,8 @@ class Engine:
     def emit(self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any]) -> None:
         if call.parent is not None:
             fields["parent_id"] = call.parent.id
-        self.trace.record((event_type, self.now(), tool, call.id, call.turn, fields))
+        track = None if call.turn is None else call.turn.track
+        self.trace.record((event_type, self.now(), tool, call.id, track, fields))
 
     def settle(self) -> None:
         """At the end of a call that was not plain: let listeners hear of it now."""
@@ -333,6 +334,7 @@ class Engine:
             return
         duration = round((self.now() - call.started) * 1000, 3)
         self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": 1, "duration_ms": duration})
+        self.settle()
 
     def escalate(self, call: Call, outcome: Outcome[Any]) -> None:
         fault = outcome.fault

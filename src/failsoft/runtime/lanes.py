@@ -85,6 +85,7 @@ class Lanes:
         turn, ready, task = self._turn, self._ready, asyncio.current_task()
         engine, notes, succeeded, set_scope = turn.engine, turn.notes, turn.succeeded, SCOPE.set
         now, trace, pending, record = engine.now, engine.trace, engine.trace.pending, engine.trace.record
+        track = turn.track
         try:
             while ready:
                 handle = ready.popleft()
@@ -117,7 +118,7 @@ class Lanes:
                 else:
                     ended, value = now(), box[0]
                     if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
-                        record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn, started))
+                        record((CALL_SUCCEEDED, ended, tool.id, handle.id, track, started))
                         if len(pending) > trace.limit:
                             trace.drain()
                         succeeded(handle, value, ended)

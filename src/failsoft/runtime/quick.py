@@ -51,7 +51,7 @@ async def quick(
         value = box[0]
         if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
             trace = rt.trace
-            trace.record((CALL_SUCCEEDED, ended, tool.id, id, None if handle is None else handle.turn, started))
+            trace.record((CALL_SUCCEEDED, ended, tool.id, id, None if handle is None else handle.turn.track, started))
             if len(trace.pending) > trace.limit:
                 trace.drain()
             return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started, None, None, None, tool.label)

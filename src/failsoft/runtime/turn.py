@@ -25,7 +25,7 @@ from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
 from failsoft.observe.events import Event
-from failsoft.observe.trace import Batch
+from failsoft.observe.trace import Track
 from failsoft.runtime import adopting
 from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end
@@ -82,7 +82,7 @@ class Turn:
         self.notes = BLANK  # what the thread remembers
         self.machine: TurnMachine[Handle[Any]] = TurnMachine()
         self.lanes = Lanes(self)
-        self.batches: list[Batch] = []  # of the event stream, with this turn's records among others
+        self.track = Track(id)  # in the event stream
         self.acknowledged = False  # whether the store had all of it safe when the turn ended
         self._arrived: list[Handle[Any]] = []
         self._change: asyncio.Future[None] | None = None  # somebody waits for the next one
@@ -334,7 +334,7 @@ class Turn:
 
     def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
         """Tell the event stream."""
-        self.engine.trace.record((event_type, self.engine.now(), tool, call_id, self, fields))
+        self.engine.trace.record((event_type, self.engine.now(), tool, call_id, self.track, fields))
 
     def _is_open(self) -> bool:
         return len(self._arrived) < len(self.machine.calls)
@@ -380,7 +380,7 @@ class Turn:
             self.acknowledged = await asyncio.wait_for(asyncio.to_thread(keeper.acknowledge), PATIENCE)
 
     def _trace(self) -> tuple[Event, ...]:
-        return self.engine.trace.events_of(self)
+        return self.engine.trace.events_of(self.track)
 
 
 def _limit(timeout: Duration | None) -> float | None:
