@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.fakes import AUTH, DOWN, OFTEN, RESET, Scripted, Takes, virtual
 
 from failsoft import CallFailed, Runtime, partial
 from failsoft.core import own_faults
+from failsoft.observe.trace import BATCH
 from failsoft.runtime import again as short_way
 from failsoft.runtime.known import KEPT, recall
 from failsoft.testing import virtual_time
@@ -44,6 +46,20 @@ async def be_cancelled(rt: Runtime, search: Any) -> list[bool]:
     task.cancel()
     done = await asyncio.gather(task, return_exceptions=True)
     return [isinstance(one, asyncio.CancelledError) for one in done]
+
+
+class Ends(BaseException):
+    """Wants the program to end."""
+
+
+async def be_left(rt: Runtime, search: Any) -> str:
+    """The tool itself ends the call, before it has suspended."""
+    await search()
+    try:
+        await search()
+    except (asyncio.CancelledError, Ends) as left:
+        return type(left).__name__
+    return ""
 
 
 async def be_marked(rt: Runtime, search: Any) -> Any:
@@ -96,6 +112,8 @@ STORIES: dict[str, tuple[Story, list[Any], dict[str, Any]]] = {
     "the result is good enough": (call, [*WORKS, RESET, partial(1, missing="2"), "a"], {"accept_partial": True}),
     "the caller leaves while waiting": (be_cancelled, [*WORKS, RESET, "a"], {}),
     "the caller leaves": (be_cancelled, [*WORKS, RESET, Takes(9, "a")], {"retry": AT_ONCE}),
+    "the tool leaves at once": (be_left, [*WORKS, RESET, asyncio.CancelledError()], {"retry": AT_ONCE}),
+    "the program ends": (be_left, [*WORKS, RESET, Ends()], {"retry": AT_ONCE}),
     "the tool goes away": (be_marked, [*WORKS, RESET, "a"], {}),
     "calls side by side": (side_by_side, [*WORKS, RESET, RESET, RESET, RESET, "a"], {"breaker": OFTEN}),
     "calls side by side open the circuit": (side_by_side, [*WORKS, RESET], {}),
@@ -110,8 +128,8 @@ STORIES: dict[str, tuple[Story, list[Any], dict[str, Any]]] = {
 }
 
 
-def tell(story: str, *, known: bool) -> dict[str, Any]:
-    """What a story comes to, if errors can be known and if they cannot."""
+def tell(story: str, *, known: bool, heeded: bool) -> dict[str, Any]:
+    """What a story comes to, if errors can be known and if they cannot; ``heeded``: somebody listens."""
     plot, steps, options = STORIES[story]
     tool = Scripted(*steps)
 
@@ -120,7 +138,11 @@ def tell(story: str, *, known: bool) -> dict[str, Any]:
             search = rt.add(tool, id="search", **{"retry": RETRY, "read_only": True, **options})
             if not known:
                 search.__failsoft__.known = None
+            heard: list[str] = []
+            if heeded:
+                rt.subscribe(lambda event: heard.append(event.event_type))
             result = await plot(rt, search)
+            at_once = [*heard]  # before anybody looks
             return {
                 "result": result,
                 "events": [event.to_dict() for event in rt.events()],
@@ -128,6 +150,7 @@ def tell(story: str, *, known: bool) -> dict[str, Any]:
                 "health": rt.health("search"),
                 "memory": rt.memory.families(),
                 "started": tool.started,
+                "heard": at_once,
             }
 
     with virtual_time() as time:
@@ -135,11 +158,12 @@ def tell(story: str, *, known: bool) -> dict[str, Any]:
         return told
 
 
+@pytest.mark.parametrize("heeded", [False, True])
 @pytest.mark.parametrize("story", STORIES)
-def test_both_ways_tell_the_same_story(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_tell_the_same_story(story: str, heeded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
     monkeypatch.setattr(short_way, "_again", counting(taken))
-    long, short = tell(story, known=False), tell(story, known=True)
+    long, short = tell(story, known=False, heeded=heeded), tell(story, known=True, heeded=heeded)
     assert taken, "nothing went the short way"
     for part in long:
         assert short[part] == long[part], part
@@ -167,6 +191,11 @@ class Odd(ConnectionResetError):
         self.__dict__.update(more)
 
 
+def numbered(error: OSError, number: int) -> OSError:
+    error.errno = number
+    return error
+
+
 def caused(error: Exception, *, by: Exception | None = None, within: Exception | None = None) -> Exception:
     error.__cause__, error.__context__ = by, within
     return error
@@ -184,6 +213,7 @@ async def test_an_error_is_known_by_type_and_text_alone() -> None:
         Odd("lost", status=503),
         ConnectionResetError("lost"),
         Odd.__new__(Odd, ["cannot be looked up"]),
+        numbered(Odd("lost"), errno.EACCES),
         caused(Odd("lost"), by=RESET),
         caused(Odd("lost"), within=RESET),
     ):
@@ -251,3 +281,73 @@ async def test_a_hint_teaches_nothing() -> None:
     await search()
     assert rt.metrics("search")["retry_count"] == 1
     assert not search.__failsoft__.known
+
+
+@virtual
+async def test_what_is_masked_is_not_kept() -> None:
+    rt = Runtime()
+    search = rt.add(Scripted(ConnectionResetError("lost, password=hunter2hunter2"), "a"), id="search", read_only=True)
+    await search()
+    assert rt.metrics("search")["retry_count"] == 1
+    assert not search.__failsoft__.known
+
+
+@virtual
+async def test_a_number_beside_the_text_teaches_nothing() -> None:
+    rt = Runtime()
+    errors = [numbered(Odd("lost"), errno.ECONNRESET)]
+
+    async def search() -> str:
+        if errors:
+            raise errors.pop()
+        return "a"
+
+    guarded = rt.add(search, read_only=True)
+    await guarded()
+    assert rt.metrics("search")["retry_count"] == 1
+    assert not guarded.__failsoft__.known
+
+
+@virtual
+async def test_the_retries_of_a_stand_in_teach_nothing_about_the_tool() -> None:
+    """Its place in a chain has rules of its own, here one that repeats a permanent error."""
+    rt = Runtime()
+    backup = rt.add(Scripted(AUTH, "a", AUTH, "b"), id="backup", read_only=True)
+    rule = {"rules": [{"handle_errors": ["UNAUTHENTICATED"], "max_attempts": 3}], "initial_delay": "0s"}
+    search = rt.add(Scripted(AUTH), id="search", read_only=True, fallbacks=[{"tool": "backup", "retry": rule}])
+    assert await search() == "a"
+    outcome = await rt.call(backup)
+    assert (outcome.status, outcome.attempts) == ("failed", 1)
+
+
+# --- callers that leave -----------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_callers_that_leave_do_not_pile_up() -> None:
+    rt = Runtime()
+    search = rt.add(Scripted(*WORKS, Takes(9)), id="search", read_only=True)
+    await search()
+    for _ in range(BATCH + 10):
+        task = asyncio.create_task(search())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert len(rt._engine.trace.pending) <= BATCH
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_listeners_hear_at_once_of_a_caller_that_leaves(by_name: bool) -> None:
+    async def play() -> None:
+        rt = Runtime()
+        search = rt.add(Scripted(Takes(9)), id="search", read_only=True)
+        heard: list[str] = []
+        rt.subscribe(lambda event: heard.append(event.event_type))
+        task = asyncio.ensure_future(rt.call("search") if by_name else search())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert heard == ["CallCancelled"]
+
+    with virtual_time() as time:
+        time.run(play())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
 from tests.fakes import DOWN, INVALID, OFTEN, ONCE, RESET, Scripted, records, virtual
 
 from failsoft import ManifestError, Runtime
-from failsoft.core.memory import ENOUGH
+from failsoft.core import memory as core
+from failsoft.core.memory import ENOUGH, Family, Tally
+from failsoft.runtime.memory import RecoveryMemory
 from failsoft.stores.memory import MemoryStore
 
 HOUR = 3600
@@ -234,3 +237,25 @@ async def test_nothing_happens_to_it_while_calls_succeed() -> None:
     for _ in range(100):
         await rt.call("search", {"fails": False})
     assert rt.memory.families() == []
+
+
+def test_a_family_is_quoted_while_another_thread_learns_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = RecoveryMemory("advise", lambda: 0.0, lambda tool: 0)
+    family = Family(None, "search", "lost")
+    for _ in range(3):
+        family.begin_episode(0.0, 0)
+    memory.learn(family, None, worked=True, seconds=1.0)
+    other = threading.Thread(target=memory.learn, args=(family, "backup"), kwargs={"worked": True, "seconds": 1.0})
+
+    def interrupted(*figures: float) -> Tally:
+        if other.ident is None:
+            other.start()
+            other.join(0.05)
+        return Tally(*figures)
+
+    monkeypatch.setattr(core, "Tally", interrupted)
+    quoted = memory.evidence(family)
+    other.join()
+    assert quoted is not None
+    assert [name for name, _ in quoted.tallies] == ["retry"]
+    assert family.tallies.keys() == {"retry", "tool:backup"}

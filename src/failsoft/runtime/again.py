@@ -16,7 +16,6 @@ Why: an agent's tools fail in the same few ways, and what is decided each time a
 from __future__ import annotations
 
 import asyncio
-from asyncio import CancelledError
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +74,7 @@ async def _again(
             first = Ended(started, ended, error=error)
             break
         error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
-        evidence = None if family is None else family.evidence
+        evidence = None if family is None or rt.memory is None else rt.memory.evidence(family)
         rt.trace.record((TOOL_ERROR, ended, tool, id, None, (_tell_retry, fault, started, made, delay, evidence)))
         met.append(known)
         made += 1
@@ -93,12 +92,13 @@ async def _again(
             for waiting in stepper:
                 counted = _count(rt, tool, id, ticket, met, counted)
                 await finish(stepper, waiting, tool, timeout, started, rt.place)
-        except CancelledError:
-            rt.left(_whole(rt, tool, args, kwargs, id, began))
-            raise
         except Exception as failed:
             error, known, ended = failed, recall(tool, failed), now()
             continue
+        except BaseException:  # its caller has left, or the interpreter wants to end
+            _count(rt, tool, id, ticket, met, counted)
+            rt.left(_whole(rt, tool, args, kwargs, id, began))
+            raise
         ended = now()
         value = box[0]
         if ended - started <= timeout and value.__class__ is not Partial:

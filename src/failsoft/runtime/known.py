@@ -42,7 +42,12 @@ def recall(tool: Tool, error: Exception) -> Known | None:
         return None
     if found is None or error.__context__ is not None or error.__cause__ is not None or error.__dict__:
         return None
-    return found
+    return None if isinstance(error, OSError) and _is_numbered(error) else found
+
+
+def _is_numbered(error: OSError) -> bool:
+    """Has it been given a number or a file that is not among its arguments?"""
+    return error.errno is not None or error.filename is not None
 
 
 def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception) -> None:
@@ -52,13 +57,17 @@ def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception)
         return
     if rt.memory is not None and rt.memory.mode == "act":
         return
-    if call.turn is not None or call.tenant is not None or call.retry is not None or fault.retry_after is not None:
+    if call.turn is not None or call.tenant is not None or fault.retry_after is not None:
         return
+    if stop.retry is not stop.tool.options.retry:
+        return  # the call, or the chain that it stands in, has rules of its own
     key = key_of(error)
-    if key is None or type(key[1]) is not str:
-        return
+    if key is None or type(key[1]) is not str or key[1] != fault.message:
+        return  # there is more to it, or something was masked in it: not to be kept
     if hasattr(error, "fault") or hasattr(error, "remote_fault"):
         return  # it has been judged elsewhere
+    if isinstance(error, OSError) and _is_numbered(error):
+        return
     if len(known) >= KEPT:
         known.clear()
     known[type(error), error.args] = Known(fault._replace(cause=None), stop.family)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import memory as core
-from failsoft.core.memory import RETRY, TOOL, Family, Memory, Mode
+from failsoft.core.memory import RETRY, TOOL, Evidence, Family, Memory, Mode, Tally
 from failsoft.stores.base import Store, key_of
 
 if TYPE_CHECKING:
@@ -71,12 +71,17 @@ class RecoveryMemory:
             self._memory.turn_page(family, now, successes)
         return family
 
-    def spares(self, family: Family) -> bool:
-        """Whether to leave out a retry."""
-        if self.mode != "act":
-            return False
+    def evidence(self, family: Family) -> Evidence | None:
+        """What can be quoted of a family. Others may be learning about it just now."""
         with self._lock:
-            return core.spare(family)
+            return family.evidence
+
+    def spares(self, family: Family) -> Tally | None:
+        """The record of a family's retries, if one is to be left out on account of it."""
+        if self.mode != "act":
+            return None
+        with self._lock:
+            return family.tallies[RETRY] if core.spare(family) else None
 
     def order(self, family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
         """Alternatives, the better of equals first."""

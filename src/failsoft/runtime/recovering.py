@@ -15,7 +15,6 @@ from failsoft.core.breaker import Result, State
 from failsoft.core.fallback import alternatives, bars_others
 from failsoft.core.fault import Fault
 from failsoft.core.hold import plan_wait
-from failsoft.core.memory import RETRY
 from failsoft.core.nesting import failures_inside
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision
@@ -53,8 +52,8 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
         return NoRetry("the call inside has had its retries")
     if call.left_behind or (call.turn is not None and (call.turn.left() or retry.delay) < retry.delay):
         return NoRetry("the turn's time is up")
-    if stop.family is not None and wish is None and rt.memory is not None and rt.memory.spares(stop.family):
-        return NoRetry(f"retries {stop.family.tallies[RETRY]}")
+    if stop.family is not None and wish is None and rt.memory is not None and (vain := rt.memory.spares(stop.family)):
+        return NoRetry(f"retries {vain}")
     if not calls:
         stop.ticket = None  # the next attempt asks the breaker again
     return retry
@@ -155,7 +154,7 @@ def report_on(
         call.thread,
         call.tenant,
         stop.policy,
-        None if stop.family is None else stop.family.evidence,
+        None if stop.family is None or rt.memory is None else rt.memory.evidence(stop.family),
     )
 
 
