@@ -42,12 +42,9 @@ def recall(tool: Tool, error: Exception) -> Known | None:
         return None
     if found is None or error.__context__ is not None or error.__cause__ is not None or error.__dict__:
         return None
-    return None if isinstance(error, OSError) and _is_numbered(error) else found
-
-
-def _is_numbered(error: OSError) -> bool:
-    """Has it been given a number or a file that is not among its arguments?"""
-    return error.errno is not None or error.filename is not None
+    if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
+        return None  # given to it beside its text
+    return found
 
 
 def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception) -> None:
@@ -66,7 +63,7 @@ def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception)
         return  # there is more to it, or something was masked in it: not to be kept
     if hasattr(error, "fault") or hasattr(error, "remote_fault"):
         return  # it has been judged elsewhere
-    if isinstance(error, OSError) and _is_numbered(error):
+    if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
         return
     if len(known) >= KEPT:
         known.clear()
