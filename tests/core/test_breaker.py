@@ -12,7 +12,8 @@ from failsoft.core.breaker import (
     State,
     Ticket,
     admit,
-    is_near,
+    count_failure,
+    count_success,
     is_pristine,
     observe,
     record,
@@ -386,23 +387,27 @@ def test_a_returned_slot_stays_returned_though_the_clock_was_set_back() -> None:
     assert isinstance(breaker.admit(0.0), Ticket)
 
 
-# --- whether failures do nothing but count ----------------------------------------------------------------------------
+# --- results that do nothing but count --------------------------------------------------------------------------------
+
+CLOSED = [BreakerState("closed", failures, 0, 3) for failures in range(5)]
+NOT_CLOSED = [BreakerState("open", 5, 0, 3), BreakerState("half_open", 0, 0, 3, probe=1, lease=9.0)]
+OTHERS = [*NOT_CLOSED, BreakerState("closed", 0, 0, 4)]  # the last: an old ticket
 
 
-@pytest.mark.parametrize("failures", range(1, 7))
-@pytest.mark.parametrize("before", range(5))
-def test_failures_are_near_when_the_last_of_them_opens_the_circuit(before: int, failures: int) -> None:
+@pytest.mark.parametrize("state", CLOSED)
+def test_a_failure_that_only_counts_is_recorded_alike(state: BreakerState) -> None:
     options = BreakerOptions(failure_threshold=5)
-    state = BreakerState("closed", before, 0, 3)
-    ticket = Ticket(3, None)
-    near = is_near(state, options, ticket, failures)
-    for _ in range(failures):
-        state = record(state, options, ticket, "failure", now=1.0)
-    assert near == (state.state == "open")
+    after = record(state, options, Ticket(3, None), "failure", now=1.0)
+    assert count_failure(state, options, Ticket(3, None)) == (after if after.state == "closed" else None)
 
 
-def test_where_a_failure_does_not_count_it_is_near() -> None:
-    options = BreakerOptions()
-    assert is_near(BreakerState("closed", 0, 0, 4), options, Ticket(3, None), 1)
-    assert is_near(BreakerState("open", 5, 0, 3), options, Ticket(3, None), 1)
-    assert is_near(BreakerState("half_open", 0, 0, 3, probe=1, lease=9.0), options, Ticket(3, None), 1)
+@pytest.mark.parametrize("state", CLOSED)
+def test_a_success_while_closed_is_recorded_alike(state: BreakerState) -> None:
+    after = record(state, BreakerOptions(), Ticket(3, None), "success", now=1.0)
+    assert count_success(state, Ticket(3, None)) == after == BreakerState(generation=3)
+
+
+@pytest.mark.parametrize("state", OTHERS)
+def test_nothing_else_only_counts(state: BreakerState) -> None:
+    assert count_failure(state, BreakerOptions(), Ticket(3, None)) is None
+    assert count_success(state, Ticket(3, None)) is None

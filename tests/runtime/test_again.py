@@ -351,3 +351,22 @@ def test_listeners_hear_at_once_of_a_caller_that_leaves(by_name: bool) -> None:
 
     with virtual_time() as time:
         time.run(play())
+
+
+@virtual
+async def test_the_tool_itself_can_see_its_failures() -> None:
+    rt = Runtime()
+    seen: list[int] = []
+    fails = [True, False, True, True, False]
+
+    async def search() -> str:
+        seen.append(rt.health("search").failure_count)
+        if fails.pop(0):
+            raise ConnectionResetError("lost")
+        return "a"
+
+    guarded = rt.add(search, read_only=True, retry=AT_ONCE)
+    await guarded()
+    await guarded()
+    assert seen == [0, 1, 0, 1, 2]
+    assert rt.health("search").failure_count == 0

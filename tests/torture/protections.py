@@ -116,9 +116,9 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     18: Protection(
         "retries are paid for",
-        "runtime/gates.py",
-        "        return health.spend(rt.now(), successes)\n",
-        "        return True\n",
+        "core/budget.py",
+        "    if tokens < _ENOUGH:\n",
+        "    if False:\n",
     ),
     19: Protection(
         "growth beyond all numbers is clamped",

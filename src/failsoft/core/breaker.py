@@ -28,6 +28,7 @@ Why leases: the owner of a probe can be killed, in a fleet even with its whole m
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from failsoft.core.durations import MOMENT
@@ -112,11 +113,19 @@ def record(state: BreakerState, options: BreakerOptions, ticket: Ticket, result:
     return state if ticket.probe is None else state._replace(lease=None)
 
 
-def is_near(state: BreakerState, options: BreakerOptions, ticket: Ticket, failures: int) -> bool:
-    """Would so many failures do more than count, or less?"""
+def count_failure(state: BreakerState, options: BreakerOptions, ticket: Ticket) -> BreakerState | None:
+    """What ``record`` makes of a failure that does nothing but count; None: it does more, or nothing."""
     if state.state != "closed" or ticket.generation != state.generation:
-        return True
-    return state.failures + failures >= options.failure_threshold
+        return None
+    failures = state.failures + 1
+    return None if failures >= options.failure_threshold else _closed(failures, state.generation)
+
+
+def count_success(state: BreakerState, ticket: Ticket) -> BreakerState | None:
+    """What ``record`` makes of a success of a closed circuit's call; None: it is not closed any more."""
+    if state.state != "closed" or ticket.generation != state.generation:
+        return None
+    return _closed(0, state.generation)
 
 
 def _is_current(state: BreakerState, options: BreakerOptions, ticket: Ticket, now: float) -> bool:
@@ -132,15 +141,20 @@ def _succeed(state: BreakerState, options: BreakerOptions) -> BreakerState:
         return state
     successes = state.successes + 1
     if state.state == "closed" or successes >= options.success_threshold:
-        return BreakerState(generation=state.generation)
+        return _closed(0, state.generation)
     return state._replace(failures=0, successes=successes, lease=None)
 
 
 def _fail(state: BreakerState, options: BreakerOptions, now: float) -> BreakerState:
     failures = state.failures + 1
     if state.state == "closed" and failures < options.failure_threshold:
-        return BreakerState("closed", failures, 0, state.generation)  # a quarter of the cost of _replace
+        return _closed(failures, state.generation)
     return BreakerState("open", failures=failures, generation=state.generation + 1, since=now)
+
+
+@lru_cache(maxsize=256)  # a failing tool goes through the same few again and again
+def _closed(failures: int, generation: int) -> BreakerState:
+    return BreakerState("closed", failures, 0, generation)
 
 
 def _left(state: BreakerState, options: BreakerOptions, now: float) -> float:

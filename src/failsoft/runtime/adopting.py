@@ -16,7 +16,6 @@ from failsoft.core.turn import Start
 from failsoft.runtime.endings import stop
 from failsoft.runtime.foreign import Passing
 from failsoft.runtime.handle import Handle
-from failsoft.runtime.quick import quick
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -74,8 +73,8 @@ async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
     SCOPE.set(handle)
     turn.lanes.enter()
     try:
-        if ticket is not None and tool.kind == "async" and not notes.wary and _is_plain(turn, call):
-            outcome = await quick(engine, tool, call.kwargs, handle.id, ticket, handle)
+        if ticket is not None and tool.quick is not None and not notes.wary and _is_plain(turn, call):
+            outcome = await tool.quick(call.kwargs, handle.id, ticket, handle)
         else:
             turn.doze(handle)
             outcome = await engine.drive(call)

@@ -8,7 +8,8 @@ Rules
   calls, where no policy, handler, fallback or retry rule has a say.
 - Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
   which takes up the call with all that has happened so far (``Past``).
-- The stream says the same, word for word; its words are made when somebody reads them.
+- The stream says the same, and its words are made when somebody reads them. As on the happy path, calls made inside an
+  attempt do not know that they are.
 
 Why: an agent's tools fail in the same few ways, and what is decided each time anew costs ten times as much.
 """
@@ -19,7 +20,6 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.breaker import is_near
 from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.core.recovery import ErrorReport, decide, describe
@@ -27,7 +27,7 @@ from failsoft.core.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
 from failsoft.runtime.call import NOTHING, Ended, Past
 from failsoft.runtime.deadline import finish, step
-from failsoft.runtime.gates import pay, transition
+from failsoft.runtime.gates import count_successes
 from failsoft.runtime.known import Known, recall
 from failsoft.runtime.way import tell_recovery, tell_success, worst
 
@@ -62,7 +62,6 @@ async def _again(
     made, since, spent = 0, ended, 0.0
     met: list[Known] = []
     families: tuple[Family, ...] = ()
-    counted = 0  # so many errors the breaker has been told of; of the others nobody but this task can know as yet
     first: Ended | None = None
     while known is not None:
         fault, family = known
@@ -70,7 +69,7 @@ async def _again(
         total = spent + took if made else 0.0
         new = () if family is None or family in families else (family,)
         delay = plan_known(options, made + 1, since, total, took, ended, rt.random())
-        if delay is None or not _is_plain(rt, tool, ticket, made + 1 - counted, new):
+        if delay is None or not _keep_books(rt, tool, ticket, ended, new):
             first = Ended(started, ended, error=error)
             break
         error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
@@ -82,7 +81,6 @@ async def _again(
         families += new
         try:
             if delay:
-                counted = _count(rt, tool, id, ticket, met, counted)
                 await asyncio.sleep(delay)
             if not tool.admits(ticket):
                 break
@@ -90,20 +88,19 @@ async def _again(
             box: list[Any] = []
             stepper = step(fn(*args, **kwargs), box)
             for waiting in stepper:
-                counted = _count(rt, tool, id, ticket, met, counted)
                 await finish(stepper, waiting, tool, timeout, started, rt.place)
         except Exception as failed:
             error, known, ended = failed, recall(tool, failed), now()
             continue
         except BaseException:  # its caller has left, or the interpreter wants to end
-            _count(rt, tool, id, ticket, met, counted)
             rt.left(_whole(rt, tool, args, kwargs, id, began))
             raise
         ended = now()
         value = box[0]
         if ended - started <= timeout and value.__class__ is not Partial:
-            if counted or tool.ticket is not ticket:  # else all is as if there had been no failure
-                rt.succeeded(tool, ticket)
+            with rt.lock:
+                tool.health.count_success(ticket)
+                tool.renew_ticket()
             _tell(rt, tool, id, families, made + 1, since, began, started, ended)
             took = ended - began
             return Outcome(id, tool.id, "succeeded", value, made + 1, tool.id, took, None, None, None, tool.label)
@@ -111,7 +108,6 @@ async def _again(
         break
     else:
         first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=True)
-    _count(rt, tool, id, ticket, met, counted)
     past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
     call = _whole(rt, tool, args, kwargs, id, began)
     rest = rt.drive(call, first, None if first is None else ticket, past)
@@ -119,25 +115,17 @@ async def _again(
     return await rest
 
 
-def _is_plain(rt: Engine, tool: Tool, ticket: Ticket, failures: int, families: tuple[Family, ...]) -> bool:
-    """Can the failure be counted and its retry be paid for without more ado? Then it is paid for."""
-    health = tool.health
-    if is_near(health.state, health.options, ticket, failures):
-        return False
+def _keep_books(rt: Engine, tool: Tool, ticket: Ticket, now: float, families: tuple[Family, ...]) -> bool:
+    """Count the failure and pay for its retry; False, with nothing done, if there is more to it."""
     if families and families[0].is_due(rt.clock.wall()):
         return False
-    return not tool.options.retry.budget or pay(rt, tool, health)
-
-
-def _count(rt: Engine, tool: Tool, id: str | int, ticket: Ticket, met: list[Known], counted: int) -> int:
-    """Tell the breaker of the errors that it does not know of, before anybody can look; how many it knows of then."""
-    for known in met[counted:]:
-        with rt.lock:
-            changed = tool.health.record(ticket, "failure", rt.now(), known.fault)
-            tool.renew_ticket()
-        if changed is not None:  # another thread's failures came in between
-            transition(rt, _whole(rt, tool, (), {}, id, 0.0), tool, changed, known.fault)
-    return len(met)
+    health = tool.health
+    successes = count_successes(rt, tool, health) if tool.options.retry.budget else None
+    with rt.lock:
+        counted = health.count_failure(ticket, now, successes)
+        if counted:
+            tool.ticket = None
+    return counted
 
 
 def _tell(

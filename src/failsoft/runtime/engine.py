@@ -284,12 +284,6 @@ class Engine:
                     self.keeper.restore_circuit(health, *key)
             return health
 
-    def succeeded(self, tool: Tool, ticket: Ticket) -> None:
-        """A plain call has succeeded while the circuit was closed: its failures before that are forgotten."""
-        with self.lock:
-            tool.health.record(ticket, "success", self.now())
-            tool.renew_ticket()
-
     def view(self, tool: Tool) -> HealthView:
         now = self.now()
         with self.lock:

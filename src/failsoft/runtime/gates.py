@@ -66,12 +66,18 @@ def hold(rt: Engine, call: Call, tool: Tool, seconds: float) -> None:
 
 def pay(rt: Engine, tool: Tool, health: Health) -> bool:
     """Take one retry out of the tool's budget (R25)."""
-    trace = rt.trace
-    successes = trace.successes(tool.id)
-    if not health.can_spend(rt.now(), successes, len(trace.pending)):
-        successes = trace.metrics(tool.id).successes  # what is pending makes a difference
+    successes = count_successes(rt, tool, health)
     with rt.lock:
         return health.spend(rt.now(), successes)
+
+
+def count_successes(rt: Engine, tool: Tool, health: Health) -> int:
+    """The tool's successes that a budget has to know of, before a retry is paid for."""
+    trace = rt.trace
+    successes = trace.successes(tool.id)
+    if health.can_spend(rt.now(), successes, len(trace.pending)):
+        return successes
+    return trace.metrics(tool.id).successes  # what is pending makes a difference
 
 
 # --- circuits ---------------------------------------------------------------------------------------------------------

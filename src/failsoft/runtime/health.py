@@ -62,6 +62,23 @@ class Health:
             self.keep()
         return changed
 
+    def count_failure(self, ticket: Ticket, now: float, successes: int | None) -> bool:
+        """Take in a failure that does nothing but count, and pay for its retry; False: it is more than that.
+
+        ``successes`` is what the budget has to know, None: there is no budget.
+        """
+        after = breaker.count_failure(self.state, self.options, ticket)
+        if after is None or not (successes is None or self.spend(now, successes)):
+            return False
+        self.state, self.ticket = after, None
+        return True
+
+    def count_success(self, ticket: Ticket) -> None:
+        """Take in the success that comes after such failures; one of an older generation says nothing."""
+        after = breaker.count_success(self.state, ticket)
+        if after is not None:
+            self.state, self.ticket = after, ticket
+
     def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
         """Go on from what an earlier process has left."""
         self.state, self.opened_by, self.ticket = state, opened_by, None

@@ -73,6 +73,8 @@ class RecoveryMemory:
 
     def evidence(self, family: Family) -> Evidence | None:
         """What can be quoted of a family. Others may be learning about it just now."""
+        if family.seen < core.QUOTED - 1:
+            return None  # nearly always
         with self._lock:
             return family.evidence
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.outcome import Outcome
@@ -23,42 +23,50 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
-async def quick(
-    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
-) -> Outcome[Any]:
-    """Run a plain async tool once; whatever is not a success at once goes the long way, as a whole call."""
-    started = rt.now() if handle is None else handle.started
-    box: list[Any] | None = None
-    try:
-        running = tool.fn(**kwargs)
-        box = []
-        stepper = step(running, box)
-        for waiting in stepper:
-            if handle is not None:
-                handle.turn.doze(handle)
-            await finish(stepper, waiting, tool, tool.timeout, started, rt.place)
-    except CancelledError:
-        rt.left(_whole(rt, tool, kwargs, id, started, handle))
-        raise
-    except Exception as error:
-        if handle is None:
-            rest = recover(rt, tool, (), kwargs, id, ticket, error, started, entered=box is not None)
+Quick = Callable[..., Coroutine[Any, Any, Outcome[Any]]]
+
+
+def quicken(rt: Engine, tool: Tool) -> Quick:
+    """A function that runs a plain async tool once; what is not a success at once goes on as a whole call."""
+    fn, timeout, now, tool_id, label = tool.fn, tool.timeout, rt.now, tool.id, tool.label
+    record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
+
+    async def quick(
+        kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
+    ) -> Outcome[Any]:
+        started = now() if handle is None else handle.started
+        box: list[Any] | None = None
+        try:
+            running = fn(**kwargs)
+            box = []
+            stepper = step(running, box)
+            for waiting in stepper:
+                if handle is not None:
+                    handle.turn.doze(handle)
+                await finish(stepper, waiting, tool, timeout, started, rt.place)
+        except CancelledError:
+            rt.left(_whole(rt, tool, kwargs, id, started, handle))
+            raise
+        except Exception as error:
+            if handle is None:
+                rest = recover(rt, tool, (), kwargs, id, ticket, error, started, entered=box is not None)
+            else:
+                whole = handle.whole()
+                rest = rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
         else:
-            whole = handle.whole()
-            rest = rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
-    else:
-        ended = rt.now()
-        value = box[0]
-        if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
-            trace = rt.trace
-            trace.record((CALL_SUCCEEDED, ended, tool.id, id, None if handle is None else handle.turn.track, started))
-            if len(trace.pending) > trace.limit:
-                trace.drain()
-            return Outcome(id, tool.id, "succeeded", value, 1, tool.id, ended - started, None, None, None, tool.label)
-        whole = _whole(rt, tool, kwargs, id, started, handle)
-        rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
-    # Out here, so that the errors of further attempts do not get the first one as their context.
-    return await rest
+            ended = now()
+            value = box[0]
+            if ended - started <= timeout and tool.ticket is ticket and value.__class__ is not Partial:
+                record((CALL_SUCCEEDED, ended, tool_id, id, None if handle is None else handle.turn.track, started))
+                if len(pending) > trace.limit:
+                    trace.drain()
+                return Outcome(id, tool_id, "succeeded", value, 1, tool_id, ended - started, None, None, None, label)
+            whole = _whole(rt, tool, kwargs, id, started, handle)
+            rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
+        # Out here, so that the errors of further attempts do not get the first one as their context.
+        return await rest
+
+    return quick
 
 
 def _whole(

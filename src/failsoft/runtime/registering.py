@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.runtime.foreign import Foreign, ForeignTool, options_of, refuse_other_words
 from failsoft.runtime.guard import guard
+from failsoft.runtime.quick import quicken
 from failsoft.runtime.settings import Settings, refuse_cycles, tool_options
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., An
         engine.keeper.restore_circuit(tool.health, tool.id)
         tool.renew_ticket()
     tool.guarded = guard(engine, tool)
+    tool.quick = quicken(engine, tool) if tool.kind == "async" else None
     engine.tools[tool.id] = tool
     engine.index[tool.id] = engine.index[tool.guarded] = tool
     engine.notebook.note_registered(tool.id)

@@ -31,7 +31,6 @@ from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.phrasing import Catalogue, Phraser
-from failsoft.runtime.quick import quick
 from failsoft.runtime.registering import declare, register
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import (
@@ -198,8 +197,8 @@ class Runtime:
             return just(calling.misfit(engine, found, args, options.get("id")))
         if not options and SCOPE.get() is None:
             ticket = found.ticket
-            if ticket is not None and found.kind == "async":
-                return quick(engine, found, {} if args is None else args, engine.trace.number(), ticket)
+            if ticket is not None and found.quick is not None:
+                return found.quick({} if args is None else args, engine.trace.number(), ticket)
             shut = found.shut
             if shut is not None and (refused := refuse(engine, found, shut)) is not None:
                 return just(refused)

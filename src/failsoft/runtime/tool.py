@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.deadline import Queue
     from failsoft.runtime.isolation.target import Target
     from failsoft.runtime.known import Known
+    from failsoft.runtime.quick import Quick
 
 Kind = Literal["async", "sync", "async stream", "stream"]
 Shut = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
@@ -48,6 +49,7 @@ class Tool:
         "options",
         "plain",
         "queue",
+        "quick",
         "safe",
         "shut",
         "slots",
@@ -75,6 +77,7 @@ class Tool:
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
+        self.quick: Quick | None = None  # the happy path of an async tool, by name
         self.unavailable = missing  # why it cannot be used here, if it cannot
         self.shut: Shut | None = None  # while the circuit is open
         self.command = command

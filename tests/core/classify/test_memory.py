@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from tests.core.classify.made import error_type, make
 
@@ -119,3 +121,13 @@ def test_overrides_see_what_is_remembered_and_leave_it_alone() -> None:
     assert classify("xyzzy").classification == "transient"
     assert classify("xyzzy", overrides=rows).classification == "permanent"
     assert classify("xyzzy").classification == "transient"
+
+
+def test_an_errors_number_counts_though_it_was_set_by_hand() -> None:
+    def numbered(number: int) -> OSError:
+        error = OSError("failed")
+        error.errno = number
+        return error
+
+    assert classify(numbered(errno.ECONNRESET)).code == "UNAVAILABLE"
+    assert classify(numbered(errno.EACCES)).code == "PERMISSION_DENIED"

@@ -82,6 +82,8 @@ def key_of(subject: BaseException | str) -> _Key | None:
     ):
         return None
     args = subject.args
+    if len(args) < 2 and isinstance(subject, OSError) and (subject.errno is not None or subject.filename is not None):
+        return None  # set by hand: its arguments do not show it
     if not args:
         return (cls, None, None)
     first = args[0]
