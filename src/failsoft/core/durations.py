@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import timedelta
 from reprlib import repr as brief
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 PATTERN = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"  # the whole text; also for the manifest's schema
 LONGEST = 9e9  # 285 years: Python's own locks refuse to wait longer (threading.TIMEOUT_MAX)
@@ -43,7 +45,7 @@ class Seconds(float):
         return self
 
 
-Duration = str | timedelta | Seconds  # what a user may write
+Duration: TypeAlias = "str | timedelta | Seconds"  # what a user may write
 
 
 def seconds(value: object, *, zero: bool = False, bare_ms: bool = False) -> Seconds:
@@ -77,13 +79,16 @@ def _read(value: object, *, bare_ms: bool) -> Seconds:
             return Seconds(math.fsum(_part(float(number), unit) for number, unit in _PART.findall(value)), value)
         if _NUMBER.fullmatch(value):
             raise ValueError(f'{brief(value)} has no unit: write "{value}s"')
-    elif isinstance(value, timedelta):
-        return Seconds(value.total_seconds())
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if bare_ms:
             return Seconds(_part(min(value, LONGEST * 2000), "ms"))  # a whole number can be larger than any float
         if 1e-6 <= value <= LONGEST:
             raise ValueError(f'{brief(value)} has no unit: write "{_decimal(value)}s"')
+    else:
+        from datetime import timedelta  # few write one, and loading it takes its time
+
+        if isinstance(value, timedelta):
+            return Seconds(value.total_seconds())
     raise ValueError(f"{brief(value)} is not a duration: {_EXAMPLE}")
 
 

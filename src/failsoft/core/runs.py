@@ -13,7 +13,6 @@ Why: such an event is two numbers and a name. As JSON in a row of its own it cos
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, overload
 
 Record = dict[str, Any]
@@ -85,6 +84,8 @@ def name_call(tool: str | None, call_id: str | int | None, seq: int) -> str:
 
 def iso(timestamp: float) -> str:
     """ISO 8601 in UTC, to the millisecond."""
+    from datetime import UTC, datetime  # not before there is an event to show
+
     return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

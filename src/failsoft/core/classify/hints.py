@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from failsoft.core.classify.recall import recalled
@@ -104,6 +103,8 @@ def _until(instant: float, now: float | None) -> float | None:
 
 def _instant(text: str) -> float | None:
     """An HTTP date or an RFC 3339 timestamp as seconds since 1970."""
+    from datetime import UTC, datetime  # few hints are dates, and loading it takes its time
+
     try:
         if match := re.search(_HTTP_DATE, text):
             day, month, year, hour, minute, second = match.groups()
@@ -127,13 +128,17 @@ def span(text: str) -> float | None:
     return total if found else None
 
 
+def _of_timedelta(value: object) -> float | None:
+    from datetime import timedelta
+
+    return value.total_seconds() if isinstance(value, timedelta) else None
+
+
 def _of_body(name: str, value: Any, now: float | None) -> float | None:
-    if isinstance(value, timedelta):
-        return value.total_seconds()
     if isinstance(value, Mapping):  # google.protobuf.Duration as JSON
         return _number(str(value.get("seconds", "")))
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
+        return _of_timedelta(value)
     if isinstance(value, str):
         return _delay_or_date(value, now)
     return value * 0.001 if "ms" in name else _delay_or_date(str(value), now)
