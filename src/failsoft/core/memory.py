@@ -142,9 +142,14 @@ class Family:
         return tally.tried > ENOUGH - _ROUNDING and tally.cured < _NONE_CURED
 
     @property
+    def is_quotable(self) -> bool:
+        """Has it been seen often enough to be quoted?"""
+        return self.seen > _QUOTABLE
+
+    @property
     def evidence(self) -> Evidence | None:
         """What can be quoted; None while it is too little."""
-        return Evidence(round(self.seen), tuple(self.tallies.items())) if self.seen > _QUOTABLE else None
+        return Evidence(round(self.seen), tuple(self.tallies.items())) if self.is_quotable else None
 
     def is_due(self, now: float) -> bool:
         """May its episode be over?"""

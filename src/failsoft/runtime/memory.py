@@ -73,8 +73,8 @@ class RecoveryMemory:
 
     def evidence(self, family: Family) -> Evidence | None:
         """What can be quoted of a family. Others may be learning about it just now."""
-        if family.seen < core.QUOTED - 1:
-            return None  # nearly always
+        if not family.is_quotable:
+            return None  # nearly always, and without the lock
         with self._lock:
             return family.evidence
 
