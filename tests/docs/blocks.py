@@ -51,6 +51,8 @@ _FILE = re.compile(r"# (?P<name>[\w.-]+\.(?:py|yaml))\n")
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _INSTALL = re.compile(r"(make(?: [a-z-]+)?|(?:python -m )?pip install .*|git clone .*)\s*(?:#.*)?")
 _SHELL = set("|<>&;$`*")
+# What a command of a page may see of the environment: the rest (CI, PYTEST_…, COLUMNS) changes what programs print.
+_READERS_OWN = {"HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"}
 _BARS = "█▒╱▆▓░┄✗!▶◆╳○▸"
 _VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?|\b\d\d:\d\d:\d\d\.\d+"), "<when>"),
@@ -220,9 +222,10 @@ class PageRun:
             return result.output
         assert program in ("failsoft", "python", "pytest", "cat"), f"{command}: nobody knows how to check this"
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        kept = {name: value for name, value in os.environ.items() if name in _READERS_OWN}
         ended = subprocess.run(
             ["sh", "-c", command],
-            env={**{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}, "PATH": path},
+            env={**kept, "PATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
