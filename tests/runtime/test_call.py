@@ -7,9 +7,19 @@ import pickle
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, INVALID, OFTEN, ONCE, TIMEOUT, Scripted, Takes, phrases, records, virtual
+from tests.fakes import AUTH, DOWN, INVALID, OFTEN, ONCE, RESET, TIMEOUT, Scripted, Takes, phrases, records, virtual
 
-from failsoft import CallFailed, Decision, ErrorReport, FailsoftError, Runtime, ToolUnavailable, classify, partial
+from failsoft import (
+    CallFailed,
+    Decision,
+    ErrorReport,
+    FailsoftError,
+    Runtime,
+    ToolTimeout,
+    ToolUnavailable,
+    classify,
+    partial,
+)
 
 # --- arguments and names -----------------------------------------------------------------------------------------------
 
@@ -395,3 +405,56 @@ async def test_the_verdict_of_a_worker_on_its_own_error_stands():
     override = [{"exception": "FromAWorker", "as": "permanent"}]
     rt.add(Scripted(FromAWorker("x")), id="own_word", classification=override, retry={"max_attempts": 1})
     assert (await rt.call("own_word")).fault.classification == "permanent"
+
+
+# --- several failures of one call ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [[], [DOWN, "ok"]], ids=["the long way", "the short way"])
+@virtual
+async def test_the_fault_is_what_went_wrong_last(before: list[Any]) -> None:
+    rt = Runtime()
+    rt.add(Scripted(*before, DOWN, AUTH), id="search", read_only=True)
+    if before:
+        await rt.call("search")
+    outcome = await rt.call("search")
+    assert outcome.attempts == 2
+    assert outcome.fault is not None
+    assert (outcome.fault.code, outcome.fault.category) == ("UNAUTHENTICATED", "tool_misconfigured")
+    assert str(outcome.fault.cause) == str(AUTH)
+    assert outcome.decision == Decision("escalate", "Permanent error (no retry)")
+
+
+@virtual
+async def test_a_timeout_after_another_failure_is_told_as_a_timeout() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN, Takes(60)), id="search", read_only=True)
+    with pytest.raises(ToolTimeout, match="Tool timeout after 30s"):
+        (await rt.call("search")).unwrap()
+
+
+@virtual
+async def test_the_effect_of_an_earlier_attempt_is_not_forgotten() -> None:
+    rt = Runtime()
+    rt.add(Scripted(RESET, AUTH), id="search")
+    outcome = await rt.call("search")
+    assert outcome.fault is not None
+    assert (outcome.fault.code, outcome.fault.effect) == ("UNAUTHENTICATED", "unknown")
+
+
+@virtual
+async def test_when_another_tool_fails_too_the_fault_is_still_that_of_the_tool_that_was_called() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN, AUTH), id="search", read_only=True, fallbacks=["cache"])
+    rt.add(Scripted(INVALID), id="cache", read_only=True)
+    outcome = await rt.call("search")
+    assert outcome.fault is not None
+    assert (outcome.attempts, outcome.fault.code) == (3, "UNAUTHENTICATED")
+
+
+@virtual
+async def test_a_hard_failure_after_a_transient_one_leaves_no_offer() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN, AUTH), id="search", read_only=True)
+    await rt.call("search", thread="chat-42")
+    assert rt.threads["chat-42"].offers == []

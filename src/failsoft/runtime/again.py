@@ -58,7 +58,7 @@ async def _again(
 ) -> Outcome[Any]:  # fmt: skip
     """Take a call to its outcome whose first attempt has just ended in a known error."""
     now, options, fn, timeout = rt.now, tool.options.retry, tool.fn, tool.timeout
-    primary, started, ended = error, began, now()
+    started, ended = began, now()
     made, since, spent = 0, ended, 0.0
     met: list[Known] = []
     families: tuple[Family, ...] = ()
@@ -108,10 +108,10 @@ async def _again(
         break
     else:
         first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=True)
-    past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
+    past = _past(met, error, Attempts(made, since, spent), families) if met else NOTHING
     call = _whole(rt, tool, args, kwargs, id, began)
     rest = rt.drive(call, first, None if first is None else ticket, past)
-    first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
+    first = error = None  # type: ignore[assignment]  # an error's traceback holds this frame
     return await rest
 
 
@@ -143,9 +143,9 @@ def _tell(
         trace.drain()
 
 
-def _past(met: list[Known], primary: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Past:
+def _past(met: list[Known], error: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Past:
     """What the long way has to know."""
-    fault = met[0].fault._replace(cause=primary)
+    fault = met[-1].fault._replace(cause=error)
     return Past(fault, worst([known.fault.effect for known in met]), attempts, families)
 
 

@@ -69,7 +69,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             best = better(best, part)
             effect = worst((effect, fault.effect))
         assert fault is not None
-        primary = primary or fault
+        own = ended is not None and ended.ran and stop.tool is call.tool
+        primary = fault if own else primary or fault  # what went wrong last with the tool that was asked for
         retry = plan(rt, call, stop, fault, ended)
         options = find_options(rt, call, stop, fault, tried, later)
         report = report_on(rt, call, stop, fault, retry, options, best)
