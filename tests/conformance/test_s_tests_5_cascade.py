@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.fakes import INVALID, Scripted, phrases, records, virtual
 
-from failsoft import Outcome, Runtime
+from failsoft import Decision, Outcome, Runtime
 
 REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"
 
@@ -59,6 +59,7 @@ async def test_5_2_optional_tools_skipped_required_tools_escalate() -> None:
     assert report.outcomes["B"].status == report.outcomes["C"].status == "skipped"
     assert not report.outcomes["B"].escalated
     assert report.outcomes["C"].escalated
+    assert report.outcomes["C"].decision == Decision("escalate", REQUIRED_SKIPPED)
     assert [escalation.call_id for escalation in report.escalations] == ["A", "C"]
     assert tools["compare_prices"].attempts == tools["create_itinerary"].attempts == 0
     skips = {record["call_id"]: record.get("message") for record in records(report, "CallSkipped")}
@@ -77,6 +78,15 @@ async def test_5_3_default_values_used_when_available() -> None:
     assert turn.report.results == {"B": "cheapest", "C": "hotel_search"}
     assert compare.arguments == [{"flights": []}]
     assert "Used default value for Tool B" in phrases(turn.report)
+
+
+@virtual
+async def test_5_3_a_tool_without_a_label_is_named_by_its_id() -> None:
+    rt, _ = travel()
+    rt.add(Scripted("cheapest"), id="compare_prices", defaults={"flights": []})
+    async with rt.turn() as turn:
+        turn.call("compare_prices", {"flights": turn.call("flight_search")})
+    assert "Used default value for compare_prices" in phrases(turn.report)
 
 
 @virtual

@@ -39,5 +39,6 @@ def test_the_first_rule_that_applies_decides(
 
 
 def test_the_documents_words() -> None:
-    assert used_default("Tool B") == "Used default value for Tool B"
+    assert used_default("compare_prices", "Tool B") == "Used default value for Tool B"
+    assert used_default("compare_prices", "compare prices") == "Used default value for compare_prices"
     assert REQUIRED_SKIPPED == "Required tool skipped due to dependency failure"

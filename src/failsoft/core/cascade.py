@@ -33,6 +33,9 @@ def cascade(required: bool | None, defaults: Container[str], arguments: Collecti
     return "escalate" if required else "skip"
 
 
-def used_default(label: str) -> str:
-    """The trace's words for a call that runs with defaults (S-tests 5.3); it names the call that ran."""
-    return f"Used default value for {label}"
+def used_default(tool: str, label: str) -> str:
+    """The trace's words for a call that runs with defaults (S-tests 5.3): it names the tool that ran.
+
+    By the label that somebody has given it, else by its id, as elsewhere in the trace.
+    """
+    return f"Used default value for {tool if label == tool.replace('_', ' ') else label}"

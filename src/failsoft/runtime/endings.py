@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core import own_faults
 from failsoft.core.cascade import REQUIRED_SKIPPED
-from failsoft.core.outcome import Outcome, Status
+from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.turn import Cancel, Leave, RecordLate, Skip
 from failsoft.observe import events
 from failsoft.runtime.foreign import Passing
@@ -95,6 +95,7 @@ def _outcome(
         duration=0.0 if handle.task is None else turn.engine.now() - handle.started,
         fault=fault,
         label="" if isinstance(tool, str) else tool.label,
+        decision=Decision("escalate", REQUIRED_SKIPPED) if escalated else None,
         root=root,
         escalated=escalated,
         explanation=turn.engine.explain,

@@ -166,7 +166,10 @@ class Lanes:
     def _fill_in(self, handle: Handle[Any]) -> None:
         fill_in(handle)
         if handle.substitutes and not isinstance(handle.tool, str):
-            fields = {"message": used_default(handle.tool.label), "arguments": sorted(handle.substitutes)}
+            fields = {
+                "message": used_default(handle.tool.id, handle.tool.label),
+                "arguments": sorted(handle.substitutes),
+            }
             fields |= handle.grounds()
             self._turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
 
