@@ -214,7 +214,7 @@ async def test_a_slow_handler_is_waited_for_2_seconds_and_no_longer(stubborn: bo
         (ZeroDivisionError("oops"), "ZeroDivisionError: oops"),
         (TimeoutError("its own"), "TimeoutError: its own"),
         ("retry", "it returned str, not a Decision"),
-        (Decision("pray", "x"), "there is no strategy 'pray'"),  # type: ignore[arg-type]
+        (Decision("pray", "x"), "there is no strategy 'pray': there are retry, alternative_tool, partial_success,"),  # type: ignore[arg-type]
         (Decision("retry", "x", float("nan")), "makes no sense"),
         (Decision("retry", "x", -1), "makes no sense"),
         (Decision("retry", "x", 1e9), "makes no sense"),

@@ -15,6 +15,11 @@ def test_a_cycle_comes_with_its_path():
     assert say_cycle(("a", "b", "a")) == "a → b → a"
 
 
+def test_a_long_cycle_is_told_in_a_line():
+    assert say_cycle([*"abcdefghi", "a"]) == "a → b → c → d → e → f → g → h → i → a"
+    assert say_cycle([*map(str, range(100)), "0"]) == "0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … 91 more … → 99 → 0"
+
+
 def test_a_name_that_refers_to_itself():
     assert find_cycles({"a": ["a"]}) == [("a", "a")]
 

@@ -142,6 +142,8 @@ def test_what_is_safe_to_repeat(said, safe):
         (ToolOptions, {"id": "a", "idempotent": 1}, "idempotent: 1 is neither true nor false"),
         (ToolOptions, {"id": "a", "read_only": None}, "read_only: None is neither true nor false"),
         (ToolOptions, {"id": "a", "accept_partial": 0}, "accept_partial: 0 is neither true nor false"),
+        (ToolOptions, {"id": "a", "retry": 3}, "retry: 3 is no RetryOptions: give one, or its options as a mapping"),
+        (ToolOptions, {"id": "a", "fallbacks": [print]}, "is no Fallback: give one, or a tool's id"),
         (ToolOptions, {"id": "a", "defaults": []}, r"defaults: \[\] is not a mapping"),
         (ToolOptions, {"id": "a", "defaults": {1: 2}}, "defaults: {1: 2} is not a mapping"),
         (ToolOptions, {"id": "a", "idempotency_key": ""}, "idempotency_key: ''"),

@@ -73,7 +73,9 @@ def test_what_is_missing_makes_the_tool_unavailable(module: Path, source: str | 
 
 def test_what_is_no_function_is_refused(module: Path) -> None:
     module.write_text("search = 42\n")
-    with pytest.raises(ManifestError, match=r"failsoft\.yaml:2:3: tools\.search: .*:search is a int: name a function"):
+    with pytest.raises(
+        ManifestError, match=r"failsoft\.yaml:2:3: tools\.search: .*:search is of type int: name a function"
+    ):
         make(module)
 
 

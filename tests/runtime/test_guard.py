@@ -123,11 +123,12 @@ def test_a_guarded_function_looks_like_the_tool() -> None:
     ("thing", "said"),
     [
         (3, "is not callable"),
+        ("search", "if it is the tool's name, write id='search'"),
         (staticmethod(len), "put @staticmethod or @classmethod outside"),
         (classmethod(len), "put @staticmethod or @classmethod outside"),
         (functools.partial(staticmethod(len)), "put @staticmethod or @classmethod outside"),
     ],
-    ids=["number", "staticmethod", "classmethod", "partial of staticmethod"],
+    ids=["number", "name", "staticmethod", "classmethod", "partial of staticmethod"],
 )
 def test_what_cannot_be_protected_is_refused_at_decoration(thing: Any, said: str) -> None:
     with pytest.raises(ManifestError, match=said):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import CliRunner, Result
 
 from failsoft.surfaces.cli import cli
+from failsoft.surfaces.cli.files import read
+from failsoft.surfaces.cli.show import CommandError
 
 GOOD = """\
 tools:
@@ -131,6 +135,36 @@ def test_files_that_are_not_there(args: tuple[str, ...], message: str) -> None:
     as_json = check(*args, "--json", manifest=None)
     assert as_json.exit_code == 2
     assert message in json.loads(as_json.stdout)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("failsoft.yml", "Did you mean failsoft.yaml?"),
+        ("quite/elsewhere.yaml", "There is no directory quite: look at the path."),
+        ("nothing-alike", "Look at the name, and at the directory you are in."),
+        (".", "Try: failsoft.yaml"),
+        ("..", "It is a directory: name a file."),
+    ],
+)
+def test_what_to_do_about_a_file_that_cannot_be_read(name: str, hint: str) -> None:
+    assert check(name).stderr.splitlines()[1:] == [hint]
+
+
+def test_a_file_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(CommandError) as refused:
+        read("failsoft.yaml")
+    assert str(refused.value) == "failsoft.yaml: cannot be read: Permission denied"
+    assert refused.value.hint == "Your user may not read it: look at its permissions."
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+def test_a_file_without_end() -> None:
+    assert "/dev/zero:1:1: error: is larger than 256 kB" in check("--manifest", "/dev/zero").stdout
 
 
 def test_what_is_no_yaml_and_hostile_keys_are_shown_as_text() -> None:

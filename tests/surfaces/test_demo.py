@@ -134,3 +134,20 @@ def test_in_real_time_it_takes_less_than_ten_seconds() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert time.monotonic() - began < 10
     assert "hotels again" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("on_path", "started", "typed"),
+    [
+        ("/usr/bin/failsoft", ".venv/bin/failsoft", "failsoft"),
+        (None, ".venv/bin/failsoft", ".venv/bin/failsoft"),
+        (None, "failsoft/__main__.py", "python -m failsoft"),
+    ],
+    ids=["installed", "not active", "module"],
+)
+def test_what_next_can_be_typed_as_it_stands(
+    on_path: str | None, started: str, typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("failsoft.surfaces.cli.demo.which", lambda _: on_path)
+    monkeypatch.setattr(sys, "argv", [started])
+    assert f"\n  {typed} init " in demo()

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+_MOST = 10  # names in a line
 
 
 def find_cycles(edges: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
@@ -37,6 +39,8 @@ def _walk(root: str, edges: Mapping[str, Iterable[str]], done: set[str]) -> tupl
     return cycle
 
 
-def say_cycle(cycle: Iterable[str]) -> str:
-    """The path in one line."""
-    return " → ".join(cycle)
+def say_cycle(cycle: Sequence[str]) -> str:
+    """The path in one line; of a long one, both ends."""
+    left_out = len(cycle) - _MOST
+    names = cycle if left_out <= 0 else (*cycle[: _MOST - 2], f"… {left_out} more …", *cycle[-2:])
+    return " → ".join(names)

@@ -274,7 +274,7 @@ class ToolOptions:
         several("breaker", [self.breaker], BreakerOptions)
         listed = several("fallbacks", self.fallbacks, object)
         named = (Fallback(tool=one) if isinstance(one, str) else one for one in listed)
-        fill(self, "fallbacks", several("fallbacks", named, Fallback))
+        fill(self, "fallbacks", several("fallbacks", named, Fallback, like="a tool's id"))
         fill(self, "classification", several("classification", self.classification, object))
         for one in self.classification:
             if not (isinstance(one, Override) or callable(one)):

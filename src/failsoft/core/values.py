@@ -73,15 +73,15 @@ def texts(name: str, value: object, *, like: str) -> tuple[str, ...]:
     refuse(name, value, f"is not a list of texts: write {like}")
 
 
-def several(name: str, value: object, kind: type[T]) -> tuple[T, ...]:
-    """Several values of one kind."""
+def several(name: str, value: object, kind: type[T], *, like: str = "its options as a mapping") -> tuple[T, ...]:
+    """Several values of one kind; ``like`` says how else one can be given."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
         of_what = "" if kind is object else f" of {kind.__name__}"
         refuse(name, value, f"is not a list{of_what}: put it in brackets")
     found = tuple(value)
     for one in found:
         if not isinstance(one, kind):
-            refuse(name, one, f"is no {kind.__name__}")
+            refuse(name, one, f"is no {kind.__name__}: give one, or {like}")
     return found
 
 

@@ -108,7 +108,9 @@ def await_here(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     except StopIteration as done:
         return done.value
     running.close()
-    raise FailsoftError(f"{tool.id}: its framework blocks, and its runner waits for an event loop")
+    raise FailsoftError(
+        f"{tool.id}: its framework blocks, and the tool waits for an event loop: run the agent with its async method"
+    )
 
 
 os.register_at_fork(after_in_child=_HOSTS.renew)

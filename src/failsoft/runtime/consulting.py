@@ -54,10 +54,10 @@ def _sensible(decision: Any) -> Decision:
     if not isinstance(decision, Decision):
         raise TypeError(f"it returned {type(decision).__name__}, not a Decision")
     if decision.strategy not in get_args(Strategy):
-        raise ValueError(f"there is no strategy {decision.strategy!r}")
+        raise ValueError(f"there is no strategy {decision.strategy!r}: there are {', '.join(get_args(Strategy))}")
     delay: object = decision.delay
     if not (delay is None or (isinstance(delay, int | float) and math.isfinite(delay) and 0 <= delay <= LONGEST_HINT)):
-        raise ValueError(f"a delay of {delay!r} seconds makes no sense")
+        raise ValueError(f"a delay of {delay!r} seconds makes no sense: give 0 to {LONGEST_HINT:g}, or None")
     return decision._replace(reason=sanitise(decision.reason))
 
 

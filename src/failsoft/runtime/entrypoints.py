@@ -52,7 +52,7 @@ def _load_function(path: str, options: ToolOptions) -> Tool:
         except AttributeError as error:
             return _missing(path, options, f"{error}{own_faults.did_you_mean(part, dir(found))}")
     if not callable(found):
-        raise ManifestError(f"entrypoint.function: {path} is a {type(found).__name__}: name a function")
+        raise ManifestError(f"entrypoint.function: {path} is of type {type(found).__name__}: name a function")
     return Tool(unwrap(found), options)
 
 

@@ -136,7 +136,9 @@ class Tool:
         signature = self.signature()
         parameters = {} if signature is None else signature.parameters
         if name not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            raise ManifestError(f"{self.id}: idempotency_key: the function has no parameter {name!r} to receive it")
+            raise ManifestError(
+                f"{self.id}: idempotency_key: the function has no parameter {name!r} to receive it: add one, or name another"
+            )
 
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Fault | None:
         """The arguments' fault, None if they fit the signature."""
@@ -182,7 +184,8 @@ def kind_of(fn: Callable[..., Any]) -> Kind:
     if isinstance(target, staticmethod | classmethod):
         raise ManifestError(f"{target!r}: put @staticmethod or @classmethod outside of the tool decorator")
     if not callable(target):
-        raise ManifestError(f"{fn!r} is not callable: a tool is a function, a method or an object with __call__")
+        named = f"; if it is the tool's name, write id={fn!r}" if isinstance(fn, str) else ""
+        raise ManifestError(f"{fn!r} is not callable: a tool is a function, a method or an object with __call__{named}")
     if not (inspect.isroutine(target) or inspect.isclass(target)):
         target = type(target).__call__
     if inspect.iscoroutinefunction(target):

@@ -50,6 +50,21 @@ def test_warnings_about_a_tool(tool, said):
     assert found(f"tools: {{a: {tool}}}") == [said]
 
 
+def test_a_name_that_is_nearly_right():
+    assert found("tools: {flights: {read_only: true, fallbacks: [flihgts]}}") == [
+        "warning f.yaml:1:9: tools.flights.fallbacks: flihgts is not in the manifest: code has to register it"
+        "; did you mean flights?"
+    ]
+
+
+def test_a_reference_that_is_misspelt_is_an_argument():
+    tools = "tools: {a: {read_only: true}}"
+    plan = "calls: [{id: x, tool: a, args: {v: [{$rf: y}, {$ref: y}, {$gt: 3}, {$reff: 1, b: 2}]}}, {id: y, tool: a}]"
+    assert found(tools, plan) == [
+        "warning p.yaml:1:9: calls[0].args.v[0].$rf: is handed to the tool as it is; did you mean $ref?"
+    ]
+
+
 def test_effects_need_no_word_where_nothing_is_repeated():
     assert found("tools: {a: {retry: {max_attempts: 1}}}") == []
     assert found("tools: {a: {idempotency_key: key}}") == []

@@ -114,18 +114,21 @@ def test_the_turn_machine_takes_what_a_plan_needs():
     [
         (
             "calls: [{id: a, tool: x, depends_on: [a]}]",
-            "1:9: calls[0]: these calls wait for each other in a circle: a → a",
+            "1:9: calls[0]: these calls wait for each other in a circle, a → a: drop one of the references",
         ),
         (
             "calls:\n- {id: a, tool: x, args: {v: {$ref: b}}}\n- {id: b, tool: x, depends_on: [c]}\n"
             "- {id: c, tool: x, args: {v: [{$ref: a}]}}",
-            "2:3: calls[0]: these calls wait for each other in a circle: a → b → c → a",
+            "2:3: calls[0]: these calls wait for each other in a circle, a → b → c → a: drop one of the references",
         ),
         (
             "calls: [{id: flights, tool: x}, {id: b, tool: x, args: {v: {$ref: flight}}}]",
-            "1:33: calls[1]: b depends on flight, which is no call of this plan; did you mean flights?",
+            "1:60: calls[1].args.v: b depends on flight, which is no call of this plan; did you mean flights?",
         ),
-        ("calls: [{id: b, tool: x, depends_on: [z]}]", "calls[0]: b depends on z, which is no call of this plan"),
+        (
+            "calls: [{id: b, tool: x, depends_on: [z]}]",
+            "1:38: calls[0].depends_on: b depends on z, which is no call of this plan: name the id of one",
+        ),
         (
             "calls: [{id: a, tool: x}, {id: a, tool: y}]",
             "1:32: calls[1].id: a is there twice: give each call its own id",
@@ -177,7 +180,7 @@ def test_arguments_that_contain_themselves_are_refused():
 def test_a_long_chain_is_no_matter_of_recursion():
     chain = [{"id": str(n), "tool": "x", "depends_on": [str(n + 1)]} for n in range(5000)]
     assert len(calls(*chain, {"id": "5000", "tool": "x"})) == 5001
-    with pytest.raises(ManifestError, match="in a circle: 0 → 1 → 2"):
+    with pytest.raises(ManifestError, match="in a circle, 0 → 1 → 2"):
         calls(*chain, {"id": "5000", "tool": "x", "depends_on": ["0"]})
 
 

@@ -97,5 +97,5 @@ def test_a_manifests_path_is_a_target() -> None:
 
 def test_context_variables_are_found_by_path() -> None:
     assert target.variable(f"{HERE}:REQUEST") is fake_tools.REQUEST
-    with pytest.raises(ManifestError, match="is a int, not a ContextVar"):
+    with pytest.raises(ManifestError, match="is of type int, not a ContextVar: name one"):
         target.variable(f"{HERE}:NOT_A_VARIABLE")

@@ -19,7 +19,7 @@ from failsoft.core.backoff import delay
 from failsoft.core.durations import text
 from failsoft.core.layers import Layer
 from failsoft.core.manifest.load import Manifest
-from failsoft.core.manifest.plan import Plan, PlannedCall
+from failsoft.core.manifest.plan import LITERAL, REF, Plan, PlannedCall
 from failsoft.core.manifest.problem import Problem, Severity
 from failsoft.core.options import RetryOptions, ToolOptions
 from failsoft.core.own_faults import did_you_mean
@@ -51,10 +51,11 @@ class _Tools:
         """Say so if there is no such tool."""
         if id in self.ids:
             return
+        close = did_you_mean(id, self.ids)
         if self.in_code is None:
-            yield "warning", place, field, f"{id} is not in the manifest: code has to register it"
+            yield "warning", place, field, f"{id} is not in the manifest: code has to register it{close}"
         else:
-            yield "error", place, field, f"there is no tool {id}{did_you_mean(id, self.ids)}"
+            yield "error", place, field, f"there is no tool {id}{close}"
 
 
 def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
@@ -146,12 +147,27 @@ def _check_plan(plan: Plan, manifest: Manifest, tools: _Tools) -> Iterator[Findi
         if call.required is not None or call.defaults:
             yield from _check_defaults(options.required, options.defaults, place, field)
         filled = {argument for arguments in call.needs.values() for argument in arguments}
+        for path, key in _misspelt(call.args, f"{field}.args"):
+            yield "warning", place, path, f"is handed to the tool as it is{did_you_mean(key, (REF, LITERAL))}"
         for argument in call.defaults:
             if argument not in filled:
                 message = "no other call fills this argument, so the default is never used"
                 yield "warning", place, f"{field}.defaults.{argument}", message
         if tool or call.timeout or call.retry:
             yield from _check_time(options, turn, place, field)
+
+
+def _misspelt(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """The mappings among a call's arguments that look like a reference, but are none."""
+    if isinstance(value, dict):
+        (*others, key) = value or ("",)
+        if not others and key.startswith("$") and did_you_mean(key, (REF, LITERAL)):
+            yield f"{path}.{key}", key
+        for name, item in value.items():
+            yield from _misspelt(item, f"{path}.{name}")
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _misspelt(item, f"{path}[{number}]")
 
 
 def _with(call: PlannedCall, options: ToolOptions) -> ToolOptions:

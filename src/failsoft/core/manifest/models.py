@@ -283,7 +283,11 @@ class EntrypointBlock(Block):
             return Command(argv=given.pop("command"), **given)
         if len(given) > 1:
             raise Conflict(
-                *((name, "belongs to a command, and this is a function") for name in given if name != "function")
+                *(
+                    (name, "belongs to a command, and this is a function: drop it")
+                    for name in given
+                    if name != "function"
+                )
             )
         return Function(path=given["function"])
 

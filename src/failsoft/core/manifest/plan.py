@@ -199,16 +199,15 @@ def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall], known: Co
         seen.add(call.id)
         if known is not None and call.tool not in known:
             _note(document, (*path, "tool"), f"there is no tool {call.tool}{did_you_mean(call.tool, known)}")
-        for need in call.needs:
+        for need, arguments in call.needs.items():
             if need not in ids:
-                _note(
-                    document,
-                    path,
-                    f"{call.id} depends on {need}, which is no call of this plan{did_you_mean(need, ids)}",
-                )
+                where: Path = (*path, "args", arguments[0]) if arguments else (*path, "depends_on")
+                instead = did_you_mean(need, ids) or ": name the id of one"
+                _note(document, where, f"{call.id} depends on {need}, which is no call of this plan{instead}")
     for cycle in find_cycles({call.id: call.needs for call in calls}):
         number = next(number for number, call in enumerate(calls) if call.id == cycle[0])
-        _note(document, ("calls", number), f"these calls wait for each other in a circle: {say_cycle(cycle)}")
+        said = f"these calls wait for each other in a circle, {say_cycle(cycle)}: drop one of the references"
+        _note(document, ("calls", number), said)
 
 
 def _note(document: Document, path: Path, message: str) -> None:

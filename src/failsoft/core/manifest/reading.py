@@ -83,7 +83,7 @@ def read(source: str | bytes, *, name: str) -> Document:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             builder.take(event)
         if not builder.has_begun:
-            raise _Unreadable("there is nothing in it")
+            raise _Unreadable("there is nothing in it: a manifest says tools, a plan says calls")
     except _Unreadable as wrong:
         builder.give_up(str(wrong), wrong.position)
     except ReaderError as wrong:
@@ -181,7 +181,7 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             self._spoil(path, "an alias repeats another place: write the value out", at)
         elif event.anchor is not None:
-            self._note(path, "an anchor is for aliases, and there are none here: drop it", at)
+            self._note(path, "an anchor is for aliases, and these are not taken: drop it", at)
         elif event.tag is not None:
             self._note(path, "a tag is not needed: drop it, and quote what is text", at)
 

@@ -91,5 +91,5 @@ def variable(path: str) -> ContextVar[Any]:
     """A context variable by its ``package.module:name``."""
     found = find(*path.split(":", 1))
     if not isinstance(found, ContextVar):
-        raise ManifestError(f"context: {path} is a {type(found).__name__}, not a ContextVar")
+        raise ManifestError(f"context: {path} is of type {type(found).__name__}, not a ContextVar: name one")
     return found

@@ -243,7 +243,7 @@ class Workers:
 
     def _check_usable(self) -> None:
         if self.closed:
-            raise RuntimeError("the worker processes are closed")
+            raise RuntimeError("the worker processes are closed: make another Runtime")
         if this_process.importing:
             raise RuntimeError(
                 "a module calls an isolated tool while it is imported, and a worker imports it to find the tool: "

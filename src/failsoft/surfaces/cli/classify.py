@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from failsoft.surfaces.cli.files import read_input
 from failsoft.surfaces.cli.show import clean, json_option, make_console, print_json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def classify(text: str, as_json: bool) -> int:
     from failsoft.core.classify import classify as judge
 
     if text == "-":
-        text = sys.stdin.buffer.read(_LONGEST * 4).decode("utf-8", "replace")
+        text = read_input(_LONGEST * 4).decode("utf-8", "replace")
     if not text.strip():
         raise click.UsageError("there is no text to classify: give it in quotes, or - and pipe it in")
     fault = judge(text.strip())

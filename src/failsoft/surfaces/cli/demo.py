@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import nullcontext
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 _SVG_WIDTH = 100
 
 NEXT = (
-    ("failsoft init", "a manifest for your own tools"),
-    ("failsoft check", "what is wrong with it, line by line"),
-    ('failsoft classify "429 Too Many Requests"', "what an error means"),
+    ("init", "a manifest for your own tools"),
+    ("check", "what is wrong with it, line by line"),
+    ('classify "429 Too Many Requests"', "what an error means"),
 )
 
 
@@ -43,7 +45,7 @@ def demo(as_json: bool, svg: Path | None) -> int:
     if console is None:
         print_json({**report.to_dict(), "waterfall": report.waterfall().to_dict()})
         return 0
-    console.print(_closing(report, console.width))
+    console.print(_closing(report, console.width, "failsoft" if svg else find_program()))
     if svg is not None:
         _save(console, svg)
     return 0
@@ -76,7 +78,15 @@ def _opening() -> RenderableType:
     return Group(title, Text(), table, Text())
 
 
-def _closing(report: TurnReport, width: int) -> RenderableType:
+def find_program() -> str:
+    """What to type for ``failsoft`` here: in an environment that is not active, the way it was started."""
+    started = Path(sys.argv[0])
+    if which("failsoft") is not None:
+        return "failsoft"
+    return str(started) if started.stem == "failsoft" else "python -m failsoft"
+
+
+def _closing(report: TurnReport, width: int, program: str) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -86,7 +96,7 @@ def _closing(report: TurnReport, width: int) -> RenderableType:
     picture = report.waterfall()
     commands = Table.grid(padding=(0, 2))
     for command, purpose in NEXT:
-        commands.add_row(Text(command, "bold cyan"), Text(purpose))
+        commands.add_row(Text(f"{program} {command}", "bold cyan"), Text(purpose))
     return Group(
         show_waterfall(picture, width),
         Text(),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from difflib import get_close_matches
 from pathlib import Path
 
 from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.show import CommandError
 
 MANIFEST = "failsoft.yaml"
-_LARGEST = 1_000_000  # bytes from standard input; the reader has its own limit and says so
+_LARGEST = 1_000_000  # bytes; the reader has its own limit and says so
 
 
 def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
@@ -40,8 +42,28 @@ def check_address(store: str | None) -> None:
 def read(path: str, most: int = _LARGEST) -> bytes:
     """A file's bytes; ``-`` is standard input."""
     if path == "-":
-        return sys.stdin.buffer.read(most)
+        return read_input(most)
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            return file.read(most)
     except OSError as error:
-        raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from None
+        message = f"{path}: cannot be read: {error.strerror or error}"
+        raise CommandError(message, hint=_instead(Path(path), error)) from None
+
+
+def read_input(most: int) -> bytes:
+    """What comes in; nothing where that is closed."""
+    return b"" if sys.stdin is None else sys.stdin.buffer.read(most)
+
+
+def _instead(path: Path, error: OSError) -> str:
+    """What to do about a file that cannot be read."""
+    if isinstance(error, IsADirectoryError):
+        return f"Try: {path / MANIFEST}" if (path / MANIFEST).is_file() else "It is a directory: name a file."
+    if isinstance(error, PermissionError):
+        return "Your user may not read it: look at its permissions."
+    try:
+        near = get_close_matches(path.name, os.listdir(path.parent), n=1)  # noqa: PTH208 - names are wanted
+    except OSError:
+        return f"There is no directory {path.parent}: look at the path."
+    return f"Did you mean {path.with_name(near[0])}?" if near else "Look at the name, and at the directory you are in."

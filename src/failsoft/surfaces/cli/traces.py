@@ -24,6 +24,8 @@ T = TypeVar("T")
 Record = Mapping[str, Any]
 
 DEFAULT = "sqlite:///failsoft.db"
+_OTHER = "Name yours with --store or FAILSOFT_STORE, or a trace file with --trace."
+_KEEPS = f'Runtime(store="{DEFAULT}") keeps one. {_OTHER}'
 EVERYTHING = 100_000_000  # events
 LARGEST = 1 << 30  # bytes of a trace from standard input
 _WRITES = 'A trace file has one event a line, as JSON: Runtime(trace="trace.jsonl") or failsoft run --trace writes one.'
@@ -87,7 +89,7 @@ def open_source(store: str | None, trace: str | None) -> Source:
 
     def sure(value: T) -> T:
         if found.troubles.failures:
-            raise CommandError(f"{found.path} cannot be read as a store: {found.troubles.last}")
+            raise CommandError(f"{found.path} cannot be read as a store: {found.troubles.last}", hint=_OTHER)
         return value
 
     families = [value for _, value in sure(found.find("memory"))]
@@ -109,12 +111,11 @@ def open_kept(address: str | None) -> SqliteStore:
     check_address(address)
     store = open_store(address, wall=time.time)
     if not isinstance(store, SqliteStore):
-        raise CommandError(f"{address} keeps nothing that could be looked at")
+        raise CommandError(f"{address} keeps nothing that could be looked at", hint=_KEEPS)
     if not store.path.exists():
         raise CommandError(
             f"there is no store at {store.path}",
-            hint=f'Runtime(store="{DEFAULT}") keeps one. Name yours with --store or FAILSOFT_STORE, '
-            "or a trace file with --trace.",
+            hint=_KEEPS,
         )
     return store
 
