@@ -85,6 +85,9 @@ def test_plain_data_survives_json() -> None:
     assert data == made.to_dict()
     assert (data["turn_id"], data["thread"], data["duration"], data["timed_out"]) == ("turn-1", "chat-42", 1.5, True)
     assert list(data["outcomes"]) == list(OUTCOMES)
+    assert data["results"] == {id: data["outcomes"][id]["value"] for id in made.results}
+    assert (data["failures"], data["skipped"]) == (list(made.failures), list(made.skipped))
+    assert len(data["results"]) + len(data["failures"]) + len(data["skipped"]) == len(OUTCOMES)
     assert data["message"] == made.message
     assert [escalation["call_id"] for escalation in data["escalations"]] == ["b", "a"]
     assert data["trace"] == [{"event_type": "TurnEnded"}]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.fakes import DOWN, ONCE, RESET, Scripted, Takes, real, records, virtual
 
-from failsoft import FailsoftError, Runtime
+from failsoft import FailsoftError, ManifestError, Runtime
 
 
 @virtual
@@ -90,6 +90,19 @@ async def test_close_can_wait_for_what_is_left_behind() -> None:
     await rt.close(grace="60s")
     assert slow.ended[0] - slow.started[0] == pytest.approx(10)
     assert len(records(rt, "LateResult")) == 1
+
+
+@virtual
+async def test_close_waits_for_nothing_unless_told_to() -> None:
+    for rt, grace in ((Runtime(policies=None), 0), (Runtime(policies=[]), "0s")):
+        slow = Scripted(Takes(10, "late"))
+        rt.add(slow, id="slow")
+        async with rt.turn(timeout="5s") as turn:
+            turn.call("slow")
+        await rt.close(grace=grace)
+        assert slow.ended[0] - slow.started[0] == pytest.approx(5)
+    with pytest.raises(ManifestError, match='close: grace: 5 has no unit: write "5s"'):
+        await rt.close(grace=5)  # type: ignore[arg-type]
 
 
 def test_one_runtime_serves_several_threads_and_loops() -> None:

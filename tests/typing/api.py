@@ -211,6 +211,7 @@ async def lifetime() -> None:
         assert_type(own.health("flight_search").state == "half_open", bool)
         assert_type(own.metrics("flight_search")["error_rate"], Any)
     await own.close(grace="1s")
+    await own.close(grace=0)
     assert_type(failsoft.__version__, str)
 
 

@@ -117,14 +117,18 @@ class TurnReport:
         return build(self.trace, turn_id=self.turn_id, outcomes=self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data that ``json.dumps`` takes."""
+        """The report as plain data that ``json.dumps`` takes; ``failures`` and ``skipped`` are ids in ``outcomes``."""
+        outcomes = {id: outcome.to_dict() for id, outcome in self.outcomes.items()}
         return {
             "turn_id": self.turn_id,
             "thread": self.thread,
             "message": self.message,
             "timed_out": self.timed_out,
             "duration": self.duration,
-            "outcomes": {id: outcome.to_dict() for id, outcome in self.outcomes.items()},
+            "outcomes": outcomes,
+            "results": {id: outcomes[id]["value"] for id in self.results},
+            "failures": [*self.failures],
+            "skipped": [*self.skipped],
             "escalations": [escalation.to_dict() for escalation in self.escalations],
             "trace": [event.to_dict() for event in self.trace],
         }

@@ -10,7 +10,7 @@ from contextvars import copy_context
 from functools import partial
 from time import monotonic as real_time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from weakref import WeakSet
 
 from failsoft.core.durations import Duration
@@ -87,7 +87,7 @@ class Runtime:
         *,
         store: str | Store = "memory:",
         trace: str | Path | None = None,
-        policies: Iterable[Policy | Mapping[str, Any]] = (),
+        policies: Iterable[Policy | Mapping[str, Any]] | None = None,
         memory: Mode | None = None,
         error_handler: Handler | None = None,
         on_escalation: Callable[[Outcome[Any]], Any] | None = None,
@@ -110,7 +110,7 @@ class Runtime:
             source,
             handler=error_handler,
             on_escalation=on_escalation,
-            policies=(*self._settings.policies, *read_policies(policies)),
+            policies=(*self._settings.policies, *read_policies(policies or ())),
             store=kept,
             phraser=explain,
             catalogue=Catalogue(self._settings.explanations, self._settings.language),
@@ -368,12 +368,13 @@ class Runtime:
         flush = engine.trace.flush if engine.keeper is None else engine.keeper.flush
         return await asyncio.to_thread(flush, real_time() + limit)
 
-    async def close(self, grace: Duration | None = None) -> None:
+    async def close(self, grace: Duration | Literal[0] | None = 0) -> None:
         """End what turns have left behind, record it, hand out the last events. Twice is harmless.
 
-        A store that was given by its address is closed as well.
+        ``grace`` is how long to wait for it first: 0, or a duration. A store that was given by its address is closed
+        as well.
         """
-        await self._engine.close(0.0 if grace is None else read_time("close: grace", grace, zero=True))
+        await self._engine.close(0.0 if grace is None or grace == 0 else read_time("close: grace", grace, zero=True))
         if self._owned is not None:
             await asyncio.to_thread(self._owned.close)
 
