@@ -143,3 +143,70 @@ def test_many_small_delays_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
         "subscriber is slow: calls do not wait for it any more"
     ]
     slow.close(1)
+
+
+def test_a_loss_is_told_to_all_who_ask_while_it_is_news() -> None:
+    held = threading.Event()
+
+    def consume(batch: Any) -> None:
+        held.wait(20)
+        raise RuntimeError("lost")
+
+    line = Delivery(consume, name="sink", wait=False)
+    line.put([1])
+    told: list[bool] = []
+    waiting = [threading.Thread(target=lambda: told.append(line.flush(20.0))) for _ in range(2)]
+    for each in waiting:
+        each.start()
+    time.sleep(0.05)  # both wait
+    held.set()
+    for each in waiting:
+        each.join(20)
+    assert told == [False, False]
+    assert line.flush(20.0)
+    assert line.losses == 1
+
+
+def test_running_out_of_time_tells_of_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "CAPACITY", 1)
+    held = threading.Event()
+    line = Delivery(lambda _: held.wait(20), name="sink", wait=False)
+    line.put([1])
+    line.put([2, 3])
+    assert not line.flush(0.01)  # it has not been taken
+    held.set()
+    assert not line.flush(20.0)  # some never will be
+    assert line.flush(20.0)
+
+
+def test_one_that_is_in_no_hurry_is_woken_for_a_lot_for_those_who_wait_and_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery, "LOT", 3)
+    monkeypatch.setattr(delivery, "IDLE", 60.0)
+    taken: list[int] = []
+    asked = threading.Event()
+    came = threading.Event()
+
+    def consume(batch: list[int]) -> None:
+        taken.extend(batch)
+        came.set()
+
+    line = Delivery(consume, name="store", wait=False, ask=asked.set)
+    line.put([1])
+    line.put([2])
+    assert not came.wait(0.05)
+    line.put([3])  # a lot
+    assert came.wait(20)
+    assert line.flush(20)
+    line.put([4])
+    assert line.flush(20)  # somebody waits
+    assert taken == [1, 2, 3, 4]
+    line.close(1)
+    monkeypatch.setattr(delivery, "IDLE", 0.01)
+    came.clear()
+    lazy = Delivery(consume, name="store", wait=False, ask=asked.set)
+    lazy.put([5])
+    assert came.wait(20)
+    assert asked.is_set()
+    lazy.close(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,29 @@ async def test_a_file_that_cannot_be_written_harms_nobody(tmp_path: Path) -> Non
     assert (await rt.call("search")).value == "fine"
     await rt.flush()
     await rt.close()
+
+
+def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
+    drains, goes_on = threading.Event(), threading.Event()
+
+    def wall() -> float:
+        drains.set()
+        goes_on.wait(20)
+        return 1_000_010.0
+
+    stream = Trace(lambda: 10.0, wall)
+    taken: list[Event] = []
+    stream.attach(taken.extend, name="sink", wait=False)
+    stream.record(("TurnStarted", 10.0, None, None, None, {}))
+    first = threading.Thread(target=stream.drain)
+    first.start()
+    assert drains.wait(20)
+    flushed: list[bool] = []
+    second = threading.Thread(target=lambda: flushed.append(stream.flush(time.monotonic() + 20)))
+    second.start()
+    second.join(0.05)
+    assert flushed == []
+    goes_on.set()
+    first.join(20)
+    second.join(20)
+    assert (flushed, len(taken)) == ([True], 1)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from failsoft.observe.trace import Taken
 from failsoft.runtime import keeping
 from failsoft.runtime import turn as turns
 from failsoft.runtime.keeping import cut
+from failsoft.stores import sqlite
 from failsoft.stores.memory import MemoryStore
 from failsoft.stores.sqlite import SqliteStore
 
@@ -212,6 +214,86 @@ async def test_a_store_in_trouble_delays_one_turn_a_little_and_no_other(monkeypa
         pass
     assert store.waits == 2
     assert not await rt.flush("10ms")
+
+
+class Losing(MemoryStore):
+    """Loses the next batches of events."""
+
+    lose = 0
+
+    def append(self, events: Sequence[Mapping[str, Any]]) -> None:
+        if self.lose:
+            self.lose -= 1
+            raise OSError("the disk is gone")
+        super().append(events)
+
+
+@real
+async def test_no_turn_is_acknowledged_that_has_lost_something(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "PAUSE", 0.0)
+    store = Losing()
+    rt = Runtime(store=store)
+    first, second = rt.turn(), rt.turn()
+    await first.__aenter__()
+    await second.__aenter__()
+    store.lose = 1
+    await asyncio.to_thread(rt._engine.keeper.flush, time.monotonic() + 20)  # type: ignore[union-attr]
+    for turn in (first, second):  # both have lost their beginnings, whoever was told of it
+        await turn.__aexit__(None, None, None)
+        assert not turn.acknowledged
+        assert kept(store, turn.id)[0]["event_type"] == "TurnEnded"
+    async with rt.turn() as later:
+        pass
+    assert later.acknowledged
+    await rt.close()
+
+
+@real
+async def test_a_loss_that_a_turn_has_found_is_told_to_who_flushes(patient: None) -> None:
+    store = Losing()
+    rt = Runtime(store=store)
+    store.lose = 1
+    async with rt.turn() as turn:
+        pass
+    assert not turn.acknowledged
+    assert not await rt.flush()
+    assert await rt.flush()
+    await rt.close()
+
+
+@real
+async def test_what_the_store_itself_has_lost_is_nobodys_acknowledgement(
+    patient: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(keeping, "PAUSE", 0.0)
+    store = SqliteStore(tmp_path / "a.db")
+    rt = Runtime(store=store)
+    async with rt.turn() as outer:
+        async with rt.turn() as inner:
+            with monkeypatch.context() as patched:
+                patched.setattr(sqlite, "MOST_WAITING", 0)
+                await asyncio.to_thread(rt._engine.trace.flush, time.monotonic() + 20)
+        assert not inner.acknowledged
+    assert not outer.acknowledged
+    assert store.troubles.dropped == 2
+    assert not await rt.flush()
+    assert await rt.flush()
+    await rt.close()
+    store.close()
+
+
+@real
+async def test_a_subscriber_in_trouble_is_no_loss_of_the_store(patient: None) -> None:
+    rt = Runtime(store=MemoryStore())
+
+    def broken(event: Any) -> None:
+        raise RuntimeError("cannot listen")
+
+    rt.subscribe(broken)
+    async with rt.turn() as turn:
+        pass
+    assert turn.acknowledged
+    await rt.close()
 
 
 @real

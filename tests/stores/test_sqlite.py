@@ -9,8 +9,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_a_place_that_cannot_be_written_is_told_once_and_harms_nobody(
     assert store.get("memory", "k") == 1, "what waits is seen"
     assert store.troubles.failures > 1
     assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.1)
     store.close()
     assert store.troubles.dropped == 2
 
@@ -154,7 +155,7 @@ def test_a_newer_file_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyP
     store.put("memory", "k", 1)
     assert not store.flush(0.1)
     assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.1)
     store.close()
 
 
@@ -288,3 +289,138 @@ def test_synchronous_is_normal_or_full(tmp_path: Path, wrong: object) -> None:
         SqliteStore(tmp_path / "a.db", synchronous=wrong)  # type: ignore[arg-type]
     store = SqliteStore(tmp_path / "a.db", synchronous="full")
     assert store._connect().execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+# --- how it waits --------------------------------------------------------------------------------------------------------
+
+
+def transactions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of all batches that are written from now on."""
+    sizes: list[int] = []
+
+    def write(connection: sqlite3.Connection, operations: Sequence[Any], now: float) -> None:
+        sizes.append(len(operations))
+        sqlite_file.write(connection, operations, now)
+
+    monkeypatch.setattr(sqlite, "write", write)
+    return sizes
+
+
+def test_what_comes_soon_after_another_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "LINGER", 60.0)
+    sizes = transactions(monkeypatch)
+    store = SqliteStore(tmp_path / "a.db")
+    for number in range(50):
+        store.append([{"seq": number}])
+    began = time.monotonic()
+    assert store.flush(20)
+    assert time.monotonic() - began < 10, "who waits for it is served at once"
+    assert sizes == [50]
+    monkeypatch.setattr(sqlite, "ENOUGH", 3)
+    for number in range(3):
+        store.append([{"seq": number}])
+    wait_for(lambda: sizes == [50, 3])
+    store.close()
+
+
+def test_nobody_waits_for_long_though_nobody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "LINGER", 0.01)
+    sizes = transactions(monkeypatch)
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": 1}])
+    wait_for(lambda: sizes == [1])
+    store.close()
+
+
+def test_flush_waits_for_what_was_there_and_not_for_what_comes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+
+    def write(connection: sqlite3.Connection, operations: Sequence[Any], now: float) -> None:
+        sqlite_file.write(connection, operations, now)
+        store.append([{"seq": 0}])  # there is always more
+
+    monkeypatch.setattr(sqlite, "write", write)
+    store.append([{"seq": 1}])
+    assert store.flush(10)
+    monkeypatch.setattr(sqlite, "write", sqlite_file.write)
+    store.close()
+
+
+def test_reading_does_not_keep_a_loss_from_who_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "MOST_WAITING", 0)
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": 1}])
+    assert store.read() == store.turns() == []
+    assert not store.flush(5)
+    store.close()
+
+
+@pytest.mark.parametrize("made_before", [True, False])
+def test_closing_while_another_holds_the_file_takes_no_longer_than_it_must(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, made_before: bool
+) -> None:
+    monkeypatch.setattr(sqlite, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.1)
+    path = tmp_path / "a.db"
+    if made_before:
+        SqliteStore(path).put("memory", "k", 1)
+        wait_for(path.exists)
+    holder = sqlite3.connect(path, isolation_level=None, timeout=20)
+    holder.execute("BEGIN EXCLUSIVE")
+    store = SqliteStore(path)
+    began = time.monotonic()
+    for _ in range(10):
+        store.find("memory")  # as a runtime does that begins
+    store.append([{"seq": 1}])
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        store.close()
+    assert time.monotonic() - began < 2.0
+    assert [record.getMessage() for record in caplog.records if "cannot be used" in record.message]
+    holder.close()
+
+
+def test_closing_goes_on_for_as_long_as_it_goes_forward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BATCH", 1)
+    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.2)
+
+    def write(connection: sqlite3.Connection, operations: Sequence[Any], now: float) -> None:
+        time.sleep(0.04)
+        sqlite_file.write(connection, operations, now)
+
+    monkeypatch.setattr(sqlite, "write", write)
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": number} for number in range(15)])
+    store.close()
+    monkeypatch.undo()
+    assert len(SqliteStore(tmp_path / "a.db").read()) == 15
+
+
+def test_a_damaged_file_is_moved_aside_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(b"this is a diary, not a database" * 100)
+    mine, other = SqliteStore(path), SqliteStore(path)
+    mine._opened = sqlite._identity(path)
+    other.put("memory", "k", 1)
+    assert other.flush(20)
+    mine._move_aside()  # it has seen the old one
+    assert SqliteStore(path).get("memory", "k") == 1
+    assert len([*tmp_path.glob("a.db.damaged-*")]) == 1
+    mine.close()
+    other.close()
+
+
+def test_nothing_that_was_moved_aside_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "strftime", lambda _: "now")
+    for text in (b"one", b"two", b"three"):
+        path = tmp_path / "a.db"
+        path.write_bytes(text * 1000)
+        store = SqliteStore(path)
+        store.put("memory", "k", 1)
+        assert store.flush(20)
+        store.close()
+        for left in tmp_path.glob("a.db*"):
+            if "damaged" not in left.name:
+                left.unlink()
+    assert {aside.read_bytes()[:3] for aside in tmp_path.glob("a.db.damaged-*")} == {b"one", b"two", b"thr"}

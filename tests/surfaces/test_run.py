@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from failsoft.stores import sqlite
 from failsoft.surfaces.cli import cli
 
 MANIFEST = """\
@@ -150,3 +153,19 @@ def test_hostile_text_is_shown_and_never_interpreted(colour: str, monkeypatch: p
     for acting in ("\x1b]", "\x07", "\x1b[5m", "\x1b[31m[red]"):
         assert acting not in result.stdout
     assert ("\x1b[" in result.stdout) == bool(colour)
+
+
+def test_a_store_that_somebody_holds_ends_the_run_neither_badly_nor_late(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.1)
+    assert run(GOOD, "--store", "sqlite:///kept.db").exit_code == 0
+    holder = sqlite3.connect("kept.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    began = time.monotonic()
+    result = run(GOOD, "--store", "sqlite:///kept.db")
+    assert time.monotonic() - began < 4.5  # a write waits for five
+    assert result.exit_code == 0
+    assert "flights: ['PAR']" in result.stdout
+    assert sum("the store cannot be used now" in record.getMessage() for record in caplog.records) == 1
+    holder.close()

@@ -7,7 +7,8 @@ Rules
   ``PATIENCE``; one that was itself at work for most of that is waited for no more, only fed. (A machine that is too
   busy to let it begin says nothing about it.)
 - One that raises is logged once, sanitised, and counted; what does not fit into its queue is dropped and counted.
-- One that has nothing to do for ``IDLE`` seconds asks for more, if there is somebody to ask.
+- One that may ask for more is in no hurry: it is woken when ``LOT`` events have come together, when somebody waits for
+  it, and every ``IDLE`` seconds, when it asks. Each time a thread is woken it takes the interpreter from the calls.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from failsoft.observe.describe import describe
 
 PATIENCE = 0.05
 CAPACITY = 100_000
-IDLE = 1.0
+IDLE = 0.5
+LOT = 4_096  # what the stream's own ring holds: nothing is kept in memory for longer than without
 
 log = logging.getLogger("failsoft")
 
@@ -40,14 +42,15 @@ class Delivery:
         self._wait = wait
         self._queue: deque[tuple[Any, int]] = deque()  # batches with their sizes
         self._changed = threading.Condition()
-        self._given = self._taken = self._size = 0
+        self._given = self._taken = self._wanted = self._size = 0  # batches: put, done with, to be done now; events
         self._worked = 0.0  # seconds, over all batches that are done
         self._began: float | None = None  # when the one that it is at came
         self._thread: threading.Thread | None = None
         self._closed = False
         self.failed = 0
         self.dropped = 0
-        self._lost = 0  # of these, what ``flush`` has told
+        self.offered = 0  # events that were put, taken or not
+        self._told = 0  # of the losses, what ``flush`` has told
         if ask is not None:
             self._start()
 
@@ -55,6 +58,7 @@ class Delivery:
         """Queue a batch; wait for a consumer that keeps up."""
         size = len(batch) if size is None else size
         with self._changed:
+            self.offered += size
             if self._closed or self._size + size > CAPACITY:
                 self.dropped += size
                 return
@@ -62,7 +66,8 @@ class Delivery:
             self._queue.append((batch, size))
             self._size += size
             self._given += 1
-            self._changed.notify_all()
+            if self._ask is None or self._size >= LOT:
+                self._want()
             worked = self._time_at_work()
         if self._wait and threading.current_thread() is not self._thread and not self._is_taken(PATIENCE):
             with self._changed:
@@ -74,16 +79,33 @@ class Delivery:
     def _time_at_work(self) -> float:
         return self._worked if self._began is None else self._worked + monotonic() - self._began
 
+    @property
+    def losses(self) -> int:
+        """Batches that it has failed at, and events that it could not take."""
+        return self.failed + self.dropped
+
     def flush(self, timeout: float) -> bool:
-        """Wait until all that was put has been taken. False if it has not, or if some has been lost since last time."""
-        taken = self._is_taken(timeout)
-        lost, self._lost = self._lost, self.failed + self.dropped
-        return taken and self._lost == lost
+        """Wait until all that was put has been taken. False if it has not, or if some has been lost.
+
+        A loss is told to all who ask before the first of them has heard of it, and then no more.
+        """
+        told = self._told
+        if not self._is_taken(timeout):
+            return False
+        lost = self.losses
+        self._told = max(self._told, lost)
+        return lost == told
 
     def _is_taken(self, timeout: float) -> bool:
         with self._changed:
             goal = self._given
+            self._want()
             return self._changed.wait_for(lambda: self._taken >= goal, timeout)
+
+    def _want(self) -> None:
+        """What is in the queue is to be taken now."""
+        self._wanted = self._given
+        self._changed.notify_all()
 
     def close(self, timeout: float) -> None:
         """Take nothing more; give the consumer this long for what it has."""
@@ -97,7 +119,7 @@ class Delivery:
         self._changed = threading.Condition()
         self._thread = None
         self._queue.clear()
-        self._taken, self._size, self._began = self._given, 0, None
+        self._taken, self._wanted, self._size, self._began = self._given, self._given, 0, None
         if self._ask is not None and not self._closed:
             self._start()
 
@@ -109,26 +131,34 @@ class Delivery:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closed, None if self._ask is None else IDLE)
+                self._changed.wait_for(self._is_due, None if self._ask is None else IDLE)
                 if not self._queue and self._closed:
                     return
-                batch, size = self._queue.popleft() if self._queue else (None, 0)
+                due = self._is_due()
+                batch, size = self._queue.popleft() if due else (None, 0)
                 self._size -= size
-            if batch is None:
-                if self._ask is not None:
-                    self._ask()
-                continue
-            self._began = monotonic()
-            try:
-                self._consume(batch)
-            except Exception as error:
-                self.failed += 1
-                if self.failed == 1:
-                    log.error("%s failed; calls go on without it\n%s", self._name, describe(error))  # noqa: TRY400 - sanitised
-            with self._changed:
-                self._worked, self._began = self._time_at_work(), None
-                self._taken += 1
-                self._changed.notify_all()
+            if due:
+                self._hand_over(batch)
+            elif self._ask is not None:
+                self._ask()
+                with self._changed:
+                    self._want()
+
+    def _is_due(self) -> bool:
+        return self._taken < self._wanted or self._closed
+
+    def _hand_over(self, batch: Any) -> None:
+        self._began = monotonic()
+        try:
+            self._consume(batch)
+        except Exception as error:
+            self.failed += 1
+            if self.failed == 1:
+                log.error("%s failed; calls go on without it\n%s", self._name, describe(error))  # noqa: TRY400 - sanitised
+        with self._changed:
+            self._worked, self._began = self._time_at_work(), None
+            self._taken += 1
+            self._changed.notify_all()
 
 
 def each(consumer: Callable[[Any], None]) -> Callable[[Sequence[Any]], None]:

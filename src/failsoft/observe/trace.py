@@ -87,7 +87,7 @@ class Trace:
 
     def events_of(self, track: Track) -> tuple[Event, ...]:
         """One turn's events, oldest first; also those that the ring has dropped."""
-        self.drain()
+        self.settle()
         return tuple(
             make(raw, offset, seq)
             for batch, offset, first in track.batches
@@ -118,11 +118,12 @@ class Trace:
 
         return detach
 
-    def attach_raw(self, consume: Callable[[Taken], None], *, name: str) -> None:
+    def attach_raw(self, consume: Callable[[Taken], None], *, name: str) -> Delivery:
         """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record."""
         delivery = Delivery(consume, name=name, wait=False, ask=self.drain)
         with self._lock:
             self._raw.append(delivery)
+        return delivery
 
     def drain(self) -> None:
         """Turn what is pending into events."""
@@ -183,14 +184,19 @@ class Trace:
             else:
                 metrics.successes += 1
 
+    def settle(self) -> None:
+        """Drain, and wait for another thread that is at it: then everybody has been given what there was."""
+        with self._lock:
+            self.drain()
+
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""
-        self.drain()
+        self.settle()
         flushed = [delivery.flush(left(deadline)) for delivery in self._all()]  # every one, also after a failure
         return all(flushed)
 
     def close(self, deadline: float) -> None:
-        self.drain()
+        self.settle()
         for delivery in self._all():
             delivery.close(left(deadline))
 

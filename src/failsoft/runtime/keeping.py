@@ -5,6 +5,8 @@ Rules
 - Events go in batches, by a thread of their own; plain successes as runs (``core.runs``). Within about a second they
   are with the store; ``flush``, and the end of a turn, wait until they are durable.
 - The end of a turn waits ``PATIENCE`` at most. A store that has kept one waiting is not waited for again for ``PAUSE``.
+- Nothing is acknowledged that was lost. A loss is found when somebody flushes; no turn that had begun by then counts
+  as safe, whoever has been told of it before. ``flush`` tells of it once, and to all who ask at that time.
 - A program that ends without closing its runtime still hands over what it has, within ``LAST`` seconds.
 - A circuit is kept when it opens and dropped when it closes. After a restart it stays open for the rest of its time,
   by the wall clock, and never for longer than its timeout; if that time is over it admits one probe, as it would have.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Iterator
 from operator import itemgetter
+from threading import Lock
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -25,7 +28,7 @@ from failsoft.core.fault import Code, Fault
 from failsoft.core.plain import plain
 from failsoft.core.runs import Run
 from failsoft.observe.delivery import left
-from failsoft.observe.trace import Raw, Taken, Trace, make
+from failsoft.observe.trace import Raw, Taken, Trace, Track, make
 from failsoft.stores.base import Store, key_of
 
 if TYPE_CHECKING:
@@ -50,7 +53,12 @@ class Keeper:
         self._clock = clock
         self._paused_until = 0.0
         self._circuits: dict[str, Any] = dict(store.find("breaker"))
-        trace.attach_raw(self._append, name="store")
+        self._finding = Lock()
+        self._found = 0  # losses
+        self._known = 0  # of the delivery's
+        self._told = 0  # of those found, what ``flush`` has told
+        self._doubtful = 0  # the number of the last event that may be among them
+        self._delivery = trace.attach_raw(self._append, name="store")
         _ALIVE.add(self)
 
     # -- events ------------------------------------------------------------------------------------------------------
@@ -61,19 +69,35 @@ class Keeper:
 
     def flush(self, deadline: float) -> bool:
         """Wait until all events so far are durable; False if they are not by then (a real, monotonic time)."""
-        taken = self._trace.flush(deadline)
-        return self._store.flush(left(deadline)) and taken
+        told = self._told
+        heard = self._trace.flush(deadline)  # by everybody, not just the store
+        durable = self._is_durable(deadline)
+        found = self._found
+        self._told = max(self._told, found)
+        return heard and durable and found == told
 
-    def acknowledge(self) -> bool:
-        """The same at the end of a turn."""
+    def acknowledge(self, track: Track) -> bool:
+        """The same for one turn, at its end; those before it may have lost something."""
+        self._trace.settle()
         now = real_time()
         if now < self._paused_until:
-            self._trace.drain()
             return False
-        done = self.flush(now + PATIENCE)
-        if not done:
+        if not self._is_durable(now + PATIENCE):
             self._paused_until = real_time() + PAUSE
-        return done
+            return False
+        return self._doubtful < track.batches[0][2]
+
+    def _is_durable(self, deadline: float) -> bool:
+        """Have what is there now on disk, and find what was lost."""
+        taken = self._delivery.flush(left(deadline))
+        kept = self._store.flush(left(deadline))
+        with self._finding:
+            losses = self._delivery.losses
+            if losses > self._known or not kept:  # "not yet" and "never" look alike: it may be lost
+                self._known = losses
+                self._found += 1
+                self._doubtful = self._delivery.offered
+        return taken and kept
 
     # -- circuits ----------------------------------------------------------------------------------------------------
 
@@ -140,11 +164,9 @@ def _run_end(raws: list[Raw], begin: int) -> int:
 
 
 def _run(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
-    from array import array
-
     turn = raws[0][4]
-    began, ended = array("d", [*map(_FIELDS, raws)]), array("d", [*map(_WHEN, raws)])  # from a list: twice as fast
-    return Run(first, offset, None if turn is None else turn.id, tools, [*map(_CALL, raws)], began, ended)
+    calls, began, ended = [*map(_CALL, raws)], [*map(_FIELDS, raws)], [*map(_WHEN, raws)]
+    return Run(first, offset, None if turn is None else turn.id, tools, calls, began, ended)
 
 
 def _fault(data: dict[str, Any] | None) -> Fault | None:

@@ -3,7 +3,7 @@
 Rules
 -----
 - ``put``, ``delete``, ``get``, ``find`` and ``flush`` never raise. The first failure is logged, sanitised. Reading then
-  finds nothing; what could not be put is lost, and ``flush`` says so once.
+  finds nothing; what could not be put is lost, and ``flush`` says so: once, and to all who ask at that time.
 - ``append`` may raise: the thread that feeds the store with events notes it, and counts what was lost.
 - What is no store at all is refused where it is given, with the methods that it lacks.
 
@@ -46,7 +46,8 @@ class Shielded:
         self._store = store
         self.append = store.append
         self._complained = False
-        self._lost = False  # something, since ``flush`` was last asked
+        self._losses = 0  # what could not be put or deleted
+        self._told = 0  # of these, what ``flush`` has told
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
         self._try(lambda: self._store.put(kind, key, value, ttl=ttl), None, loses=True)
@@ -61,9 +62,12 @@ class Shielded:
         return self._try(lambda: self._store.find(kind, scope), [])
 
     def flush(self, timeout: float) -> bool:
-        safe = self._try(lambda: self._store.flush(timeout), False)
-        lost, self._lost = self._lost, False
-        return bool(safe) and not lost
+        told = self._told
+        if not self._try(lambda: self._store.flush(timeout), False):
+            return False
+        lost = self._losses
+        self._told = max(self._told, lost)
+        return lost == told
 
     def close(self) -> None:
         self._try(self._store.close, None)
@@ -72,7 +76,7 @@ class Shielded:
         try:
             return use()
         except Exception as error:
-            self._lost |= loses
+            self._losses += loses
             if not self._complained:
                 self._complained = True
                 name = type(self._store).__name__

@@ -377,7 +377,7 @@ class Turn:
         if self.engine.memory is not None:
             self.engine.memory.save()
         with suppress(TimeoutError):  # every thread may be taken: that too is not worth waiting for
-            self.acknowledged = await asyncio.wait_for(asyncio.to_thread(keeper.acknowledge), PATIENCE)
+            self.acknowledged = await asyncio.wait_for(asyncio.to_thread(keeper.acknowledge, self.track), PATIENCE)
 
     def _trace(self) -> tuple[Event, ...]:
         return self.engine.trace.events_of(self.track)

@@ -11,6 +11,8 @@ Rules for every store
 - Events come in batches, as flat records with ``seq``. They are read in the order in which they were appended.
 - ``put``, ``delete`` and ``append`` return at once and never raise for the store's own troubles: a call path may use
   them. One that writes elsewhere queues them; ``flush`` waits until all of it is durable and says whether it is.
+- What is lost for good ``flush`` tells in time, by False: once, but to all who ask before the first of them has heard of
+  it. One that runs out of time tells of no loss; the next one does.
 - ``get``, ``find`` and ``read`` see what this process has put before. They may take time: not on a call's way.
 - All methods may be called from any thread. After ``close`` nothing is taken any more; closing twice is harmless.
 

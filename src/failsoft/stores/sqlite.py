@@ -2,13 +2,14 @@
 
 Rules
 -----
-- One writer thread per store. It takes all that has come up and writes it in one transaction; nobody waits for it but
-  ``flush``. What ``flush`` has confirmed survives a crash of the process; with ``synchronous="full"`` also of the
-  machine.
+- One writer thread per store. It lets things come together for ``LINGER`` seconds, or until they are ``ENOUGH``, and
+  writes them in one transaction. Nobody waits for it but ``flush``, and for that it begins at once. What ``flush`` has
+  confirmed survives a crash of the process; with ``synchronous="full"`` also of the machine.
 - Several processes may use one file (WAL): each writes in short transactions and waits for the others' to end.
 - The file has a version. An older one is brought up step by step (``MIGRATIONS``); a newer one is not touched.
 - Troubles (disk full, file locked, read-only, gone) never reach a caller: what cannot be written is kept in memory up
-  to ``MOST_WAITING`` and tried again, then dropped; one warning, and counts in ``troubles``.
+  to ``MOST_WAITING`` and tried again, then dropped; one warning, and counts in ``troubles``. Closing waits for as long
+  as it goes forward.
 - A file that is no database is moved aside, with its name and the time in its new name, never deleted.
 - Retention: ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer does so itself
   every ten minutes; the file then grows no further, though it does not shrink.
@@ -40,7 +41,11 @@ from failsoft.stores.sqlite_file import Append, Put, connect, expand, is_no_data
 
 MOST_WAITING = 200_000  # operations
 BATCH = 10_000  # operations in one transaction: another process waits no longer than this takes
-BUSY_SECONDS = 5.0
+LINGER = 0.1  # seconds
+ENOUGH = 32_768  # events and records
+BUSY_SECONDS = 5.0  # for which a write waits for others'
+READ_SECONDS = 1.0  # and a reading for somebody who keeps even readers out; after that none is tried for as long
+CLOSE_SECONDS = 1.0  # without a batch getting done, after which closing gives up
 RETRY_SECONDS = 0.5  # after a write that failed
 PRUNE_EVERY = 600.0
 
@@ -78,7 +83,9 @@ class SqliteStore:
         self._changed = threading.Condition()
         self._waiting: list[Put | Append] = []  # in order
         self._writing: list[Put | Append] = []  # a batch on its way to the file
-        self._size = 0  # of what is waiting, in events and records
+        self._size = 0  # of what is waiting or on its way, in events and records
+        self._settled = 0  # of what is done with: written, or given up
+        self._hurried = 0  # how many wait for it
         self._writer: threading.Thread | None = None
         self._closed = False
         self._failures = self._dropped = 0
@@ -86,6 +93,8 @@ class SqliteStore:
         self._known_dropped = 0  # when somebody was last told
         self._reading = threading.Lock()
         self._reader: sqlite3.Connection | None = None
+        self._unreadable_until = 0.0
+        self._opened: tuple[int, int] | None = None  # the file that the writer has found
         _ALIVE.add(self)
 
     # -- writing: queued, never raising ------------------------------------------------------------------------------
@@ -110,33 +119,57 @@ class SqliteStore:
             if self._closed or self._size + size > MOST_WAITING:
                 self._dropped += size
                 return
+            begins = not self._waiting
             self._waiting.extend(operations)
             self._size += size
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, name="failsoft sqlite", daemon=True)
                 self._writer.start()
-            self._changed.notify_all()
+            elif begins or self._size >= ENOUGH:  # it is not woken for nothing
+                self._changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
         """Wait until all is in the file; False if it is not by then, or if some has been dropped since last time."""
         with self._changed:
-            written = self._changed.wait_for(lambda: not (self._waiting or self._writing), timeout)
-            known, self._known_dropped = self._known_dropped, self._dropped
-            return written and self._dropped == known
+            known = self._known_dropped
+            if not self._is_written(timeout):
+                return False
+            self._known_dropped = max(self._known_dropped, self._dropped)
+            return self._dropped == known
+
+    def _is_written(self, timeout: float) -> bool:
+        """Have what is there now written, if it can be."""
+        with self._changed:
+            goal = self._settled + self._size
+            self._hurried += 1
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(lambda: self._settled >= goal, 0 if self._closed else timeout)
+            finally:
+                self._hurried -= 1
 
     def close(self) -> None:
         """Write what is waiting, and let go of the file."""
-        self.flush(BUSY_SECONDS)
+        written, goes_on = False, True
+        while goes_on and not written:
+            before = self._settled
+            written = self._is_written(CLOSE_SECONDS)
+            goes_on = self._settled > before
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            writer = self._writer
+            writer, lost = self._writer, self._size
+        if lost:
+            self._complain(TimeoutError(f"{lost} events and records were not written in time"))
         if writer is not None:
-            writer.join(BUSY_SECONDS)
+            writer.join(CLOSE_SECONDS if written else CLOSE_SECONDS / 10)  # it may still wait for others
         with self._reading:
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     @property
     def path(self) -> Path:
@@ -180,7 +213,7 @@ class SqliteStore:
         self, *, after: int = 0, limit: int = 1000, turn_id: str | None = None
     ) -> list[tuple[int, dict[str, Any]]]:
         """Up to ``limit`` (position, event), oldest first, from behind a position; of one turn, if one is named."""
-        self.flush(BUSY_SECONDS)
+        self._is_written(BUSY_SECONDS)
         where, values = ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, _text(turn_id), limit))
         sql = f"SELECT position, body FROM event WHERE position > ? {where} ORDER BY position LIMIT ?"  # noqa: S608 - ours
         found = ((at, event) for row in self._select(sql, values) for at, event in expand(*row) if at > after)
@@ -188,13 +221,13 @@ class SqliteStore:
 
     def turns(self, limit: int = 100) -> list[str]:
         """The ids of the turns with the latest events, the latest first."""
-        self.flush(BUSY_SECONDS)
+        self._is_written(BUSY_SECONDS)
         sql = "SELECT turn_id FROM event WHERE turn_id IS NOT NULL GROUP BY turn_id ORDER BY max(position) DESC LIMIT ?"
         return [turn_id for (turn_id,) in self._select(sql, (limit,))]
 
     def prune(self, *, before: str | None = None, most: int | None = None, size: int | None = None) -> int:
         """Drop events older than an ISO time, all but the latest ``most``, and what goes beyond ``size`` bytes."""
-        self.flush(BUSY_SECONDS)
+        self._is_written(BUSY_SECONDS)
         connection = self._connect()
         try:
             gone = prune(connection, before=before, most=most, size=size)
@@ -211,13 +244,14 @@ class SqliteStore:
         with self._reading:
             try:
                 if self._reader is None:
-                    if not self._path.exists():
+                    if time.monotonic() < self._unreadable_until or not self._path.exists():
                         return []
-                    self._reader = self._connect()
+                    self._reader = self._connect(READ_SECONDS)
                 return self._reader.execute(sql, values).fetchall()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, OSError) as error:
                 self._complain(error)
-                self._reader = None
+                self._let_go()
+                self._unreadable_until = time.monotonic() + READ_SECONDS
                 return []
 
     # -- the writer --------------------------------------------------------------------------------------------------
@@ -227,11 +261,14 @@ class SqliteStore:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._closed)
+                self._changed.wait_for(lambda: self._hurried or self._closed or self._size >= ENOUGH, LINGER)
                 if not self._waiting:
                     break
                 self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             try:
-                connection = connection or self._connect()
+                if connection is None:
+                    self._opened = _identity(self._path)
+                    connection = self._connect()
                 write(connection, self._writing, self._wall())
             except (sqlite3.OperationalError, sqlite3.NotSupportedError, OSError) as error:
                 connection = self._recover(connection, error)
@@ -246,7 +283,9 @@ class SqliteStore:
     def _settle(self) -> None:
         """The batch is done with."""
         with self._changed:
-            self._size -= _size(self._writing)
+            size = _size(self._writing)
+            self._size -= size
+            self._settled += size
             self._writing = []
             self._changed.notify_all()
 
@@ -280,6 +319,7 @@ class SqliteStore:
             self._writing = []
             if self._closed:
                 self._dropped += self._size
+                self._settled += self._size
                 self._waiting, self._size = [], 0
                 self._changed.notify_all()
             self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
@@ -289,7 +329,7 @@ class SqliteStore:
         """A forked child has its parent's locks as they were, none of its threads, and must not touch its connections."""
         _INHERITED.append(self._reader)
         self._changed, self._reading = threading.Condition(), threading.Lock()
-        self._waiting, self._writing, self._size = [], [], 0
+        self._waiting, self._writing, self._size, self._hurried = [], [], 0, 0
         self._writer = self._reader = None
 
     def _complain(self, error: Exception) -> None:
@@ -299,20 +339,38 @@ class SqliteStore:
             log.warning("%s: the store cannot be used now (%s); calls go on without it", self._path, error)
 
     def _move_aside(self) -> None:
-        aside = self._path.with_name(f"{self._path.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}")
+        if _identity(self._path) != self._opened:
+            return  # another process has done so: what is there now is new
+        aside = free = self._path.with_name(f"{self._path.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}")
+        number = 1
+        while free.exists():
+            number += 1
+            free = aside.with_name(f"{aside.name}-{number}")
         try:
-            self._path.replace(aside)
+            self._path.replace(free)
             for suffix in ("-wal", "-shm"):
                 beside = self._path.with_name(self._path.name + suffix)
                 if beside.exists():
-                    beside.replace(aside.with_name(aside.name + suffix))
+                    beside.replace(free.with_name(free.name + suffix))
         except OSError as error:
             self._complain(error)
         else:
-            log.warning("%s was no usable database: it is now %s, and a new one is begun", self._path, aside)
+            log.warning("%s was no usable database: it is now %s, and a new one is begun", self._path, free)
+        with self._reading:
+            self._let_go()
 
-    def _connect(self) -> sqlite3.Connection:
-        return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)
+    def _connect(self, patience: float | None = None) -> sqlite3.Connection:
+        patience = BUSY_SECONDS if patience is None else patience
+        return connect(self._path, synchronous=self._synchronous, patience=patience)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is, whatever its name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _size(operations: Sequence[Put | Append]) -> int:

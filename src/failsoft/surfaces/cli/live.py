@@ -49,7 +49,7 @@ async def watching(
         try:
             with suppress(asyncio.CancelledError):
                 await follower
-            await rt.flush()
+            await asyncio.to_thread(stop)  # all has been heard then, also if the store cannot be had
             view.update(events)
         finally:
             view.close()
