@@ -92,3 +92,73 @@ def test_a_sqlstate_in_digits_is_no_number(sqlstate: str, code: Code) -> None:
 def test_a_refused_login_is_no_refused_connection() -> None:
     error = make("snowflake.DatabaseError", "Incorrect username or password was specified.", sqlstate="08001")
     assert classify(error).code is Code.UNAUTHENTICATED
+
+
+def test_a_code_as_words_does_not_open_a_closed_door() -> None:
+    body = b'{"error": {"message": "Your organization must be verified", "code": "unsupported_value"}}'
+    assert classify(http_error(403, body)).code is Code.PERMISSION_DENIED
+    assert classify(http_error(400, body)).code is Code.UNIMPLEMENTED
+
+
+def test_a_conflict_that_says_to_come_back_is_somebody_at_work() -> None:
+    fault = classify(http_error(409, b'{"error": {"message": "The thread is busy. Please retry."}}'))
+    assert (fault.code, fault.classification) == (Code.ABORTED, "transient")
+
+
+@pytest.mark.parametrize(("reason", "passes"), [("TransactionConflict", True), ("ConditionalCheckFailed", False)])
+def test_a_cancelled_transaction_goes_by_its_reason(reason: str, passes: bool) -> None:
+    body = f'{{"__type": "TransactionCanceledException", "message": "Transaction cancelled [None, {reason}]"}}'
+    assert (classify(http_error(400, body.encode())).classification == "transient") is passes
+
+
+@pytest.mark.parametrize(
+    ("details", "passes"), [("not leader for partition 3", True), ("the bucket is not empty", False)]
+)
+def test_of_a_grpc_error_the_details_are_read(details: str, passes: bool) -> None:
+    text = (
+        "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.FAILED_PRECONDITION\n"
+        f'\tdetails = "{details}"\n\tdebug_error_string = "UNKNOWN:Error received from peer"\n>'
+    )
+    assert (classify(text).classification == "transient") is passes
+
+
+@pytest.mark.parametrize("text", ["MCP error -32603: {}", "Internal error: {}"])
+def test_an_error_that_wraps_an_answer_goes_by_its_status(text: str) -> None:
+    error = make("mcp.McpError", text.format("Request failed with status code 401"), error=None)
+    error.error = make("mcp.ErrorData", "", code=-32603)  # type: ignore[attr-defined]
+    assert classify(error).code is Code.UNAUTHENTICATED
+    assert classify("MCP error -32603: Internal error").code is Code.INTERNAL
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("acme.errors.InternalServerError: active node not found", Code.INTERNAL),
+        ("java.util.concurrent.RejectedExecutionException: Task rejected", Code.RESOURCE_EXHAUSTED),
+        ("System.ObjectDisposedException: x", Code.INTERNAL),
+        ("ftplib.error_perm: 550 Failed to open file.", Code.NOT_FOUND),
+        ("550 Failed to open file.", Code.NOT_FOUND),
+        ("421 There are too many connections from your address", Code.UNAVAILABLE),
+        ("421 Misdirected Request", Code.FAILED_PRECONDITION),
+        ('KafkaError{code=_ALL_BROKERS_DOWN,val=-187,str="x"}', Code.UNAVAILABLE),
+        ("ApiError(429, 'circuit_breaking_exception', 'Data too large')", Code.RESOURCE_EXHAUSTED),
+        ("/bin/sh: 1: jq: not found", Code.NOT_FOUND),
+    ],
+)
+def test_names_and_replies_as_they_are_printed(text: str, code: Code) -> None:
+    assert classify(text).code is code
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("rate limit quota exceeded", True),
+        ("The throttling quota has been exceeded", True),
+        ("Your quota has been exceeded", False),
+        ("Too many tokens per day, please wait before trying again.", False),
+        ("A wait of 42 seconds is required", True),
+        ("This error is not retryable: bad input given", False),
+    ],
+)
+def test_limits_in_words(text: str, passes: bool) -> None:
+    assert (classify(text).classification == "transient") is passes

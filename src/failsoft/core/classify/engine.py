@@ -103,14 +103,16 @@ def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
     generic = UNKNOWN
     for space, code in evidence.codes:
         verdict = lookup.by_code(space, code)
-        if verdict.weight >= CODE:
+        if verdict.weight >= CODE and verdict.kind not in http.UNHEARD.get(status or 0, ()):
             room = http.OVERRULED_CODE.get(verdict.kind)
             if room and (phrase := find_phrase(reading.full, room, firm=True)):
                 verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
             return verdict._replace(status=status)
         if verdict.weight > generic.weight:
             generic = verdict
-    if generic.weight == STATUS and (status is None or generic.kind != "unknown"):
+    if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
+        status = reading.status  # that of the answer which it wraps
+    if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
         base, room = generic._replace(status=status), http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
     elif status is not None:
         base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)
@@ -121,5 +123,6 @@ def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
         anything = room is http.ANYTHING
         phrase = reading.phrase(firm=True, quoted=True) if anything else find_phrase(reading.full, room, firm=True)
         if phrase is not None and phrase.kind != base.kind:
-            return Verdict(FIRM_WORDS, phrase.kind, f"phrase: {phrase.name}", status)
+            kind = "in_progress" if status == 409 and phrase.kind in http.AT_WORK else phrase.kind
+            return Verdict(FIRM_WORDS, kind, f"phrase: {phrase.name}", status)
     return base

@@ -146,12 +146,14 @@ def _claimed_status(names: list[str]) -> int | None:
         if name in types.STRONG:
             return None
         package, _, simple = name.partition(".")
-        status = (
-            None if package == "builtins" else http.NAMED.get(simple.removesuffix("Error").removesuffix("Exception"))
-        )
+        status = None if package == "builtins" else _status_of(simple)
         if status is not None:
             return status
     return None
+
+
+def _status_of(name: str) -> int | None:
+    return http.NAMED.get(name.removesuffix("Error").removesuffix("Exception"))
 
 
 def by_code(space: str, code: str | int) -> Verdict:
@@ -219,7 +221,9 @@ def _by_provider(code: str) -> Verdict:
 def _by_type(name: str) -> Verdict:
     package, simple = name.partition(".")[0], name.rpartition(".")[2]
     known = f"{types.ALIASES.get(package, package)}.{simple}"
-    return Verdict(CODE, types.STRONG[known], f"type: {known}") if known in types.STRONG else UNKNOWN
+    if known in types.STRONG:
+        return Verdict(CODE, types.STRONG[known], f"type: {known}")
+    return _by_name(simple)
 
 
 def _by_name(name: str) -> Verdict:
@@ -227,4 +231,9 @@ def _by_name(name: str) -> Verdict:
     if kind is not None:
         return Verdict(GENERIC_CODE, kind, f"name: {name}")
     kind = types.WEAK.get(f"builtins.{name}")
-    return Verdict(WEAK_TYPE, kind, f"name: {name}") if kind else UNKNOWN
+    return Verdict(WEAK_TYPE, kind, f"name: {name}") if kind else _by_named_status(name)
+
+
+def _by_named_status(name: str) -> Verdict:
+    status = _status_of(name)
+    return UNKNOWN if status is None else Verdict(STATUS, http.STATUS[status], f"name: {name}")

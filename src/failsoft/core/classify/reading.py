@@ -31,17 +31,19 @@ _CODES = 6  # of one space, per text
 _NAME_LENGTH = 100
 _PREFIX = 40
 
-_CAMEL = re.compile(r"[a-z][A-Z]|_|[A-Z][A-Z][a-z]")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
+_CAMEL = re.compile(r"[a-z][A-Z]|_|[A-Z0-9][A-Z][a-z]")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])|_")
 _WORD = re.compile(r"[a-z]{3,}")
 _QUOTED = r"(?<!\w)'[^'\n]{0,200}'(?!\w)|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`"
 _NOISE = (
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s'\")\]>]*"  # addresses
-    r"|(?<![\w<])(?:/[\w.@%+-]+){2,}/?"  # paths
+    r"|(?<![\w<])(?!/bin/\w{2,4}: )(?:/[\w.@%+-]+){2,}/?"  # paths, but for a shell's that speaks
     r"|\n\[(?:SQL|parameters): [^\n]*|\(Background on this error at:[^\n]*"  # SQLAlchemy
     r"|For (?:more|further) information[^\n]*"  # httpx, pydantic
     r"|\(configured [^)\n]*\)"  # PyMongo: its own settings
 )
+# gRPC: the words of the call, among those of the library
+_DETAILS = r"details = \"([\s\S]*?)\"\s+debug_error_string"
 # how MCP servers and frameworks announce a tool's error; what follows is the error
 _WRAPPED = (
     r"(?i)^\W{0,3}(?:tool ?)?(?:error|exception|failure|failed)?[: ]{0,2}(?:while |when )?(?:executing|calling|running|invoking|in)"
@@ -67,7 +69,7 @@ _STATUS = (
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
     r"|\btoo many ([45]\d\d) error responses|<(?:title|h1)>\s*([45]\d\d)\b"
-    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)\(([45]\d\d)\b"
+    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)(?:\(|: )([45]\d\d)\b(?![.:]?\d)"
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
@@ -108,6 +110,8 @@ class Reading:
         """The words, names spelled out, without what only looks like words."""
         if self._full is None:
             text = self.text
+            if "debug_error_string" in text and (told := _compiled(_DETAILS).search(text)):
+                text = told[1]
             if "/" in text or "[SQL: " in text or "(con" in text:
                 text = _compiled(_NOISE).sub(" ", text)
             self._full = spell(text)
@@ -181,8 +185,8 @@ def _name_codes(text: str) -> list[tuple[str, str]]:
             found.append(("sqlite", name))
         elif text[match.start() - 1 : match.start()] == ".":
             path = _compiled(_PATH).search(text, max(match.start() - _NAME_LENGTH, 0), match.start())
-            if path:
-                found.append(("type", f"{path[1]}.{name}"))
+            if path or name.endswith(("Error", "Exception")):
+                found.append(("type", f"{path[1]}.{name}") if path else ("name", name))
         elif name.endswith(("Error", "Exception")) and text[match.end() : match.end() + 1] in ("", ":", "(", "\n"):
             found.append(("name", name))
     return found

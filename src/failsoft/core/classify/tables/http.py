@@ -192,6 +192,7 @@ OVERRULED: dict[int, frozenset[str]] = {
         "certificate",
         "unknown_model",
         "no_such_tool",
+        "exists",
     },
     502: _LIMITS,
     503: _LIMITS,
@@ -213,7 +214,19 @@ OVERRULED: dict[int, frozenset[str]] = {
 OVERRULED_CODE: dict[str, frozenset[str]] = {
     "rate_limited": OVERRULED[429],
     "refused": frozenset({"unauthenticated", "certificate", "unknown_host", "no_such_database"}),  # SQLSTATE 08001
+    "conflict": frozenset({"precondition"}),  # DynamoDB: why a transaction was cancelled
+    "not_found": OVERRULED[404],
+    "unauthenticated": frozenset({"declined"}),  # Stripe: a card that wants its owner asked
 }
+# What a code may not make of a status: who is asked for the right to do something has read the arguments
+UNHEARD: dict[int, frozenset[str]] = {
+    401: frozenset({"invalid", "unsupported"}),
+    403: frozenset({"invalid", "unsupported"}),
+}
+# What says no more than that something went wrong on the other side: a status beside it says more
+HOLLOW = frozenset({"unknown", "server_error", "disconnected"})
+# What a 409 means that says to come back: another one is at work (RFC 9110, 15.5.10)
+AT_WORK = frozenset({"unavailable", "overloaded", "busy"})
 OVERRULED_KIND: dict[str, frozenset[str]] = {
     # gRPC codes and their like, by the kind they name
     "invalid": ANYTHING,
@@ -226,7 +239,15 @@ OVERRULED_KIND: dict[str, frozenset[str]] = {
     "forbidden": OVERRULED[403],
     "not_found": OVERRULED[404],
     "unavailable": _LIMITS
-    | {"refused", "disconnected", "unknown_host", "certificate", "connect_timeout", "name_lookup_failed"},
+    | {
+        "refused",
+        "disconnected",
+        "unknown_host",
+        "certificate",
+        "connect_timeout",
+        "name_lookup_failed",
+        "bad_gateway",
+    },
 }
 
 

@@ -68,7 +68,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "no such program",
         "exec find foun inst modu reco such",
-        r"command not found|^(?:/bin/)?(?:ba|z|da|k)?sh: .{1,80}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
+        r"command not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
         r"|no module named|cannot find (?:module|package)|module not found"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
@@ -79,7 +79,8 @@ PHRASES: tuple[Phrase, ...] = (
         "no such model",
         "depl endp mode prov",
         r"\b(?:model|deployment)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
-        r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided",
+        r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided"
+        r"|\bmodel (?:id|identifier|name) (?:\S+ )?(?:is |was )?(?:invalid|unknown|not valid|not recogni[sz]ed)|^model: [\w.:/-]+\W*$",
         "unknown_model",
         firm=True,
     ),
@@ -156,13 +157,13 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "too large",
-        "big exce larg leng long redu size toke wind",
+        "big exce larg leng long max maxi reac redu size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
-        r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo large\b|exceeds max|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
+        r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
         firm=True,
     ),
@@ -178,7 +179,7 @@ PHRASES: tuple[Phrase, ...] = (
         "quota per day or plan",
         "dail day free mont plan rpd tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
-        r"|(?:limit|quota|requests|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
+        r"|(?:limit|quota|requests|tokens|calls|queries|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
         "quota",
         firm=True,
     ),
@@ -186,23 +187,23 @@ PHRASES: tuple[Phrase, ...] = (
         "quota",
         "acco allo bala bill cred paym quot spen subs usag",
         r"insufficient (?:\w+ )?(?:quota|credits?|balance)|exceeded (?:\w+ ){0,5}quota"
-        r"|\b(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
+        r"|\b(?<!throttling )(?<!rate limit )(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
         r" ?(?:[\w-]+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
         r"|out of (?:credits?|quota)|no (?:credits?|quota) (?:left|remaining)|enough (?:credits?|quota|balance)"
         r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
-        r"|account (?:is |has been |was )?(?:suspended|past due|not active)|quota (?:exceeded|exhausted|limit|error|failure)"
+        r"|account (?:is |has been |was )?(?:suspended|past due|not active)|(?<!throttling )(?<!rate limit )quota (?:exceeded|exhausted|limit|error|failure)"
         r"|over (?:\w+ )?quota|usage limit",
         "quota",
         firm=True,
     ),
     Phrase(
         "rate limit exceeded",
-        "abus band conc exha fast floo freq limi many ofte per prio quic rate retr slow thro",
+        "abus afte band conc exha fast floo freq limi many ofte per prio quic rate retr slow thro wait",
         r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
         r"|too many (?!retry|recursive)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down"
         r"|request(?:s)? (?:rate|limit) (?:\w+ )?(?:exceeded|reached|too)|request rate|secondary rate|abuse detection"
         r"|(?:exceed(?:ed|s|ing)?|hit|reached|over) (?:\w+ ){0,6}rate[ -]?limits?|(?:throughput|bandwidth|concurrency|transactions? per) (?:\w+ )?exceeded"
-        r"|flood (?:wait|control)|retry after \d|(?:too|more) (?:fast|quickly|often)\b|priority request not complete",
+        r"|rate[ -]?limit quota|throttling quota|flood (?:wait|control)|retry after \d|wait (?:of |for )?\d+ (?:more )?(?:s|sec|seconds?|minutes?)\b|(?:only|again) (?:\w+ ){0,4}after \d+ (?:seconds?|minutes?)|(?:too|more) (?:fast|quickly|often)\b|priority request not complete",
         "rate_limited",
         firm=True,
     ),
@@ -213,7 +214,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"no space left|disk (?:is |quota )?(?:full|exceeded)|out of (?:disk|space|storage)|disk quota|insufficient (?:\w+ )?storage"
         r"|storage (?:\w+ )?(?:is )?(?:full|exceeded|exhausted)|not enough (?:\w+ )?(?:disk|space|storage)|or disk is full"
         r"|mailbox (?:is )?(?:full|over)|used memory > .?maxmemory|flood[ -]stage|(?:table|volume) (?:\S+ )?is full"
-        r"|unable to persist|not able to persist",
+        r"|unable to persist|not able to persist|requires more (?:\w+ )?memory",
         "storage_full",
         firm=True,
     ),
@@ -255,9 +256,9 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "credentials",
         "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass role secr sess sign toke unau",
-        r"\bunauthori[sz]ed\b|\bunauthenticated\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
+        r"\bunauthori[sz]ed\b|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
-        r"|(?:invalid|incorrect|wrong|bad|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
+        r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
@@ -273,7 +274,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"row[- ]level security|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
-        r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted"
+        r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
         r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|policy violation"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
@@ -309,7 +310,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "being worked on",
         "anot bein conc idem pend prog runn unde",
-        r"(?:already |still |currently |is |another \w+ )(?:in progress|being (?:processed|updated|created|modified|deleted))|(?:already|still|currently) (?:running|pending)|\bin[ -]progress\b|another (?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
+        r"(?:already |still |currently |is |another \w+ )(?:in progress|being (?:processed|updated|created|modified|deleted))|(?:already|still|currently) (?:running|pending)|\bin[ -]progress\b|another (?:\w+ )?(?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
         r"|operation (?:is )?(?:pending|underway)|concurrent (?:request|operation|call)|idempotency key in use",
         "in_progress",
         firm=True,
@@ -318,7 +319,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "exists already",
         "alre dupl exis take unav uniq use",
-        r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|added|started|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
+        r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|allocated|added|started|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
         r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|not unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|file exists|resource exists|is taken\b",
         "exists",
         firm=True,
@@ -348,7 +349,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "precondition",
         "cond empt prec stat",
-        r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|invalid (?:\w+ )?state\b|not empty\b",
+        r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|not in (?:a|the) (?:\w+ )?state\b|(?:invalid|incorrect) (?:(?!for |of |in )\w+ ){0,3}state\b|not empty\b",
         "precondition",
         firm=True,
     ),
@@ -363,7 +364,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "statement timeout",
         "due maxt quer time",
-        r"statement (?:time ?out|timed out)|cancell?ing statement due to statement|query (?:\w+ )?(?:timed out|time ?out|was interrupted|exceeded)|max(?:imum)? (?:statement |query )?execution time|exceeded time limit|maxtimems|operation exceeded time",
+        r"statement (?:time ?out|timed out)|cancell?ing statement due to statement|query (?:\w+ )?(?:timed out|time ?out|was interrupted|exceeded)|max(?:imum)? (?:statement |query )execution time|exceeded time limit|maxtimems|operation exceeded time",
         "statement_timeout",
         firm=True,
     ),
@@ -391,17 +392,17 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "timeout",
-        "elap exce expi life repl resp time took",
+        "elap exce exec expi life repl resp time took",
         r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b"
         r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
-        r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
+        r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
         firm=True,
     ),
     Phrase(
         "unreachable",
         "disc down netw reac rout unre",
-        r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|no route to host|host is down|internet disconnected|address unreachable|network changed|unreachable\b",
+        r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|(?:could not|couldn't|cannot|can't) be reached|no route to host|host is down|internet disconnected|address unreachable|network changed|unreachable\b",
         "unreachable",
         firm=True,
     ),
@@ -409,7 +410,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "refused",
         "boot brok conn cont esta host lead netw node open prim reac refu serv",
-        r"connection (?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
+        r"connection (?:to (?:\S+ ){1,4})?(?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
         r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open|refused stream|unable to bootstrap",
         "refused",
@@ -418,7 +419,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "lost connection",
         "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp term",
-        r"connection loss\b|connection(?:s)? (?:\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
+        r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)|eof (?:occurred|error|reading|on)|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
@@ -457,7 +458,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "come back later",
         "atte bein chec come init load main migr read rebo reco rest retr shut star temp tran try warm",
-        r"(?:try|retry|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after (?:\d|a |some|the))|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|retryable|please retry|should be retried|can be retried",
+        r"(?:try|retry|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after (?:\d|a |some|the))|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|(?<!not )(?<!non )(?<!non-)(?<!un)retryable|please retry|should be retried|can be retried",
         "unavailable",
         firm=True,
     ),
@@ -532,7 +533,7 @@ PHRASES: tuple[Phrase, ...] = (
         "allo ambi bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
         "invalid",
     ),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),

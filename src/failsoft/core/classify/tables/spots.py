@@ -54,6 +54,17 @@ SPOTS: tuple[Spot, ...] = (
         "provider",
         "codes before their message",
     ),
+    Spot("kafkaerror{", r"\bKafkaError\{(?:FATAL,)?code=\w+,val=(-?\d{1,3})\b", "kafka", "librdkafka"),
+    Spot(
+        "error(", r"\b\w+(?:Error|Exception)\([45]\d\d, '([a-z][a-z_]{5,80})'", "provider", "Elasticsearch, OpenSearch"
+    ),
+    Spot("error_", r"\berror_(?:perm|temp)\W{1,3}(\d{3})\b", "ftp", "ftplib"),
+    Spot(
+        " ",
+        r"^(?:(?:smtp|ftp)\w*\W{1,3})?(421(?= (?!Misdirected))|55[0-6])[ -][A-Za-z0-9]",
+        "smtp",
+        "RFC 5321, RFC 959: no HTTP status",
+    ),
     Spot("neo.", r"\b(Neo\.[A-Z]\w+\.\w+\.\w+)", "provider", "Neo4j"),
     Spot(" ", r"^(?:[\w. ]{0,40}: )?([A-Z]{3,12}) [A-Za-z0-9@']", "redis", "Redis error prefixes"),
     Spot(".", r"\b[45]\d\d(?:[ -]|, b?['\"])(5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),

@@ -62,7 +62,7 @@ SQLSTATE_GROUPS: tuple[Group[str], ...] = (
             "23505": "exists",
             "23514": "invalid",
             "25006": "read_only",
-            "25P03": "disconnected",
+            "25P03": "statement_timeout",
             "25P04": "statement_timeout",
             "28000": "unauthenticated",
             "28P01": "unauthenticated",
