@@ -120,6 +120,31 @@ def test_as_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("entrypoint", "said"),
+    [
+        ('{function: "there_of_test_check:search"}', ""),
+        ("{command: [python3]}", ""),
+        ('{function: "there_of_test_check:NUMBER"}', "there_of_test_check:NUMBER is of type int: name a function"),
+        ('{function: "there_of_test_check:serch"}', "has no attribute 'serch'; did you mean search?"),
+        ('{function: "nowhere_of_test_check:f"}', "is not available here: No module named 'nowhere_of_test_check'"),
+        ('{function: "broken_of_test_check:f"}', "broken_of_test_check.py:1: OSError: no licence"),
+        ('{function: "ends_of_test_check:f"}', "its module ends the program when it is imported"),
+        ("{command: [no-such-program, -x]}", "there is no program no-such-program here: install it"),
+    ],
+)
+def test_whether_the_tools_are_there(entrypoint: str, said: str) -> None:
+    Path("there_of_test_check.py").write_text("def search(): ...\nNUMBER = 3")
+    Path("broken_of_test_check.py").write_text("raise OSError('no licence')")
+    Path("ends_of_test_check.py").write_text("raise SystemExit")
+    manifest = f"tools:\n  code: {{read_only: true}}\n  it: {{entrypoint: {entrypoint}, read_only: true}}\n"
+    assert check(manifest=manifest).exit_code == 0
+    result = check("--tools", manifest=manifest)
+    assert result.exit_code == bool(said)
+    assert said in result.stdout
+    assert ("failsoft.yaml:3:3: error: tools.it: " in result.stdout) == bool(said)
+
+
+@pytest.mark.parametrize(
     ("args", "message"),
     [
         ((), "there is no failsoft.yaml here"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from failsoft.core.manifest import load, schema
@@ -49,4 +50,13 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(cli, ["init", str(tmp_path / "file" / "below")])
     assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+    assert result.stderr.endswith(" is no directory\nName one, or a new one.\n")
+    no_place = "/proc/nothing" if Path("/proc").exists() else "\0"
+    assert "cannot be written" in CliRunner().invoke(cli, ["init", no_place]).stderr
+
+
+def test_what_next_is_said_for_that_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(cli, ["init"]).stdout.endswith("into failsoft.yaml, then run failsoft check.\n")
+    there = "into there/failsoft.yaml, then run failsoft check --manifest there/failsoft.yaml.\n"
+    assert CliRunner().invoke(cli, ["init", "there"]).stdout.endswith(there)

@@ -1,7 +1,8 @@
 """Where a manifest finds a tool: a function of a module, or a command.
 
 Frozen values, checked where they are made; a wrong one raises ``ValueError`` with what would be right. Nothing is
-imported or started here: that the module or the program exists is found out when the tool is first used.
+imported or started here: that a module exists is found out when a runtime reads the manifest, that a program does when
+it is first called.
 """
 
 from __future__ import annotations

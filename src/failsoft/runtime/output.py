@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from reprlib import repr as brief
 from typing import Any
-
-from failsoft.errors import ManifestError
 
 
 def checker(output: Any) -> Callable[[Any], None]:
-    """A function that raises ValueError for a value that does not fit."""
+    """A function that raises for a value that does not fit. Raises ValueError for what cannot be a form."""
     if isinstance(output, Mapping):
         return _schema_checker(dict(output))
-    from pydantic import TypeAdapter
+    from pydantic import PydanticUserError, TypeAdapter
 
-    adapter = TypeAdapter(output)
+    odd = f"{brief(output)} is neither a type that can be checked nor a JSON Schema: write list[str], or a mapping"
+    if isinstance(output, str):
+        raise ValueError(odd)  # noqa: TRY004 - pydantic would look for a type of that name, with the first value
+    try:
+        adapter = TypeAdapter(output)
+    except PydanticUserError:
+        raise ValueError(odd) from None
 
     def check(value: Any) -> None:
         adapter.validate_python(value, strict=True)  # its ValidationError is a ValueError
@@ -23,11 +28,14 @@ def checker(output: Any) -> Callable[[Any], None]:
 
 
 def _schema_checker(schema: dict[str, Any]) -> Callable[[Any], None]:
+    import jsonschema
+
+    kind = jsonschema.validators.validator_for(schema)
     try:
-        import jsonschema
-    except ImportError:
-        raise ManifestError('output: a JSON Schema needs the package jsonschema: pip install "jsonschema"') from None
-    validator = jsonschema.validators.validator_for(schema)(schema)
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"is no JSON Schema: {error.message}") from None
+    validator = kind(schema)
 
     def check(value: Any) -> None:
         for error in validator.iter_errors(value):

@@ -94,7 +94,7 @@ class Tool:
         )  # errors that may take the short way
         self.ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
-        self._check: Callable[[Any], None] | None = None
+        self._check = None if options.output is None else self._checker(options.output)
         self._warned = False
         self.safe = options.safe_to_repeat  # True, False, or None: nobody has said (R11)
         if options.idempotency_key is not None:
@@ -140,6 +140,14 @@ class Tool:
                 f"{self.id}: idempotency_key: the function has no parameter {name!r} to receive it: add one, or name another"
             )
 
+    def _checker(self, output: Any) -> Callable[[Any], None]:
+        from failsoft.runtime.output import checker
+
+        try:
+            return checker(output)
+        except ValueError as error:
+            raise ManifestError(f"{self.id}: output: {error}") from None
+
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Fault | None:
         """The arguments' fault, None if they fit the signature."""
         signature = self.signature()
@@ -153,15 +161,11 @@ class Tool:
 
     def check_output(self, value: Any) -> Fault | None:
         """The value's fault, None if it has the declared form."""
-        if self.options.output is None:
-            return None
         if self._check is None:
-            from failsoft.runtime.output import checker
-
-            self._check = checker(self.options.output)
+            return None
         try:
             self._check(value)
-        except ValueError as error:
+        except Exception as error:  # a form may have code of its own
             return own_faults.output_mismatch(self.id, error)
         return None
 

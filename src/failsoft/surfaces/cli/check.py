@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
 from failsoft.errors import ManifestError
-from failsoft.surfaces.cli.files import find_manifest, read
+from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
 from failsoft.surfaces.cli.show import clean, json_option, make_console, manifest_option, print_json
 
 if TYPE_CHECKING:
-    from failsoft.core.manifest import Problem
+    from failsoft.core.manifest import Manifest, Problem
 
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[0-9]+):(?P<column>[0-9]+): (?P<rest>.*)", re.DOTALL)
@@ -38,13 +39,15 @@ class Finding(NamedTuple):
 @click.command(short_help="Look over a manifest and its plans.")
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @manifest_option
+@click.option("--tools", "look_for", is_flag=True, help="Look for the functions and programs as well: import them.")
 @click.option("--strict", is_flag=True, help="Take warnings for errors.")
 @json_option
-def check(files: Sequence[str], manifest: str | None, strict: bool, as_json: bool) -> int:
+def check(files: Sequence[str], manifest: str | None, look_for: bool, strict: bool, as_json: bool) -> int:
     """Check a manifest, and plans that are to run with it.
 
     A FILE is either: a plan has calls. Without a manifest among them, failsoft.yaml is checked as well.
-    All mistakes are listed with file, line and column, and so is what is legal but hardly meant.
+    All mistakes are listed with file, line and column, and so is what is legal but hardly meant. Whether the tools are
+    there is another question, which --tools asks: they may be installed elsewhere only.
     Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.
     """
     sources = {name: read(name) for name in ((manifest,) if manifest else ()) + tuple(files)}
@@ -54,7 +57,7 @@ def check(files: Sequence[str], manifest: str | None, strict: bool, as_json: boo
     plans = [name for name in sources if name not in manifests]
     if plans and len(manifests) > 1 and manifest is None:
         raise click.UsageError(f"{' and '.join(manifests)} are both manifests: name the plans' own with --manifest")
-    findings = _look(sources, manifests, plans)
+    findings = _look(sources, manifests, plans, look_for=look_for)
     errors = sum(finding.severity == "error" for finding in findings)
     failed = bool(findings) if strict else bool(errors)
     if as_json:
@@ -72,7 +75,9 @@ def _is_manifest(source: bytes) -> bool:
     return find_kind(source) == "manifest"
 
 
-def _look(sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequence[str]) -> list[Finding]:
+def _look(
+    sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequence[str], *, look_for: bool
+) -> list[Finding]:
     """What is to be said about all of them; the plans are held against the first manifest."""
     from failsoft.core.manifest import Manifest, load, load_plan
     from failsoft.core.manifest import check as look_over
@@ -80,7 +85,9 @@ def _look(sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequenc
     findings: list[Finding] = []
     loaded = [_try(findings, partial(load, sources[name], name=name)) for name in manifests]
     for manifest in loaded:
-        findings += [] if manifest is None else map(_found, look_over(manifest))
+        if manifest is not None:
+            findings += map(_found, look_over(manifest))
+            findings += _missing(manifest) if look_for else ()
     against = loaded[0] if loaded else None
     for name in plans:
         plan = _try(findings, partial(load_plan, sources[name], name=name))
@@ -88,6 +95,28 @@ def _look(sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequenc
             found = map(_found, look_over(against or Manifest(), plan))
             findings += [each for each in found if each.file == name and (against or not _is_unknown(each))]
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.line, finding.column))
+
+
+def _missing(manifest: Manifest) -> Iterator[Finding]:
+    """The tools that are not where the manifest says. What it names is imported for that, and nothing is called."""
+    from failsoft.core.entrypoint import Command
+    from failsoft.core.manifest import Problem
+    from failsoft.runtime.entrypoints import load_entrypoint
+
+    import_from_here()
+    for id, tool in manifest.tools.items():
+        why: object = None
+        try:
+            made = None if tool.entrypoint is None else load_entrypoint(tool.entrypoint, tool.options)
+            why = made and made.unavailable and made.unavailable.message
+        except ManifestError as error:
+            why = error.problems[0].removeprefix(f"tools.{id}: ")
+        except SystemExit:
+            why = 'its module ends the program when it is imported: put that below if __name__ == "__main__":'
+        if isinstance(tool.entrypoint, Command) and which(tool.entrypoint.argv[0]) is None:
+            why = f"there is no program {tool.entrypoint.argv[0]} here: install it, or write its whole path"
+        if why:
+            yield _found(Problem.at(tool.place, f"tools.{id}", str(why), "error"))
 
 
 def _is_unknown(finding: Finding) -> bool:

@@ -51,6 +51,12 @@ def read(path: str, most: int = _LARGEST) -> bytes:
         raise CommandError(message, hint=_instead(Path(path), error)) from None
 
 
+def import_from_here() -> None:
+    """Let modules be found in the current directory, as `python -m` does: tools.py beside the plan."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+
+
 def read_input(most: int) -> bytes:
     """What comes in; nothing where that is closed."""
     return b"" if sys.stdin is None else sys.stdin.buffer.read(most)
@@ -63,7 +69,7 @@ def _instead(path: Path, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "Your user may not read it: look at its permissions."
     try:
-        near = get_close_matches(path.name, os.listdir(path.parent), n=1)  # noqa: PTH208 - names are wanted
+        near = get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.75)  # noqa: PTH208 - names are wanted
     except OSError:
         return f"There is no directory {path.parent}: look at the path."
     return f"Did you mean {path.with_name(near[0])}?" if near else "Look at the name, and at the directory you are in."

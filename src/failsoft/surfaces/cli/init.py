@@ -32,6 +32,8 @@ def init(directory: Path, force: bool, as_json: bool) -> int:
         directory.mkdir(parents=True, exist_ok=True)
         for name in _FILES:
             (directory / name).write_bytes((shipped / name).read_bytes())
+    except (FileExistsError, NotADirectoryError) as error:
+        raise CommandError(f"{error.filename} is no directory", hint="Name one, or a new one.") from None
     except OSError as error:
         raise CommandError(f"{error.filename or directory}: cannot be written: {error.strerror}") from None
     written = [str(directory / name) for name in _FILES]
@@ -39,5 +41,6 @@ def init(directory: Path, force: bool, as_json: bool) -> int:
         print_json({"written": written})
     else:
         click.echo(f"Wrote {' and '.join(written)}.")
-        click.echo("Next: put your own tools into failsoft.yaml, then run failsoft check.")
+        manifest = "" if directory == Path() else f" --manifest {written[0]}"
+        click.echo(f"Next: put your own tools into {written[0]}, then run failsoft check{manifest}.")
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from failsoft.errors import ManifestError
-from failsoft.surfaces.cli.files import check_address, find_manifest, read
+from failsoft.surfaces.cli.files import check_address, find_manifest, import_from_here, read
 from failsoft.surfaces.cli.show import CommandError, clean, json_option, make_console, manifest_option, print_json
 
 if TYPE_CHECKING:
@@ -60,8 +59,7 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
             trace.open("a").close()
         except OSError as error:
             raise CommandError(f"{trace}: cannot be written: {error.strerror}") from None
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as `python -m` does: tools.py beside the plan is found
+    import_from_here()
     try:
         return Runtime(manifest, trace=trace, store=store or "memory:")
     except ManifestError as error:
