@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import api_page, manifest_page
+from tools import api_page, manifest_words
 
 import failsoft
 from failsoft import testing
@@ -17,7 +17,7 @@ from failsoft.core.manifest import load, load_plan
 ROOT = Path(__file__).parents[2]
 WRITERS = sorted(path.stem for path in (ROOT / "tools").glob("*_page.py"))
 PAGES = [name for name in WRITERS if hasattr(importlib.import_module(f"tools.{name}"), "pages")]
-EXAMPLES = list(manifest_page.examples())
+EXAMPLES = list(manifest_words.examples())
 
 
 @pytest.mark.parametrize("writer", PAGES)
