@@ -11,7 +11,8 @@ import pytest
 from inline_snapshot import snapshot
 from tests.fakes import AUTH, DOWN, ONCE, Scripted, Takes, virtual
 
-from failsoft import Runtime, TurnReport, partial
+from failsoft import Decision, Runtime, TurnReport, partial
+from failsoft.core.recovery import ErrorReport
 from failsoft.core.waterfall import build
 from failsoft.core.waterfall.layout import summarise
 from failsoft.core.waterfall.words import sum_up, tell_row
@@ -226,6 +227,26 @@ async def test_waiting_for_a_slot_is_no_tool_time() -> None:
 █ worked  ┄┄ waiting for a place to run  ▸ what the end waited for
 4.0 s: 2.0 s waiting for a place to run, 2.0 s useful (search).
 """)
+
+
+class Slow:
+    async def handle(self, report: ErrorReport) -> Decision:
+        await asyncio.sleep(1.5)
+        return Decision("retry", "once more", 1.0) if report.retry_count == 0 else Decision("escalate", "enough")
+
+
+@virtual
+async def test_a_slow_error_handler_is_no_queue() -> None:
+    rt = Runtime(error_handler=Slow())
+    rt.add(Scripted(Takes(2, DOWN), Takes(2, DOWN)), id="search", read_only=True)
+    async with rt.turn() as turn:
+        turn.call("search")
+    [row] = turn.report.waterfall().rows
+    assert [(segment.kind, round(segment.start, 3), round(segment.end, 3)) for segment in row.segments] == [
+        ("failed", 0.0, 2.0),
+        ("waiting", 2.0, 4.5),
+        ("failed", 4.5, 6.5),
+    ]
 
 
 @virtual

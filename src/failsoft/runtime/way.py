@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
 
 _PARTIAL = Decision("partial_success", "A partial result is acceptable")
+_QUEUED = 0.001  # seconds: less is not worth a word
 _BADNESS: tuple[Effect, ...] = ("none", "unknown", "happened")
 
 
@@ -52,11 +53,13 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         ended, first = first, None
         fault = None if ended is not None else _admit(rt, call, stop)
         if fault is None and ended is None:
+            asked = rt.now()
             try:
                 ended = yield stop.invoke
             except BaseException:
                 record(rt, call, stop, "neutral")
                 raise
+            ended = _tell_queue(ended, ended.started - asked)
         if ended is not None:
             total += ended.ran
             part = ended.value if isinstance(ended.value, Partial) else None
@@ -95,6 +98,13 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             now = rt.now()
             return _succeeded(rt, call, stop, Ended(now, now, best), total, decision)
         return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
+
+
+def _tell_queue(ended: Ended, seconds: float) -> Ended:
+    """An attempt that had to wait for a slot, a thread or a process says so."""
+    if seconds < _QUEUED:
+        return ended
+    return ended._replace(notes={**ended.notes, "queued_ms": round(seconds * 1000, 3)})
 
 
 def worst(effects: Iterable[Effect]) -> Effect:
@@ -182,6 +192,8 @@ def _note(
     fields = describe(report, decision)
     if handled:
         fields["handled"] = True  # by somebody else's Error Handler
+    if rt.handler is not None and ended is not None:
+        fields["decided_ms"] = round((rt.now() - ended.ended) * 1000, 3)
     if ended is None:
         waits = decision.strategy == "retry"
         if waits:

@@ -107,3 +107,35 @@ def test_plain_data() -> None:
     assert made["rows"][0]["segments"] == [{"kind": "ok", "tool": "q", "start": 0.5, "end": 2.25, "text": ""}]
     assert (made["rows"][0]["tool"], made["rows"][0]["via"], made["duration"]) == ("p", "q", 10.0)
     assert made["verdict"]["path"][0] == {"kind": "useful", "seconds": 1.75, "tool": "q", "attempts": 1}
+
+
+def failed(call: str, start: float, end: float, **fields: Any) -> dict[str, Any]:
+    return record("ToolError", end, call, duration_ms=(end - start) * 1000, code="UNAVAILABLE", **fields)
+
+
+def segments(made: Waterfall) -> list[tuple[str, float, float]]:
+    [row] = made.rows
+    return [(segment.kind, segment.start, segment.end) for segment in row.segments]
+
+
+def test_an_attempt_was_queued_if_it_says_so() -> None:
+    made = turn(ok("a", 3, 5, queued_ms=2000, total_ms=5000))
+    assert segments(made) == [("queued", 1.0, 3.0), ("ok", 3.0, 5.0)]
+    again = turn(failed("a", 0, 1, decision="retry", delay_ms=500), ok("a", 4, 5, queued_ms=2000, total_ms=5000))
+    assert segments(again) == [("failed", 0.0, 1.0), ("waiting", 1.0, 2.0), ("queued", 2.0, 4.0), ("ok", 4.0, 5.0)]
+    hardly = turn(ok("a", 3, 5, queued_ms=15))
+    assert segments(hardly) == [("ok", 3.0, 5.0)]
+
+
+def test_a_busy_event_loop_is_no_queue() -> None:
+    late = turn(failed("a", 0, 1, decision="retry", delay_ms=500), ok("a", 4, 5, total_ms=5000))
+    assert segments(late) == [("failed", 0.0, 1.0), ("waiting", 1.0, 4.0), ("ok", 4.0, 5.0)]
+    at_first = turn(failed("a", 3, 4), record("CallFailed", 4, "a", total_ms=4000))
+    assert segments(at_first) == [("failed", 3.0, 4.0)]
+
+
+def test_asking_another_error_handler_is_no_attempt_and_no_queue() -> None:
+    made = turn(
+        failed("a", 2, 3, decided_ms=2000, decision="retry", delay_ms=500), failed("a", 5, 7, decided_ms=1000)
+    )  # both told when the answer was there
+    assert segments(made) == [("failed", 0.0, 1.0), ("waiting", 1.0, 4.0), ("failed", 4.0, 6.0)]

@@ -4,8 +4,11 @@ Rules
 -----
 - The events are those of one trace in their order, as objects or as the flat records that a trace file has. Events of
   other turns are passed over.
-- An attempt ends where its event says and began ``duration_ms`` before; a wait follows a failure that is to be retried,
-  or comes before an attempt of a tool whose service has asked to be left alone (``held``). Other gaps in a call's time are ``queued``: it waited for a slot, a thread or a process.
+- An attempt ends where its event says, less ``decided_ms`` for asking another Error Handler about it, and began
+  ``duration_ms`` before. A wait follows a failure that is to be retried, or comes before an attempt of a tool whose
+  service has asked to be left alone (``held``); it lasts until the next attempt, however long was planned.
+- ``queued`` is what an event says of it (``queued_ms``): the attempt waited for a slot, a thread or a process. A busy
+  event loop is no queue.
 - What comes after a call was left at the deadline changes nothing but ``late``.
 - The critical path goes backwards from the call that ended last: to the need that ended last; from a call that needs
   none to the call that ended last before it began, because the turn's body waited for that one.
@@ -23,7 +26,7 @@ from typing import Any
 
 from failsoft.core.outcome import Outcome, Status
 from failsoft.core.own_faults import BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT, TOOL_TIMEOUT
-from failsoft.core.waterfall.model import Row, Segment, SegmentKind, Tick, Waterfall
+from failsoft.core.waterfall.model import PAUSES, Row, Segment, SegmentKind, Tick, Waterfall
 
 Fields = Mapping[str, Any]
 
@@ -117,28 +120,27 @@ class _Call:
         self.row = replace(self.row, **changes)
 
     def _attempt(self, kind: SegmentKind, at: float, fields: Fields, text: str = "") -> None:
-        start = max(0.0, at - fields.get("duration_ms", 0.0) / 1000)
+        start = round(max(0.0, at - fields.get("duration_ms", 0.0) / 1000), 6)
+        asked = round(max(0.0, start - fields.get("queued_ms", 0.0) / 1000), 6)
+        if start - asked <= _CLOSE:
+            asked = start
         tool = fields.get("tool_id") or self.row.tool
         segments = list(self.row.segments)
-        if segments and segments[-1].end + _CLOSE > start:  # times are rounded, and waits are as planned
-            segments[-1] = segments[-1]._replace(end=round(max(start, segments[-1].start), 6))
-        elif segments:
-            segments.append(Segment("queued", tool, segments[-1].end, round(start, 6)))
-        segments.append(Segment(kind, tool, round(start, 6), at, text))
+        if segments:  # times are rounded, and waits are as planned
+            last = segments[-1]
+            if last.kind in PAUSES or last.end + _CLOSE > asked:
+                segments[-1] = last._replace(end=max(asked, last.start))
+            asked = max(asked, segments[-1].end)
+        if asked < start:
+            segments.append(Segment("queued", tool, asked, start))
+        segments.append(Segment(kind, tool, start, at, text))
         self._change(segments=tuple(segments))
-
-    def _begin(self, at: float, fields: Fields) -> None:
-        """The whole call took longer than from its first attempt on: then it was queued before."""
-        began = round(max(0.0, at - fields.get("total_ms", 0.0) / 1000), 6)
-        segments = self.row.segments
-        if "total_ms" in fields and segments and segments[0].start > began + _CLOSE:
-            queued = Segment("queued", segments[0].tool, began, segments[0].start)
-            self._change(segments=(queued, *segments))
 
     def failed_once(self, at: float, fields: Fields) -> None:
         kind: SegmentKind = "failed"
         if fields.get("rule") == TOOL_TIMEOUT:
             kind = "killed" if fields.get("killed") else "timeout"
+        at = round(max(0.0, at - fields.get("decided_ms", 0.0) / 1000), 6)
         if fields.get("rule") in _NEVER_RAN:
             self.refused(at, fields)
         else:
@@ -173,11 +175,9 @@ class _Call:
     def succeeded(self, at: float, fields: Fields) -> None:
         if fields.get("duration_ms") or not self.row.partial:  # an earlier attempt may have brought the part
             self._attempt("ok", at, fields)
-        self._begin(at, fields)
         self._change(status="succeeded", via=fields["tool_id"], tool=fields.get("primary") or self.row.tool, code=None)
 
-    def failed(self, at: float, fields: Fields) -> None:
-        self._begin(at, fields)
+    def failed(self, _at: float, fields: Fields) -> None:
         acted = fields.get("effect") != "none" and fields.get("safe_to_repeat") is not True
         self._change(status="failed", may_have_acted=acted, code=fields.get("code"))
 

@@ -30,11 +30,12 @@ EVERYTHING = 100_000_000  # events
 LARGEST = 1 << 30  # bytes of a trace from standard input
 _WRITES = 'A trace file has one event a line, as JSON: Runtime(trace="trace.jsonl") or failsoft run --trace writes one.'
 _TEXT, _NUMBER = (str, "no text"), (int | float | None, "no number")
+_NUMBERS = ("seq", "duration_ms", "delay_ms", "queued_ms", "decided_ms", "total_ms", "timeout_ms", "attempts")
 _KINDS: dict[str, tuple[Any, str]] = {  # what every reader relies on
     "event_type": _TEXT,
     "timestamp": _TEXT,
     **dict.fromkeys(("turn_id", "call_id", "tool_id", "error", "reason", "code"), (str | None, "no text")),
-    **dict.fromkeys(("seq", "duration_ms", "delay_ms", "total_ms", "timeout_ms", "attempts"), _NUMBER),
+    **dict.fromkeys(_NUMBERS, _NUMBER),
     "needs": (dict | None, "no object"),
 }
 EXAMPLE = Path(__file__).with_name("example.jsonl")  # tools/record_example.py records it
