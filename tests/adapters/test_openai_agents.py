@@ -44,7 +44,8 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from tests.adapters.story import SCENES, Story, tell, transcript
 
 from failsoft import Runtime
-from failsoft.adapters.openai_agents import GuardedServer, guard_agent
+from failsoft.adapters.openai_agents import guard_agent
+from failsoft.adapters.openai_agents.servers import GuardedServer
 from failsoft.errors import FailsoftError
 from failsoft.testing import Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
@@ -307,6 +308,36 @@ def test_what_does_not_validate_inside_a_tool_is_not_the_models_fault() -> None:
     assert "internal_contract_bug" in ask(Runtime(), lookup, {"name": "Bern"})
 
 
+def test_a_tool_that_reads_its_arguments_itself_may_blame_them() -> None:
+    from pydantic import BaseModel
+
+    class Booking(BaseModel):
+        people: int
+        day: str
+
+    async def book(_: Any, arguments: str) -> str:
+        return f"booked for {Booking.model_validate_json(arguments).people + int('four')}"
+
+    tool = FunctionTool("book", "Book a table.", Booking.model_json_schema(), book)
+    told = ask(Runtime(), tool, {"people": "many"})
+    assert told.startswith("book failed: INVALID_ARGUMENT (tool_validation")
+    assert "Missing: day. Invalid: people." in told
+
+
+def test_what_it_reads_otherwise_is_its_own_business() -> None:
+    from pydantic import BaseModel, TypeAdapter
+
+    class Booking(BaseModel):
+        people: int
+
+    async def book(_: Any, arguments: str) -> str:
+        Booking.model_validate_json(arguments)
+        return str(TypeAdapter(int).validate_python("no number"))
+
+    tool = FunctionTool("book", "Book a table.", Booking.model_json_schema(), book)
+    assert "internal_contract_bug" in ask(Runtime(), tool, {"people": 4})
+
+
 # --- time --------------------------------------------------------------------------------------------------------------------
 
 
@@ -497,7 +528,8 @@ def test_plain_sdk_errors_are_failures() -> None:
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "agents.tool_context", None)
-    monkeypatch.delitem(sys.modules, "failsoft.adapters.openai_agents")
+    for name in [name for name in sys.modules if name.startswith("failsoft.adapters.openai_agents")]:
+        monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ImportError, match=r"install failsoft\[openai-agents\]"):
         import failsoft.adapters.openai_agents  # noqa: F401
 

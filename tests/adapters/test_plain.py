@@ -89,7 +89,12 @@ class Driver:
         return [Seen(ask.tool, answer["content"]) for ask, answer in zip(asks, answers, strict=True)]
 
 
-@pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
+NOBODY_VALIDATES = {"a_broken_tool_may_have_acted"}  # it is the functions that look at their arguments
+
+
+@pytest.mark.parametrize(
+    "check", [c for c in adapter_checks() if c.__name__ not in NOBODY_VALIDATES], ids=lambda check: check.__name__
+)
 def test_adapter(check: Any) -> None:
     check_adapter(Driver(), check)
 

@@ -113,6 +113,7 @@ class Impatient(Loop):
     [
         (Impatient, "a_value_arrives"),
         (Bare, "the_model_reads_the_classification"),
+        (Impatient, "a_broken_tool_may_have_acted"),
         (Bare, "a_safe_retry_happens"),
         (Impatient, "an_unsafe_retry_does_not_happen"),
         (Bare, "a_harmless_retry_happens"),

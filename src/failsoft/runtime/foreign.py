@@ -10,19 +10,21 @@ Rules
   the user has declared it by hand, those words hold, whatever its metadata say.
 - Exceptions with which a framework steers itself pass (R21): no retry, no verdict on the tool, and the very same object
   comes out.
+- The framework has validated the arguments. What fails to validate inside the tool is therefore the tool's own bug, and
+  nobody knows what it had done by then. A tool's own classification comes first.
 
 Why no function: a framework's tool needs the context of the agent's run, and that is another one for every call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from failsoft.core.fault import Fault
-from failsoft.core.options import Isolation, Override
+from failsoft.core.fault import Code, Fault
+from failsoft.core.options import Isolation, Override, ToolOptions
 from failsoft.core.own_faults import quote
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tool import Tool
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 Runner = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
 Control = tuple[type[BaseException], ...]
 
+_CONTRACT = tuple(
+    Override(exception=name, as_="permanent", category="internal_contract_bug", to_code=Code.INTERNAL, effect="unknown")
+    for name in ("pydantic_core._pydantic_core.ValidationError", "failsoft.runtime.arguments.BrokenToolError")
+)
 _EFFECTS = frozenset({"read_only", "readOnly", "idempotent", "idempotency_key", "idempotencyKey"})
 
 
@@ -90,6 +96,9 @@ class ForeignTool(Tool):
 
     __slots__ = ()
 
+    def __init__(self, fn: Foreign, options: ToolOptions) -> None:
+        super().__init__(fn, replace(options, classification=(*options.classification, *_CONTRACT)))
+
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
         """Whether the arguments fit, the framework has seen to."""
         return
@@ -118,24 +127,15 @@ def options_of(declared: Mapping[str, Any]) -> dict[str, Any]:
     return {**assumed, **declared}
 
 
-def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any], beneath: Sequence[Override] = ()) -> None:
-    """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand.
-
-    ``beneath`` is what the adapter knows of the framework's errors; a tool's own classification comes first.
-    """
+def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
+    """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand."""
     tools = runtime._engine.tools
     found = tools.get(tool)
     if found is None:
         runtime.declare(tool, **words)
-        found = tools[tool]
-        found.fn.introduced = True  # type: ignore[attr-defined]  # a Foreign
-    elif not isinstance(found.fn, Foreign):
-        return
-    elif found.fn.introduced:
+        tools[tool].fn.introduced = True  # type: ignore[attr-defined]  # a Foreign
+    elif isinstance(found.fn, Foreign) and found.fn.introduced:
         refuse_other_words(found, words)
-    rules = found.options.classification
-    if new := [rule for rule in beneath if rule not in rules]:
-        found.options = replace(found.options, classification=(*rules, *new))
 
 
 def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:

@@ -161,6 +161,20 @@ async def the_model_reads_the_classification(driver: AdapterDriver) -> None:
         assert script.attempts == 1, f"{error!r} is permanent, and was tried {script.attempts} times"
 
 
+async def a_broken_tool_may_have_acted(driver: AdapterDriver) -> None:
+    """Only for frameworks that validate arguments: what does not validate after that is not the model's fault."""
+
+    async def misread() -> str:
+        from pydantic import TypeAdapter
+
+        return str(TypeAdapter(int).validate_python("no number"))
+
+    script = Scripted(misread, "paid twice")
+    text = await hear(driver, manifest(pay={"retry": THRICE}), script, "pay")
+    assert script.attempts == 1, "what did not validate inside the tool was tried again"
+    has(text, "pay failed: INTERNAL (internal_contract_bug", "may already have taken effect")
+
+
 async def a_safe_retry_happens(driver: AdapterDriver) -> None:
     script = Scripted(ConnectionResetError("reset"), TimeoutError("slow"), "3 flights")
     has(await hear(driver, manifest(search={"read_only": True, "retry": THRICE}), script), "3 flights")
@@ -288,6 +302,7 @@ async def context_variables_reach_the_tool(driver: AdapterDriver) -> None:
 _CHECKS: tuple[Check, ...] = (
     a_value_arrives,
     the_model_reads_the_classification,
+    a_broken_tool_may_have_acted,
     a_safe_retry_happens,
     an_unsafe_retry_does_not_happen,
     a_harmless_retry_happens,

@@ -12,8 +12,6 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool, WrapperToolset
 
 from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, original_of, retry_for
-from failsoft.core.fault import Code
-from failsoft.core.options import Override
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed
 from failsoft.runtime.foreign import MadeWhenAsked, Passing, Runner, introduce
@@ -22,15 +20,6 @@ if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
 
 KEY = "failsoft"  # in a tool's metadata: its options, and ``graceful_errors``
-
-# The framework has validated the arguments: what fails to validate inside the tool is the tool's own.
-_CONTRACT = Override(
-    exception="pydantic_core._pydantic_core.ValidationError",
-    as_="permanent",
-    category="internal_contract_bug",
-    to_code=Code.INTERNAL,
-    effect="unknown",
-)
 
 
 def said(tool: ToolsetTool[Any]) -> dict[str, Any]:
@@ -77,7 +66,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         tools = await self.wrapped.get_tools(ctx)
         for name, tool in tools.items():
             if name not in self.known and not _is_guarded(name, tool):
-                introduce(self.rules.runtime, name, self._declared(tool), [_CONTRACT])
+                introduce(self.rules.runtime, name, self._declared(tool))
         self.known.update(tools)
         hidden = self.rules.runtime.threads[ctx.conversation_id or ""].unavailable
         if not hidden:

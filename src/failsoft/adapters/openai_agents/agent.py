@@ -1,0 +1,131 @@
+"""The guarded agent: what it offers to the model, and how a call of one of its tools goes through the runtime."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, ClassVar, TypeVar, cast
+
+from agents import Agent, FunctionTool, RunContextWrapper, Tool
+from agents.tool import invoke_function_tool, with_function_tool_failure_error_handler
+from agents.tool_context import ToolContext
+from agents.tracing import get_current_trace
+
+from failsoft.adapters.openai_agents.attempt import attempt, disarm, is_made_by_sdk, say
+from failsoft.adapters.openai_agents.servers import GuardedServer
+from failsoft.core.fault import Fault
+from failsoft.errors import CallFailed, FailsoftError, TurnError
+from failsoft.runtime.arguments import read_arguments
+from failsoft.runtime.foreign import MadeWhenAsked, Runner
+from failsoft.runtime.runtime import Runtime
+
+A = TypeVar("A", bound=Agent[Any])
+Thread = Callable[[RunContextWrapper[Any]], str | None]
+Bare = Mapping[str, FunctionTool]  # tools that raise what they meet
+
+
+def guard_agent(agent: A, runtime: Runtime, *, thread: Thread | None = None) -> A:
+    """A clone of the agent, whose tools go through the runtime. Agents that it hands off to are guarded by themselves."""
+    if isinstance(agent, _Guarded):
+        raise FailsoftError(f"{agent.name!r} is guarded already")
+    kind = type(agent)
+    servers = [GuardedServer(server, runtime) for server in agent.mcp_servers]
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    guard = _Guard(runtime, thread or group_of)
+    guarded: Any = object.__new__(type(kind.__name__, (_Guarded, kind), {**names, "_guard": guard}))
+    guarded.__dict__.update(agent.clone(mcp_servers=servers).__dict__)
+    return cast("A", guarded)
+
+
+def group_of(context: RunContextWrapper[Any]) -> str | None:
+    """The conversation's id as ``RunConfig(group_id=...)`` gives it."""
+    config = getattr(context, "run_config", None)
+    return config.group_id if config is not None else getattr(get_current_trace(), "group_id", None)
+
+
+class _Guarded:
+    """What a guarded agent does otherwise."""
+
+    _guard: ClassVar[_Guard]
+
+    async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
+        tools: list[Tool] = await super().get_all_tools(run_context)  # type: ignore[misc]  # the agent's
+        return self._guard.offer(tools, run_context)
+
+    async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
+        prompt: str | None = await super().get_system_prompt(run_context)  # type: ignore[misc]  # the agent's
+        servers: Iterable[Any] = self.mcp_servers  # type: ignore[attr-defined]  # the agent's
+        lost = [
+            server.lost.explanation.model for server in servers if isinstance(server, GuardedServer) and server.lost
+        ]
+        return "\n\n".join([*filter(None, [prompt]), "Some tools are missing in this run.", *lost]) if lost else prompt
+
+
+class _Guard:
+    """What the tools of one guarded agent share."""
+
+    def __init__(self, runtime: Runtime, thread: Thread) -> None:
+        self.runtime = runtime
+        self.thread = thread
+        self._made: tuple[list[Tool], dict[int, Tool]] = ([], {})  # for which tools, by their ids
+
+    def offer(self, tools: list[Tool], context: RunContextWrapper[Any]) -> list[Tool]:
+        """Those that can be used in this conversation, guarded."""
+        before, made = self._made
+        if len(before) != len(tools) or any(old is not new for old, new in zip(before, tools, strict=True)):
+            made = self._guard(tools)
+            self._made = tools, made
+        hidden = set(self.runtime.threads[self.thread(context) or ""].unavailable)
+        return [made.get(id(tool), tool) for tool in tools if not hidden or _id(tool) not in hidden]
+
+    def _guard(self, tools: list[Tool]) -> dict[int, Tool]:
+        functions = [tool for tool in tools if isinstance(tool, FunctionTool)]
+        bare = {tool.qualified_name: disarm(tool) for tool in functions}
+        known = set(self.runtime.tools)
+        for tool in functions:
+            if tool.qualified_name not in known:
+                limit = {"timeout": timedelta(seconds=tool.timeout_seconds)} if tool.timeout_seconds else {}
+                self.runtime.declare(tool.qualified_name, **limit)
+        return {id(tool): self._arm(tool, bare) for tool in functions}
+
+    def _arm(self, tool: FunctionTool, bare: Bare) -> FunctionTool:
+        guarded, invoker = copy.copy(tool), tool.on_invoke_tool
+        guarded.timeout_seconds = None
+
+        async def invoke(context: ToolContext[Any], text: str) -> Any:
+            return await self._invoke(tool.qualified_name, bare, context, text)
+
+        if is_made_by_sdk(tool):  # it has a failure function
+            invoke.__agents_prepare_arguments__ = invoker.prepare_arguments  # type: ignore[attr-defined]  # for approvals
+            handled = with_function_tool_failure_error_handler(invoke, lambda *_: None)
+            guarded.on_invoke_tool = cast("Any", handled).__agents_bind_function_tool__(guarded)
+        else:
+            guarded.on_invoke_tool = invoke
+        return guarded
+
+    async def _invoke(self, name: str, bare: Bare, context: ToolContext[Any], text: str) -> Any:
+        tool = bare[name]
+        if hasattr(getattr(tool, "__wrapped__", None), "__failsoft__"):  # it goes through a runtime by itself
+            try:
+                return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
+            except CallFailed as failed:
+                return failed.outcome.explanation.model
+        given = read_arguments(text)
+        if isinstance(given, Fault):
+            given = {"arguments": text}  # the tool refuses them
+
+        def runner(other: str) -> Runner | None:
+            return partial(attempt, bare[other], name, context, text, given) if other in bare else None
+
+        run = partial(self.runtime.run, name, given, MadeWhenAsked(runner), thread=self.thread(context))
+        try:
+            outcome = await run(id=context.tool_call_id)
+        except TurnError:  # an id that is not unique in the turn around the run
+            outcome = await run()
+        return say(outcome)
+
+
+def _id(tool: Tool) -> str | None:
+    return tool.qualified_name if isinstance(tool, FunctionTool) else None
