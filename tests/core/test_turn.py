@@ -226,6 +226,17 @@ def test_that_a_left_call_was_cancelled_is_no_late_result(turn: TurnById) -> Non
         turn.finish("a", "succeeded")
 
 
+@pytest.mark.parametrize("end", ["expire", "cancel"])
+def test_a_turn_is_quiet_when_what_it_has_left_behind_has_reported(turn: TurnById, end: str) -> None:
+    turn.add("a")
+    turn.add("b", {"a": ["x"]})
+    assert turn.machine.is_quiet()
+    getattr(turn, end)()
+    assert not turn.machine.is_quiet()
+    turn.finish("a", "succeeded")
+    assert turn.machine.is_quiet()
+
+
 def test_the_deadline_comes_once(turn: TurnById) -> None:
     turn.add("a")
     turn.expire()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 import threading
+import weakref
 from typing import Any, NamedTuple
 
 import pytest
@@ -649,3 +651,66 @@ async def test_tuples_of_handles_stay_tuples():
         turn.call("give", {"value": Pair(one, 2)}, id="named")
     assert turn.report.results["plain"] == (1, 2)
     assert turn.report.results["named"] == Pair(1, 2)
+
+
+# --- what is left of it ------------------------------------------------------------------------------------------------
+
+
+class Found:
+    """A value that can be watched."""
+
+
+@virtual
+async def test_a_turn_that_nobody_holds_is_gone_at_once() -> None:
+    rt = Runtime()
+    rt.add(echo)
+    watched: list[weakref.ref[Any]] = []
+
+    async def find() -> Found:
+        await asyncio.sleep(0)
+        return Found()
+
+    rt.add(find, retry=ONCE)
+    guarded = rt.add(find, id="again", retry=ONCE)
+
+    async def play() -> None:
+        async with rt.turn() as turn:
+            first = turn.call("find")
+            turn.call("echo", {"of": [first], "and": turn.call("find", timeout="1s")})
+            await guarded()
+        report = turn.report
+        assert len(report.results) == 4
+        assert report.trace
+        watched.append(weakref.ref(turn))
+        watched.append(weakref.ref(turn._events))
+        watched.extend(weakref.ref(value) for value in report.results.values() if isinstance(value, Found))
+
+    gc.collect()
+    gc.disable()
+    try:
+        await asyncio.create_task(play())
+        await asyncio.sleep(0)
+        assert [thing() for thing in watched] == [None] * 5, "only the garbage collector would find what is left"
+    finally:
+        gc.enable()
+
+
+@virtual
+async def test_what_a_tool_has_started_belongs_to_its_turn_after_the_end_too() -> None:
+    rt, started = Runtime(), []
+    inner = rt.add(Scripted("fine"), id="inner")
+
+    async def outer() -> None:
+        async def later() -> None:
+            await asyncio.sleep(5)
+            await inner()
+
+        started.append(asyncio.create_task(later()))
+
+    rt.add(outer)
+    async with rt.turn(id="T") as turn:
+        handle = turn.call("outer")
+    await started[0]
+    assert [event["turn_id"] for event in records(turn.report) if event["call_id"] == "outer-1/inner-1"] == ["T"]
+    with pytest.raises(TurnError, match="has ended"):
+        handle.turn.call("outer")

@@ -206,6 +206,10 @@ class TurnMachine(Generic[C]):
             call.state = "cancelled"
         return [Cancel(call, started=True) for call in running] + [Cancel(call, started=False) for call in waiting]
 
+    def is_quiet(self) -> bool:
+        """Has every call that was ended from outside reported since?"""
+        return not self._late
+
     def _in_state(self, state: State) -> list[C]:
         return [call for call in self._calls.values() if call.state == state]
 

@@ -15,6 +15,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from weakref import ref
 
 from failsoft.core.runs import name_call
 from failsoft.observe.delivery import Delivery, each, left
@@ -28,14 +29,32 @@ Raw = tuple[str, float, Any, str | int | None, "Track | None", Any]
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
 
 
+class Batches(list[Batch]):
+    """Those that have a turn's records among others: whoever holds this can read them."""
+
+    __slots__ = ("__weakref__", "track")
+
+    def __init__(self, turn_id: str) -> None:
+        super().__init__()
+        self.track = Track(turn_id, self)
+
+
 class Track:
-    """A turn as the stream knows it: its id, and where its events are. The ring keeps these, so they hold nothing else."""
+    """A turn as the stream knows it: its id, and where its events are while somebody may still ask for them.
 
-    __slots__ = ("batches", "id")
+    Records hold their track, so it does not hold them: only the garbage collector finds such a circle.
+    """
 
-    def __init__(self, id: str) -> None:
+    __slots__ = ("_batches", "id")
+
+    def __init__(self, id: str, batches: Batches) -> None:
         self.id = id
-        self.batches: list[Batch] = []  # with this turn's records among others
+        self._batches = ref(batches)
+
+    @property
+    def batches(self) -> list[Batch]:
+        found = self._batches()
+        return [] if found is None else found
 
 
 class Taken(NamedTuple):
@@ -85,14 +104,14 @@ class Trace:
             ]
         return kept[-self._capacity :]
 
-    def events_of(self, track: Track) -> tuple[Event, ...]:
+    def events_of(self, batches: Batches) -> tuple[Event, ...]:
         """One turn's events, oldest first; also those that the ring has dropped."""
         self.settle()
         return tuple(
             make(raw, offset, seq)
-            for batch, offset, first in track.batches
+            for batch, offset, first in batches
             for seq, raw in enumerate(batch, first)
-            if raw[4] is track
+            if raw[4] is batches.track
         )
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:

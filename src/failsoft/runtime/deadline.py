@@ -20,6 +20,7 @@ import gc
 import math
 from asyncio import current_task
 from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context
 from threading import get_ident
 from types import coroutine
 from typing import Any, Protocol
@@ -50,6 +51,7 @@ class LoopDeadlines:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
         self.loop = loop
+        self.context = Context()  # for timers: that of a caller would be kept for as long as they run
         self.thread = get_ident()
         self.now = now
         self.hits: set[Stepper] = set()  # attempts whose deadline has passed and that have not been told yet
@@ -97,7 +99,7 @@ class Queue:
 
     def arm(self, delay: float) -> None:
         self.armed = True
-        self.timer = self.loop.call_later(max(delay, 0.0), self._fire)
+        self.timer = self.loop.call_later(max(delay, 0.0), self._fire, context=self.deadlines.context)
 
     def disarm(self) -> None:
         self.armed = False

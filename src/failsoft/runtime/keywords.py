@@ -1,12 +1,15 @@
-"""The keywords of ``Runtime.call`` and ``Runtime.tool``, for type checkers: one list each, however many overloads."""
+"""The keywords of calls, in a turn and out of one, and of tools, for type checkers: one list each for all overloads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from failsoft.core.durations import Duration
 from failsoft.core.options import BreakerOptions, Fallback, Isolation, Kind, Override, RetryOptions
+
+if TYPE_CHECKING:
+    from failsoft.runtime.handle import Handle
 
 
 class CallKeywords(TypedDict, total=False):
@@ -18,6 +21,18 @@ class CallKeywords(TypedDict, total=False):
     timeout: Duration
     retry: RetryOptions | Mapping[str, Any]
     idempotency_key: str
+
+
+class TurnCallKeywords(TypedDict, total=False):
+    """What can be said about a call of a turn."""
+
+    id: str
+    depends_on: Sequence[Handle[Any] | str]
+    required: bool | None
+    defaults: Mapping[str, Any] | None
+    timeout: Duration | None
+    retry: RetryOptions | Mapping[str, Any] | None
+    idempotency_key: str | None
 
 
 class ToolKeywords(TypedDict, total=False):

@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
+from functools import partial
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
@@ -24,8 +26,7 @@ from failsoft.core.report import TurnReport
 from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
-from failsoft.observe.events import Event
-from failsoft.observe.trace import Track
+from failsoft.observe.trace import Batches
 from failsoft.runtime import adopting
 from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end
@@ -40,23 +41,12 @@ if TYPE_CHECKING:
     from failsoft.core.manifest import Plan
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.keeping import Keeper
+    from failsoft.runtime.keywords import TurnCallKeywords
     from failsoft.runtime.pending import Pending
     from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
 PATIENCE = 0.1  # seconds that the end of a turn waits for the store, all in all
-
-
-class TurnCallKeywords(TypedDict, total=False):
-    """What can be said about a call of a turn."""
-
-    id: str
-    depends_on: Sequence[Handle[Any] | str]
-    required: bool | None
-    defaults: Mapping[str, Any] | None
-    timeout: Duration | None
-    retry: RetryOptions | Mapping[str, Any] | None
-    idempotency_key: str | None
 
 
 class Turn:
@@ -82,7 +72,8 @@ class Turn:
         self.notes = BLANK  # what the thread remembers
         self.machine: TurnMachine[Handle[Any]] = TurnMachine()
         self.lanes = Lanes(self)
-        self.track = Track(id)  # in the event stream
+        self._events = Batches(id)
+        self.track = self._events.track  # in the event stream
         self.acknowledged = False  # whether the store had all of it safe when the turn ended
         self._arrived: list[Handle[Any]] = []
         self._change: asyncio.Future[None] | None = None  # somebody waits for the next one
@@ -93,7 +84,7 @@ class Turn:
         self._started = 0.0
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._expired = False
+        self._expired = self._ended = False
         self._outer: Any = None
         self._report: TurnReport | None = None
 
@@ -130,7 +121,7 @@ class Turn:
         idempotency_key: str | None = None,
     ) -> Handle[Any]:
         """Submit a call; it starts at once, or when what it depends on is there."""
-        if self._report is not None or get_ident() != self._thread:
+        if self._ended or get_ident() != self._thread:
             self._refuse()
         found = self.engine.index.get(tool)
         name = self._unknown_name(tool) if found is None else found.id
@@ -259,16 +250,16 @@ class Turn:
 
     def is_elsewhere(self) -> bool:
         """Does another thread's event loop run this turn?"""
-        return self._report is None and get_ident() != self._thread
+        return not self._ended and get_ident() != self._thread
 
     def refuse_if_closed(self) -> None:
         """Only while it lasts, and only where it lives, does a turn take calls."""
-        if self._report is not None or get_ident() != self._thread:
+        if self._ended or get_ident() != self._thread:
             self._refuse()
 
     def _refuse(self) -> NoReturn:
         self.engine.refuse_if_closed()
-        if self._report is not None:
+        if self._ended:
             raise TurnError("the turn has ended: it takes no more calls")
         if self._loop is None:
             raise TurnError("the turn has not begun: use it with async with")
@@ -345,7 +336,7 @@ class Turn:
         await asyncio.shield(self._change)
 
     def _expire(self) -> None:
-        if self._report is not None:
+        if self._ended:
             return
         self._expired = True
         self.emit(events.TURN_TIMED_OUT, None, None, {"timeout_ms": round((self.timeout or 0.0) * 1000)})
@@ -368,9 +359,25 @@ class Turn:
         )  # fmt: skip
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
-            message=self.engine.compose, trace=self._trace,
+            message=self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
+        self._ended = True
         self.engine.settle()
+        if self.machine.is_quiet():
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Undo the circles of references between the turn and its calls: only the garbage collector would find them.
+
+        What a tool has started and not awaited still belongs to this turn: to one that knows no calls.
+        """
+        past = copy(self)
+        past.machine, past._arrived, past._report = TurnMachine(), [], None
+        del self.lanes, past.lanes
+        for handle in self.machine.calls.values():
+            handle.turn, handle.task = past, None
+            if handle.call is not None:
+                handle.call.turn = past
 
     async def _acknowledge(self, keeper: Keeper) -> None:
         """Have the turn on disk before its caller goes on, unless that takes long."""
@@ -378,9 +385,6 @@ class Turn:
             self.engine.memory.save()
         with suppress(TimeoutError):  # every thread may be taken: that too is not worth waiting for
             self.acknowledged = await asyncio.wait_for(asyncio.to_thread(keeper.acknowledge, self.track), PATIENCE)
-
-    def _trace(self) -> tuple[Event, ...]:
-        return self.engine.trace.events_of(self.track)
 
 
 def _limit(timeout: Duration | None) -> float | None:
