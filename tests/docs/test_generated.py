@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tools import api_page, manifest_words
 
 import failsoft
 from failsoft import testing
+from failsoft.core import own_faults
 from failsoft.core.manifest import load, load_plan
 
 ROOT = Path(__file__).parents[2]
@@ -48,3 +50,10 @@ def test_every_public_name_has_a_docstring_worth_reading() -> None:
         text = inspect.getdoc(getattr(failsoft, name)) or ""
         assert len(text.split()) >= 5, f"{name}: {text!r}"
         assert not text.startswith(f"{name}("), f"{name} has only the docstring that Python makes"
+
+
+def test_every_fault_of_failsofts_own_is_in_the_trouble_page() -> None:
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
+    rows = {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
+    known = {value for name, value in vars(own_faults).items() if name == str(value).upper()}
+    assert rows == known
