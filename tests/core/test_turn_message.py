@@ -71,6 +71,22 @@ def test_many_are_counted() -> None:
     assert message(*map(call, tools)) == snapshot("Completed flight search, hotel search, car search and 4 others")
 
 
+def test_of_calls_of_one_tool_that_went_different_ways_it_is_said_how_many() -> None:
+    def told(*outcomes: Outcome[Any]) -> str:
+        return TurnReport("t", {f"s-{number}": outcome for number, outcome in enumerate(outcomes)}).message
+
+    good, bad = call("search"), call("search", "failed", fault=DOWN)
+    assert told(good, bad) == "Completed search (1 of 2), but search (1 of 2) failed"
+    assert told(good, good, bad) == "Completed search (2 of 3), but search (1 of 3) failed"
+    assert told(good, call("book", "failed", fault=DOWN), call("book", "failed", fault=DOWN)) == (
+        "Completed search, but book (2 times) failed"
+    )
+    skipped = call("search", "skipped", root="s-1")
+    assert told(good, bad, skipped) == (
+        "Completed search (1 of 3), but search (1 of 3) failed, so search (1 of 3) was skipped"
+    )
+
+
 def test_the_same_tool_is_named_once() -> None:
     thrice = {f"s-{number}": call("flight_search") for number in range(3)}
     assert TurnReport("t", {**thrice, "h": call("hotel_search")}).message == snapshot(

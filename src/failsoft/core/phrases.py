@@ -142,6 +142,7 @@ ENGLISH: Texts = {
     "turn.nothing": "There was nothing to do",
     "turn.incomplete": "{label} (in part)",
     "turn.times": "{label} ({n} times)",
+    "turn.of": "{label} ({n} of {all})",
     "ask.tool_transient": "Trying {labels} again {when} may help.",
     "ask.check_first": "Please check whether {labels} went through before trying again.",
     "ask.tool_validation": "For {labels} I need {wanted}.",

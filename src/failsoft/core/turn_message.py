@@ -4,24 +4,29 @@ Rules
 -----
 - The first sentence is S-tests 4.2's: "Completed flight search, but hotel search timed out", without a full stop when
   it stands alone. Calls are called by their labels; after three names the others are counted.
+- Of several calls with one label, where some went another way than others, it is said how many: "Completed search
+  (2 of 3), but search (1 of 3) failed".
 - Skipped calls follow what they were skipped for. With more than one cause they get a sentence of their own.
 - What is asked comes from the escalated failures, each thing once, two at most.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from failsoft.core.explain import say_wanted
 from failsoft.core.phrases import ENGLISH, capitalise, enumerate_names, fill, say_when
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from failsoft.core.outcome import Outcome
     from failsoft.core.phrases import Texts
     from failsoft.core.report import TurnReport
+
+Counts: TypeAlias = "Mapping[str, int]"  # by label
 
 _MOST = 2  # things asked, causes of skips named
 
@@ -31,16 +36,19 @@ def compose(report: TurnReport, texts: Texts = ENGLISH, *, unsafe: Container[str
     outcomes = list(report.outcomes.values())
     completed = [outcome for outcome in outcomes if outcome.status == "succeeded"]
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped" and outcome.root is not None]
-    clauses = _clauses(outcomes, texts)
+    of = Counter(outcome.label for outcome in outcomes)
+    clauses = _clauses(outcomes, texts, of)
     sentences: list[str] = []
     if skipped and len(clauses) == 1:
-        clauses = [fill(texts["turn.so"], {"clause": clauses[0], "skipped": _several(skipped, "turn.skipped", texts)})]
+        clauses = [
+            fill(texts["turn.so"], {"clause": clauses[0], "skipped": _several(skipped, "turn.skipped", texts, of)})
+        ]
     elif skipped:
-        sentences.append(_say_skipped(skipped, report, texts))
+        sentences.append(_say_skipped(skipped, report, texts, of))
     rest = reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), clauses or [""])
     first = rest
     if completed:
-        done = fill(texts["turn.completed"], {"labels": enumerate_names(texts, _names(completed, texts))})
+        done = fill(texts["turn.completed"], {"labels": enumerate_names(texts, _names(completed, texts, of))})
         first = fill(texts["turn.but"], {"completed": done, "rest": rest}) if rest else done
     sentences = [sentence for sentence in (first, *sentences, *_asks(outcomes, texts, unsafe)) if sentence]
     if len(sentences) <= 1:
@@ -48,36 +56,36 @@ def compose(report: TurnReport, texts: Texts = ENGLISH, *, unsafe: Container[str
     return " ".join(capitalise(text if text.endswith((".", "!", "?")) else f"{text}.") for text in sentences)
 
 
-def _clauses(outcomes: Sequence[Outcome[Any]], texts: Texts) -> list[str]:
+def _clauses(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts) -> list[str]:
     """What went wrong, one clause a way of going wrong."""
     clauses: list[str] = []
-    timed_out = _names([outcome for outcome in outcomes if outcome.status == "timed_out"], texts)
+    timed_out = _names([outcome for outcome in outcomes if outcome.status == "timed_out"], texts, of)
     if timed_out:
         clause = fill(texts["turn.timed_out"], {"labels": timed_out[0]})
         others = enumerate_names(texts, timed_out[1:])
         clauses.append(fill(texts["turn.so_did"], {"clause": clause, "labels": others}) if others else clause)
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     if failed:
-        clauses.append(fill(texts["turn.failed"], {"labels": enumerate_names(texts, _names(failed, texts))}))
+        clauses.append(fill(texts["turn.failed"], {"labels": enumerate_names(texts, _names(failed, texts, of))}))
     cancelled = [outcome for outcome in outcomes if outcome.status == "cancelled"]
     if cancelled:
-        clauses.append(_several(cancelled, "turn.cancelled", texts))
+        clauses.append(_several(cancelled, "turn.cancelled", texts, of))
     no_time = [outcome for outcome in outcomes if outcome.status == "skipped" and outcome.root is None]
     if no_time:
-        clauses.append(fill(texts["turn.no_time"], {"labels": enumerate_names(texts, _names(no_time, texts))}))
+        clauses.append(fill(texts["turn.no_time"], {"labels": enumerate_names(texts, _names(no_time, texts, of))}))
     return clauses
 
 
-def _say_skipped(skipped: Sequence[Outcome[Any]], report: TurnReport, texts: Texts) -> str:
+def _say_skipped(skipped: Sequence[Outcome[Any]], report: TurnReport, texts: Texts, of: Counts) -> str:
     """What was skipped, and for what, unless that would be a long story."""
     by_root: dict[str, list[Outcome[Any]]] = {}
     for outcome in skipped:
         root = report.outcomes.get(outcome.root or "")
         by_root.setdefault(root.label if root is not None else outcome.root or "", []).append(outcome)
     if len(by_root) > _MOST:
-        return _several(skipped, "turn.skipped", texts)
+        return _several(skipped, "turn.skipped", texts, of)
     parts = [
-        fill(texts["turn.because"], {"skipped": _several(group, "turn.skipped", texts), "root": root})
+        fill(texts["turn.because"], {"skipped": _several(group, "turn.skipped", texts, of), "root": root})
         for root, group in by_root.items()
     ]
     return reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), parts)
@@ -103,18 +111,22 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, unsafe: Container[str]
     return list(dict.fromkeys(asks))[:_MOST]
 
 
-def _several(outcomes: Sequence[Outcome[Any]], key: str, texts: Texts) -> str:
-    labels = enumerate_names(texts, _names(outcomes, texts))
+def _several(outcomes: Sequence[Outcome[Any]], key: str, texts: Texts, of: Counts) -> str:
+    labels = enumerate_names(texts, _names(outcomes, texts, of))
     return fill(texts[key if len(outcomes) == 1 else f"{key}.several"], {"labels": labels})
 
 
-def _names(outcomes: Sequence[Outcome[Any]], texts: Texts) -> list[str]:
-    """How the calls are called, each name once, in the order of submission."""
-    counts: dict[str, int] = {}
+def _names(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts | None = None) -> list[str]:
+    """How the calls are called, each name once, in the order of submission; ``of``: how many calls have a label."""
+    counts: dict[tuple[str, bool], int] = {}
     for outcome in outcomes:
-        whole = outcome.status != "succeeded" or outcome.missing is None
-        name = outcome.label if whole else fill(texts["turn.incomplete"], {"label": outcome.label})
-        counts[name] = counts.get(name, 0) + 1
-    return [
-        name if count == 1 else fill(texts["turn.times"], {"label": name, "n": count}) for name, count in counts.items()
-    ]
+        key = outcome.label, outcome.status != "succeeded" or outcome.missing is None
+        counts[key] = counts.get(key, 0) + 1
+    return [_name(label, whole, count, texts, of) for (label, whole), count in counts.items()]
+
+
+def _name(label: str, whole: bool, count: int, texts: Texts, of: Counts | None) -> str:
+    name = label if whole else fill(texts["turn.incomplete"], {"label": label})
+    if of is not None and whole and count < of[label]:
+        return fill(texts["turn.of"], {"label": name, "n": count, "all": of[label]})
+    return name if count == 1 else fill(texts["turn.times"], {"label": name, "n": count})
