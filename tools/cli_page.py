@@ -19,7 +19,7 @@ INTRO = """# Command line
 
 <!-- Written by tools/cli_page.py from the commands themselves. Change src/failsoft/surfaces/cli. -->
 
-`failsoft`, or `python -m failsoft`. Every command has `--help`. All but `completion` have `--json`: then they print
+`failsoft`, or `python -m failsoft`. Every command has `--help` and `--json`: with that they print
 one JSON document and nothing else, also when something goes wrong.
 
 | exit code | meaning |

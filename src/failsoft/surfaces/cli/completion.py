@@ -5,20 +5,27 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from failsoft.surfaces.cli.show import json_option, print_json
+
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command(short_help="Print the completion script for a shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
+@json_option
 @click.pass_context
-def completion(context: click.Context, shell: str) -> int:
+def completion(context: click.Context, shell: str, as_json: bool) -> int:
     """Print the completion script for a SHELL.
 
     bash: eval "$(failsoft completion bash)" in ~/.bashrc. zsh: the same in ~/.zshrc.
-    fish: failsoft completion fish > ~/.config/fish/completions/failsoft.fish
+    fish: failsoft completion fish > ~/.config/fish/completions/failsoft.fish. Exit code: 0.
     """
     found = get_completion_class(shell)
     assert found is not None, "click has all of SHELLS"
     # not found.source(): for bash that starts one to ask for its version
-    click.echo(ShellComplete.source(found(context.find_root().command, {}, "failsoft", "_FAILSOFT_COMPLETE")))
+    script = ShellComplete.source(found(context.find_root().command, {}, "failsoft", "_FAILSOFT_COMPLETE"))
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)
     return 0

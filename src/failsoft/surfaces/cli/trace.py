@@ -123,7 +123,12 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where to.  [default: standard output]"
 )
-@click.option("--format", "form", type=click.Choice(("jsonl", "html")), help="[default: by FILE's name, else jsonl]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("jsonl", "html")),
+    help="Events as JSON lines, or the waterfall as a page.  [default: by FILE's name, else jsonl]",
+)
 @source_options
 @json_option
 def export(
