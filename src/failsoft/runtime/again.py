@@ -79,11 +79,13 @@ async def _again(
         made += 1
         spent = total
         families += new
+        invoked = False
         try:
             if delay:
                 await asyncio.sleep(delay)
             if not tool.admits(ticket):
                 break
+            invoked = True
             started = now()
             box: list[Any] = []
             stepper = step(fn(*args, **kwargs), box)
@@ -93,7 +95,9 @@ async def _again(
             error, known, ended = failed, recall(tool, failed), now()
             continue
         except BaseException:  # its caller has left, or the interpreter wants to end
-            rt.left(_whole(rt, tool, args, kwargs, id, began))
+            call = _whole(rt, tool, args, kwargs, id, began)
+            call.made, call.invoked = made, invoked
+            rt.left(call)
             raise
         ended = now()
         value = box[0]

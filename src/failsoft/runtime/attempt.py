@@ -40,7 +40,7 @@ async def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool = invoke.tool
     if tool.slots is None or has_slot(call, tool):
         return await _run(rt, call, invoke)
-    if not await _slot(tool):
+    if not await _slot(call, tool):
         return _not_run(rt, own_faults.queue_full(tool.id, tool.slots.waiting))
     try:
         return await _run(rt, call, invoke)
@@ -58,7 +58,7 @@ def has_slot(call: Call, tool: Tool) -> bool:
     return False
 
 
-async def _slot(tool: Tool) -> bool:
+async def _slot(call: Call, tool: Tool) -> bool:
     slots = tool.slots
     assert slots is not None
     loop = asyncio.get_running_loop()
@@ -69,11 +69,13 @@ async def _slot(tool: Tool) -> bool:
 
     answer = slots.take(wake)
     if answer == "queued":
+        call.waiting = True
         try:
             await ready
         except BaseException:
             slots.leave(wake)
             raise
+        call.begin()
     return answer != "full"
 
 
@@ -180,6 +182,7 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     ended: asyncio.Future[None] = loop.create_future()
 
     def begun() -> None:
+        call.begin()
         _tell(loop, began, rt.now())
 
     def done(_: Job) -> None:
@@ -187,8 +190,10 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         over()  # only now: virtual time must not jump while nobody has been told
 
     over = _once(lambda: outside_finished(loop))
+    call.waiting = True
     job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
     if job is None:
+        call.begin()
         return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
     outside_started(loop)
 

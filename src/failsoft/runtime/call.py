@@ -25,8 +25,8 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "_id", "args", "asked", "key", "kwargs", "left_behind", "parent", "recorded", "required", "retry", "started",
-        "tenant", "thread", "timeout", "tool", "turn", "waiting",
+        "_id", "args", "asked", "invoked", "key", "kwargs", "left_behind", "made", "parent", "recorded", "required",
+        "retry", "started", "tenant", "thread", "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -62,7 +62,9 @@ class Call:
         self.asked = False  # a user has taken up an offer: this one leaves no other (R10)
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
         self.recorded = False  # its turn has written down its end
-        self.waiting = False  # between attempts, so that ending it now harms nothing
+        self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
+        self.made = 0  # attempts that have ended
+        self.invoked = True  # another one is under way, or waits for its slot
 
     @property
     def id(self) -> str:
@@ -78,6 +80,15 @@ class Call:
     def name(self, id: str | int) -> None:
         """Give it the id that its caller knows it by."""
         self._id = id
+
+    @property
+    def attempts(self) -> int:
+        """Attempts so far, the one under way included."""
+        return self.made + (self.invoked and not self.waiting)
+
+    def begin(self) -> None:
+        """It has waited for a slot, a thread or a process: now the tool runs."""
+        self.waiting = False
 
     @property
     def inner(self) -> bool:

@@ -36,7 +36,7 @@ def stop(turn: Turn, handle: Handle[Any], error: BaseException) -> None:
     """Something that is no failure of the tool's has ended a call."""
     if handle.outcome is None:
         status: Status = "cancelled" if isinstance(error, asyncio.CancelledError | Passing) else "failed"
-        turn.finished(handle, _outcome(turn, handle, status, own_faults.cancelled(started=True)))
+        turn.finished(handle, _outcome(turn, handle, status, own_faults.cancelled(started=True), _attempts(handle)))
 
 
 def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
@@ -58,7 +58,9 @@ def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
 
 
 def _leave(turn: Turn, handle: Handle[Any]) -> None:
-    outcome = _outcome(turn, handle, "timed_out", own_faults.turn_timed_out(turn.timeout, started=True))
+    attempts = _attempts(handle)
+    fault = own_faults.turn_timed_out(turn.timeout, started=attempts > 0)
+    outcome = _outcome(turn, handle, "timed_out", fault, attempts)
     turn.emit(events.CALL_LEFT, handle.tool, handle.id, {"duration_ms": round(outcome.duration * 1000, 3)})
     turn.settle(handle, outcome)
     task = handle.task
@@ -73,8 +75,9 @@ def _leave(turn: Turn, handle: Handle[Any]) -> None:
 
 
 def _cancel(turn: Turn, handle: Handle[Any], *, started: bool) -> None:
-    outcome = _outcome(turn, handle, "cancelled", own_faults.cancelled(started=started))
-    fields = {"attempts": int(started), "duration_ms": round(outcome.duration * 1000, 3)}
+    attempts = _attempts(handle) if started else 0
+    outcome = _outcome(turn, handle, "cancelled", own_faults.cancelled(started=attempts > 0), attempts)
+    fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
     turn.emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
     turn.settle(handle, outcome)
     if turn.thread is not None and turn.parent is None:
@@ -84,14 +87,21 @@ def _cancel(turn: Turn, handle: Handle[Any], *, started: bool) -> None:
         handle.task.cancel()
 
 
+def _attempts(handle: Handle[Any]) -> int:
+    """How often the tool of a call that has started has been tried so far."""
+    return 0 if isinstance(handle.tool, str) else handle.whole().attempts
+
+
 def _outcome(
-    turn: Turn, handle: Handle[Any], status: Status, fault: Fault, *, root: str | None = None, escalated: bool = False
-) -> Outcome[Any]:
+    turn: Turn, handle: Handle[Any], status: Status, fault: Fault, attempts: int = 0, *, root: str | None = None,
+    escalated: bool = False,
+) -> Outcome[Any]:  # fmt: skip
     tool = handle.tool
     return Outcome(
         handle.id,
         tool if isinstance(tool, str) else tool.id,
         status,
+        attempts=attempts,
         duration=0.0 if handle.task is None else turn.engine.now() - handle.started,
         fault=fault,
         label="" if isinstance(tool, str) else tool.label,

@@ -327,7 +327,7 @@ class Engine:
         if call.recorded:
             return
         duration = round((self.now() - call.started) * 1000, 3)
-        self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": 1, "duration_ms": duration})
+        self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
         self.settle()
 
     def escalate(self, call: Call, outcome: Outcome[Any]) -> None:

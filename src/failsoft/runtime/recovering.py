@@ -50,7 +50,8 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
         return NoRetry("circuit open")
     if nested:
         return NoRetry("the call inside has had its retries")
-    if call.left_behind or (call.turn is not None and (call.turn.left() or retry.delay) < retry.delay):
+    left = None if call.turn is None else call.turn.left()
+    if call.left_behind or (left is not None and left < retry.delay):
         return NoRetry("the turn's time is up")
     if stop.family is not None and wish is None and rt.memory is not None and (vain := rt.memory.spares(stop.family)):
         return NoRetry(f"retries {vain}")
@@ -156,6 +157,15 @@ def report_on(
         stop.policy,
         None if stop.family is None or rt.memory is None else rt.memory.evidence(stop.family),
     )
+
+
+def renew(call: Call, report: ErrorReport) -> ErrorReport:
+    """The report when somebody has thought about it: the turn has gone on meanwhile, and may be over (R7)."""
+    if call.turn is None:
+        return report
+    if call.left_behind:
+        report = report._replace(retry_delay=None, no_retry="the turn's time is up", alternatives=())
+    return report._replace(turn_left=call.turn.left())
 
 
 def accept(

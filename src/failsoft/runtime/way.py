@@ -9,7 +9,7 @@ fallback chain. A call that succeeds at once never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
@@ -23,10 +23,10 @@ from failsoft.core.partial import Partial, better
 from failsoft.core.recovery import ErrorReport, describe
 from failsoft.errors import CallFailed
 from failsoft.observe import events
-from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Past, Phrase, Stop, Wait, Way
+from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Past, Phrase, Step, Stop, Wait, Way
 from failsoft.runtime.gates import gate, held, is_absent, transition
 from failsoft.runtime.known import remember
-from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, report_on, settle
+from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, renew, report_on, settle
 
 if TYPE_CHECKING:
     from failsoft.core.policy import Policy
@@ -44,7 +44,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
     tried = {call.tool.id}
     later: list[Fallback] = []  # alternatives of an earlier stop that are still to be asked
     primary, effect, stop.attempts, stop.retried = past
-    total = stop.attempts.made
+    total = call.made = stop.attempts.made
+    call.invoked = False
     best: Partial | None = None
     looping = _find_loop(rt, call) if first is None and call.thread is not None else None
     if looping is not None:
@@ -54,6 +55,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         fault = None if ended is not None else _admit(rt, call, stop)
         if fault is None and ended is None:
             asked = rt.now()
+            call.invoked = True
             try:
                 ended = yield stop.invoke
             except BaseException:
@@ -62,6 +64,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             ended = _tell_queue(ended, ended.started - asked)
         if ended is not None:
             total += ended.ran
+            call.made, call.invoked = total, False
             part = ended.value if isinstance(ended.value, Partial) else None
             fault = _understand(stop, ended)
             _note_attempt(rt, call, stop, fault, ended)
@@ -79,15 +82,15 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         report = report_on(rt, call, stop, fault, retry, options, best)
         wanted = None
         if rt.handler is not None:
-            wanted = accept(rt, call, stop, (yield Consult(report)), report, tried)
+            answer = yield from _ask(rt, call, stop, report)
+            report = renew(call, report)
+            wanted = accept(rt, call, stop, answer, report, tried)
         report, decision = settle(rt, stop, ended, report, wanted)
         _note(rt, call, stop, fault, ended, report, decision, handled=decision is wanted)
         if decision.strategy == "retry":
             _turn_back(rt, call, stop, fault, ended)
             if decision.delay:
-                call.waiting = True
-                yield Wait(decision.delay)
-                call.waiting = False
+                yield from _pause(rt, call, stop, decision.delay)
             continue
         leave(rt, call, stop, fault, ended)
         if decision.strategy == "alternative_tool" and decision.tool is not None:
@@ -110,6 +113,27 @@ def _tell_queue(ended: Ended, seconds: float) -> Ended:
 def worst(effects: Iterable[Effect]) -> Effect:
     """The one of several attempts that tells what may have happened."""
     return max(effects, key=_BADNESS.index)
+
+
+def _pause(rt: Engine, call: Call, stop: Stop, delay: float) -> Generator[Step, None, None]:
+    """Wait for the next attempt. A probe whose caller leaves meanwhile has come to no verdict (T2)."""
+    call.waiting = True
+    try:
+        yield Wait(delay)
+    except BaseException:
+        record(rt, call, stop, "neutral")
+        raise
+    call.waiting = False
+
+
+def _ask(rt: Engine, call: Call, stop: Stop, report: ErrorReport) -> Generator[Step, Any, Decision | None]:
+    """Let somebody else's Error Handler decide; None if it fails."""
+    try:
+        answer: Decision | None = yield Consult(report)
+    except BaseException:
+        record(rt, call, stop, "neutral")
+        raise
+    return answer
 
 
 def _turn_back(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> None:
