@@ -34,7 +34,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     (
         "What the runtime shows",
         "",
-        "You meet these, and need not import them: `rt.threads[key]` is a `Thread`, "
+        "You meet these, and import them for annotations only: `rt.threads[key]` is a `Thread`, "
         "`rt.memory` is the `RecoveryMemory`, `outcome.explanation` an `Explanation`, `rt.events()` and `rt.subscribe` "
         "give `Event`s (their fields: [Events](events.md)), `report.waterfall()` a `Waterfall`.",
         (
@@ -247,9 +247,11 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines()).strip()
 
 
-def describe(name: str, thing: Any) -> Iterator[str]:
-    """One public name."""
+def describe(name: str, thing: Any, home: str = "") -> Iterator[str]:
+    """One public name; ``home`` is where it lives, if that is not where one imports from."""
     yield f"### {name}"
+    if home:
+        yield f"`from {home} import {name}`"
     if not inspect.isclass(thing):
         yield f"`{'await ' * is_awaited(thing)}{name}{signature(thing)}`"
     elif not (name in WITHOUT_SIGNATURE or is_record(thing) or issubclass(thing, BaseException)):
@@ -289,7 +291,7 @@ def pages() -> dict[Path, str]:
             parts.append(note)
         for path in names:
             home, _, name = path.rpartition(":")
-            parts += describe(name, getattr(importlib.import_module(home or module), name))
+            parts += describe(name, getattr(importlib.import_module(home or module), name), home)
     return {PAGE: "\n\n".join(parts) + "\n"}
 
 
