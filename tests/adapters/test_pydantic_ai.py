@@ -331,6 +331,69 @@ def test_a_blocking_tool_is_answered_for_in_time() -> None:
     assert "Tool timeout after 50ms" in texts(script)[0]
 
 
+@pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
+def test_the_frameworks_own_timeout_is_a_failure(make: Any) -> None:
+    async def pay() -> str:
+        await asyncio.sleep(20)
+        return "late"
+
+    runtime = Runtime()
+    agent = make(tools=[Tool(pay, timeout=0.05)], capabilities=[Failsoft(runtime)])
+    (text,) = texts(talk(agent, "pay"))
+    assert text.startswith(
+        "pay failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect"
+    )
+    assert "Timed out after 0.05 seconds." in text
+    assert runtime.health("pay").failure_count == 1
+
+
+def test_a_timeout_inside_a_tool_keeps_its_words() -> None:
+    search, _ = failing(TimeoutError("the database is slow"))
+    agent = pydantic_ai.Agent(tools=[Tool(search, timeout=9.0)], capabilities=[Failsoft(Runtime())])
+    (text,) = texts(talk(agent, "search"))
+    assert "DEADLINE_EXCEEDED" in text
+    assert "the database is slow" in text
+
+
+def test_a_tool_may_ask_again_after_a_timeout_of_its_own() -> None:
+    def search() -> str:
+        try:
+            raise TimeoutError
+        except TimeoutError:
+            raise ModelRetry("narrow it down") from None
+
+    assert texts(talk(agent_with(Runtime(), search), "search")) == ["narrow it down"]
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------------
+
+
+def pages() -> Any:
+    yield "page 1"
+    raise ConnectionResetError("reset after page 1")
+
+
+async def apages() -> Any:
+    yield "page 1"
+    raise ConnectionResetError("reset after page 1")
+
+
+@pytest.mark.parametrize("stream", [pages, apages])
+def test_a_stream_that_breaks_off_is_a_failure(stream: Any) -> None:
+    (text,) = texts(talk(Agent(tools=[stream]), stream.__name__))
+    assert text == "ConnectionResetError: reset after page 1"
+    (text,) = texts(talk(agent_with(Runtime(), stream), stream.__name__))
+    assert text.startswith(f"{stream.__name__} failed: UNAVAILABLE")
+
+
+@pytest.mark.parametrize("capabilities", [[], [Failsoft(Runtime())]], ids=["Agent", "Failsoft"])
+def test_a_stream_arrives_whole(capabilities: Any) -> None:
+    def count() -> Any:
+        yield from range(3)
+
+    assert texts(talk(Agent(tools=[count], capabilities=capabilities), "count")) == ["[0, 1, 2]"]
+
+
 # --- declaring tools (R11) --------------------------------------------------------------------------------------------------
 
 

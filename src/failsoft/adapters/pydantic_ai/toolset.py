@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import ModelRetry, RunContext, ToolReturn
@@ -48,7 +49,7 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
         try:
-            return await super().call_tool(name, tool_args, ctx, tool)
+            return await whole(await super().call_tool(name, tool_args, ctx, tool))
         except Exception as error:
             if is_control(error) or not said(tool).get("graceful_errors", self.default):
                 raise
@@ -115,9 +116,9 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         if name != ctx.tool_name:  # it stands in for another
             ctx = replace(ctx, tool_name=name)
         try:
-            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            return await whole(await self.wrapped.call_tool(name, tool_args, ctx, tool))
         except ModelRetry as retry:
-            original = original_of(retry)
+            original = original_of(retry) or _timeout_of(retry)
             if original is None:
                 raise
         except ExceptionGroup as group:
@@ -148,6 +149,21 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         told = (ToolFailed if as_failed else ModelRetry)(outcome.explanation.model)
         told.__cause__ = None if fault is None else fault.cause
         return told
+
+
+async def whole(value: Any) -> Any:
+    """What a tool yields, together: the model reads it as a list, and if it breaks off, that is the tool's failure."""
+    if isinstance(value, AsyncGeneratorType):
+        return [item async for item in value]
+    return list(value) if isinstance(value, GeneratorType) else value
+
+
+def _timeout_of(retry: ModelRetry) -> TimeoutError | None:
+    """pydantic-ai's own timeout, of which it makes a ``ModelRetry``: but nobody knows what the tool has done by then."""
+    cause = retry.__context__
+    if not isinstance(cause, TimeoutError) or not retry.message.startswith("Timed out after "):
+        return None
+    return cause if str(cause) else TimeoutError(retry.message)
 
 
 def _loud(outcome: Outcome[Any]) -> BaseException:
