@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, OFTEN, Scripted, Takes, records, virtual
+from tests.fakes import DOWN, OFTEN, Scripted, Takes, real, records, virtual
+from tests.runtime.isolation import fake_tools
 
 from failsoft import CallFailed, Decision, ErrorReport, Runtime
 
@@ -68,6 +71,26 @@ async def test_a_call_that_waits_for_a_thread_at_the_deadline_never_starts(monke
     assert [outcome.attempts for outcome in turn.report.outcomes.values()] == [1, 0]
     await rt.call("search", {"number": 3})
     assert ran == [1, 3]
+
+
+@pytest.mark.parametrize("kind", ["process", "command"])
+@real
+async def test_a_call_that_waits_for_its_process_at_the_deadline_never_starts(kind: str, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    if kind == "process":
+        rt = Runtime()
+        rt.add(fake_tools.sleeps, id="search", isolation="process")
+    else:
+        program = [sys.executable, "-c", f"open({str(mark)!r}, 'w')"]
+        rt = Runtime({"tools": {"search": {"entrypoint": {"command": program}}}})
+    async with rt:
+        async with rt.turn(timeout="1ms") as turn:
+            turn.call("search", {"path": str(mark)} if kind == "process" else {})
+        outcome = turn.report.outcomes["search-1"]
+        assert outcome.fault is not None
+        assert (outcome.status, outcome.attempts, outcome.fault.effect) == ("timed_out", 0, "none")
+        await asyncio.sleep(1.5)
+        assert not mark.exists()
 
 
 # --- attempts so far ---------------------------------------------------------------------------------------------------

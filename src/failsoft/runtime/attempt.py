@@ -83,11 +83,19 @@ async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     if tool.target is not None:
-        arguments = call.arguments(rt, tool)
-        reply = await rt.workers.run(tool.target, call.args, arguments, timeout=limit, options=tool.options.isolation)
+        arguments, options = call.arguments(rt, tool), tool.options.isolation
+        call.waiting = True  # for a process that is ready
+        reply = await rt.workers.run(
+            tool.target, call.args, arguments, timeout=limit, options=options, begun=call.begin
+        )  # fmt: skip
+        call.begin()  # or it never will
         return answered(rt, reply, timeout, "process")
     if tool.command is not None:
-        reply = await rt.workers.run_command(tool.command, call.arguments(rt, tool), timeout=limit)
+        call.waiting = True
+        reply = await rt.workers.run_command(
+            tool.command, call.arguments(rt, tool), timeout=limit, begun=call.begin
+        )  # fmt: skip
+        call.begin()
         return answered(rt, reply, timeout, "command")
     if tool.kind == "async":
         return await stepped(rt, call, invoke)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.options import Isolation
@@ -40,6 +40,7 @@ async def call(
     kwargs: Mapping[str, Any],
     timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
     options: Isolation,
+    begun: Callable[[], None],
 ) -> Reply:
     """Run ``target`` in a worker and say what became of it."""
     try:
@@ -57,6 +58,7 @@ async def call(
             if not process.ready or target.module not in process.modules:
                 reply = await _prepare(workers, waiting, process, target)
             if reply is None:
+                begun()
                 reply = await _converse(workers, waiting, process, target, request, timeout, options)
         except Ended as ended:
             reply = _mourn(workers, process, target, ended)

@@ -17,7 +17,7 @@ import os
 import pickle
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from failsoft.core.classify.kinds import KINDS
@@ -111,6 +111,7 @@ async def run(
     command: Command,
     args: Mapping[str, Any],
     timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
+    begun: Callable[[], None],
 ) -> Reply:
     """Run ``command`` with ``args`` and say what became of it."""
     try:
@@ -124,7 +125,7 @@ async def run(
         env = {name: os.environ[name] for name in names if name in os.environ}
         process = workers.start_command(command.argv, env, [*streams.theirs, *streams.reads])
         streams.hand_over()
-        reply = await _attend(workers, waiting, process, command, streams, timeout)
+        reply = await _attend(workers, waiting, process, command, streams, timeout, begun)
     except BaseException:
         if process is not None:
             workers.drop(process, "killed")
@@ -142,6 +143,7 @@ async def _attend(
     command: Command,
     streams: Streams,
     timeout: float | None,  # noqa: ASYNC109
+    begun: Callable[[], None],
 ) -> Reply:
     """Move data until the program ends, or its deadline comes."""
     program = command.argv[0]
@@ -157,6 +159,7 @@ async def _attend(
                 kind, content = frame
                 if kind == wire.READY:
                     process.greet(content)
+                    begun()
                     started, until = now, None if timeout is None else now + timeout
                 else:
                     failed = pickle.loads(content)  # noqa: S301 - from a process of ours

@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, Literal, NamedTuple
 
@@ -38,6 +38,10 @@ from failsoft.runtime.isolation.waiting import Blocking, OnLoop, Waiting, finish
 
 IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is let go
 _DEFAULT: Final = Isolation(kind="process")
+
+
+def _ignore() -> None:
+    """Nobody wants to know when it begins."""
 
 
 class Counts(NamedTuple):
@@ -83,12 +87,13 @@ class Workers:
         *,
         timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
         options: Isolation = _DEFAULT,
+        begun: Callable[[], None] = _ignore,
     ) -> Reply:
-        """One attempt of a tool in a worker. Cancelling it kills the attempt."""
+        """One attempt of a tool in a worker; ``begun`` is called when its time begins. Cancelling it kills the attempt."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
-            return await call(self, OnLoop(loop), target, args, kwargs, timeout, options)
+            return await call(self, OnLoop(loop), target, args, kwargs, timeout, options, begun)
         finally:
             outside_finished(loop)
 
@@ -102,7 +107,7 @@ class Workers:
         options: Isolation = _DEFAULT,
     ) -> Reply:
         """The same for callers without an event loop."""
-        return finish(call(self, Blocking(), target, args, kwargs, timeout, options))
+        return finish(call(self, Blocking(), target, args, kwargs, timeout, options, _ignore))
 
     async def run_command(
         self,
@@ -110,18 +115,19 @@ class Workers:
         args: Mapping[str, Any],
         *,
         timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
+        begun: Callable[[], None] = _ignore,
     ) -> Reply:
-        """One run of a program. Cancelling it ends the program."""
+        """One run of a program; ``begun`` is called when its time begins. Cancelling it ends the program."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
-            return await commands.run(self, OnLoop(loop), command, args, timeout)
+            return await commands.run(self, OnLoop(loop), command, args, timeout, begun)
         finally:
             outside_finished(loop)
 
     def run_command_blocking(self, command: Command, args: Mapping[str, Any], *, timeout: float | None) -> Reply:
         """The same for callers without an event loop."""
-        return finish(commands.run(self, Blocking(), command, args, timeout))
+        return finish(commands.run(self, Blocking(), command, args, timeout, _ignore))
 
     def prepare(self, *targets: Target) -> None:
         """Start the spare workers ahead of the first call, with the modules of these tools."""
