@@ -5,7 +5,7 @@ from __future__ import annotations
 import ftplib
 
 import pytest
-from tests.core.classify.made import http_error, make
+from tests.core.classify.made import error_type, http_error, make
 
 from failsoft.core.classify import classify
 from failsoft.core.fault import Code
@@ -162,3 +162,62 @@ def test_names_and_replies_as_they_are_printed(text: str, code: Code) -> None:
 )
 def test_limits_in_words(text: str, passes: bool) -> None:
     assert (classify(text).classification == "transient") is passes
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (make("acme.Oops", "x", non_retryable=True), False),
+        (make("acme.Oops", "x", non_retryable=False), True),
+        (make("acme.InvalidMetadata", "x", retriable=True), True),
+        (make("acme.InvalidMetadata", "x", retriable=False), False),
+        (http_error(400, b'{"error": {"message": "x", "is_transient": true}}'), True),
+        (http_error(500, b'{"error": {"message": "x", "retryable": false}}'), False),
+        (http_error(401, b'{"code": "invalid_api_key", "retryable": true}'), False),
+    ],
+    ids=["never", "not never", "retriable", "not retriable", "body true", "body false", "the code knows better"],
+)
+def test_what_an_error_says_of_itself(error: Exception, passes: bool) -> None:
+    assert (classify(error).classification == "transient") is passes
+
+
+def test_the_end_of_a_text_is_no_lost_connection() -> None:
+    base = error_type("acme.ParseError", ValueError)
+    assert classify(error_type("acme.UnexpectedEOF", base)("unexpected end")).code is Code.INVALID_ARGUMENT
+    assert classify("Unexpected end of file at line 1 col 0").code is Code.UNKNOWN
+    assert classify(make("acme.UnexpectedEOF", "unexpected end")).code is Code.UNAVAILABLE
+    assert classify(error_type("acme.UnexpectedEOF", error_type("acme.ResponseParseError"))("x")).effect == "unknown"
+
+
+def test_a_name_that_says_it_beats_weak_words_but_no_firm_ones() -> None:
+    assert classify(make("acme.DeviceTimeoutException", "Causes: 1. Incorrect hostname")).code is Code.DEADLINE_EXCEEDED
+    assert classify(make("acme.DeviceTimeoutException", "password is incorrect")).code is Code.UNAUTHENTICATED
+
+
+def test_codes_that_every_server_may_use_leave_room_for_words() -> None:
+    assert classify(make("acme.Error", "Login failed for user sa", code=-32002)).code is Code.UNAUTHENTICATED
+    assert classify(make("acme.Error", "x", code=-32002)).code is Code.NOT_FOUND
+
+
+def test_attributes_that_complain_are_left_alone() -> None:
+    complaints: list[object] = []
+    base = error_type("grpclib.GRPCError", status=property(complaints.append))
+    error = error_type("modal.AuthError", base, message=property(complaints.append))("x")
+    assert classify(error).code is Code.UNAUTHENTICATED
+    assert not complaints
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "effect"),
+    [
+        ("Timeout not elapsed yet, circuit breaker still open", Code.UNAVAILABLE, "none"),
+        ("The file lock '/srv/x.lock' could not be acquired.", Code.ABORTED, "none"),
+        ("DNS lookup failed: no results for hostname lookup: x", Code.NOT_FOUND, "none"),
+        ("TCP connection to device failed.", Code.UNAVAILABLE, "none"),
+        ("You've reached your write unit limit for the current month", Code.RESOURCE_EXHAUSTED, "none"),
+        ("upload failed: insufficient space", Code.RESOURCE_EXHAUSTED, "none"),
+    ],
+)
+def test_more_words(text: str, code: Code, effect: str) -> None:
+    fault = classify(text)
+    assert (fault.code, fault.effect) == (code, effect)

@@ -37,6 +37,7 @@ _DOORS = frozenset(
     "violations problem exception meta body result errordetails error_details faults failure quotafailure parameters writeerrors write_errors writeconcernerrors".split()
 )
 _STATUS_KEYS = frozenset("status code statuscode status_code httpstatus http_status".split())
+_AGAIN_KEYS = frozenset("is_transient retryable retriable is_retryable isretryable".split())  # Graph API and others
 _DELAY_KEYS = frozenset(
     "retry_after retryafter retry_after_seconds retrydelay retry_delay retry_after_ms retryafterms".split()
 )
@@ -52,12 +53,18 @@ class Body(NamedTuple):
     numbers: list[int]
     messages: list[str]
     delays: list[Any]
+    again: list[bool]  # whether it says that the same call may succeed
     page: bool = False  # HTML
 
 
 _SINGLE = frozenset({str, bytes, int, float, bool, type(None)})
 _NO_MAPPINGS = _SINGLE | {list, tuple}
-_EMPTY = Body([], [], [], [])
+_EMPTY = Body([], [], [], [], [])
+
+
+def make_body() -> Body:
+    """One that says nothing yet."""
+    return Body([], [], [], [], [])
 
 
 def is_mapping(value: Any) -> bool:
@@ -73,7 +80,7 @@ def read_body(raw: Any) -> Body:
         text = raw[:LENGTH].strip()
         return _read_text(text) if text else _EMPTY
     if isinstance(raw, (list, tuple)) or is_mapping(raw):
-        body = Body([], [], [], [])
+        body = make_body()
         _walk(raw, body)
         return body
     return _EMPTY
@@ -81,7 +88,7 @@ def read_body(raw: Any) -> Body:
 
 @recalled
 def _read_text(text: str) -> Body:
-    body = Body([], [], [], [])
+    body = make_body()
     if text[0] in "{[":
         import json
 
@@ -147,5 +154,8 @@ def _put(name: str, value: Any, body: Body) -> None:
                 body.codes.append(value)
         elif name in _MESSAGE_KEYS:
             body.messages.append(value)
-    elif isinstance(value, int) and not isinstance(value, bool) and (name in _STATUS_KEYS or name in _CODE_KEYS):
+    elif isinstance(value, bool):
+        if name in _AGAIN_KEYS:
+            body.again.append(value)
+    elif isinstance(value, int) and (name in _STATUS_KEYS or name in _CODE_KEYS):
         body.numbers.append(value)

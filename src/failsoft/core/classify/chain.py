@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from failsoft.core.classify.engine import UNSENT, judge, judge_text, read_codes
+from failsoft.core.classify.engine import UNSENT, WORDS, judge, judge_text, read_codes
 from failsoft.core.classify.evidence import Evidence, gather, read
-from failsoft.core.classify.lookup import GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
+from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
 from failsoft.errors import CallFailed
 
 _LINKS: Final = 16
@@ -83,7 +83,8 @@ def _weigh(finding: Finding, first: int) -> None:
         spoken = ["\n".join([text, *one.texts]) for one, text in links if not one.speechless]
         verdicts = [judge_text(text) for text in spoken if text]
         said = max(verdicts, key=lambda verdict: verdict.weight, default=UNKNOWN)
-        best = said if said.weight > best.weight else best
+        firm = best.weight == FIRM_NAME and said.weight == WORDS
+        best = said if said.weight > best.weight and not firm else best
     if best.weight > finding.verdict.weight:
         finding.verdict = best
 

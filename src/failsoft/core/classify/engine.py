@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import Final
 
 from failsoft.core.classify import lookup
-from failsoft.core.classify.body import Body, read_pairs
+from failsoft.core.classify.body import make_body, read_pairs
 from failsoft.core.classify.evidence import Evidence
-from failsoft.core.classify.lookup import CODE, GENERIC_CODE, STATUS, UNKNOWN, Verdict
+from failsoft.core.classify.kinds import KINDS
+from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
 from failsoft.core.classify.reading import Reading, find_phrase
 from failsoft.core.classify.recall import recalled
 from failsoft.core.classify.tables import http
@@ -25,6 +26,7 @@ FIRM_WORDS: Final = 80
 TEXT: Final = 50
 WORDS: Final = 45
 
+_FREE: Final = "jsonrpc: -320"  # codes that every server may use as it likes (JSON-RPC 2.0, 5.1)
 _PER_MINUTE: Final = frozenset({"per_minute"})
 _TEXT: Final = lookup.facts_of(Exception)
 # what these become when the failure was in connecting: nothing has been sent
@@ -40,7 +42,7 @@ def _gather_text(reading: Reading) -> Evidence:
             evidence.codes.append((space, code))
     evidence.status = reading.status
     if "{" in reading.text:
-        body = Body([], [], [], [])
+        body = make_body()
         read_pairs(reading.text, body)
         evidence.add_body(body)
     return evidence
@@ -72,6 +74,19 @@ def judge_text(text: str) -> Verdict:
 
 def judge(evidence: Evidence, text: str) -> Verdict:
     """What one exception says by what it carries and by its type; its text is asked only where a status leaves room."""
+    verdict = _judge(evidence, text)
+    again = evidence.again
+    if (
+        again is None
+        or NAME <= verdict.weight != STATUS
+        or again == (KINDS[verdict.kind].classification == "transient")
+    ):
+        return verdict
+    kind = "unavailable" if again else "precondition"
+    return Verdict(max(verdict.weight, GENERIC_CODE), kind, f"says of itself: {'' if again else 'not '}to be retried")
+
+
+def _judge(evidence: Evidence, text: str) -> Verdict:
     facts = evidence.facts
     status = evidence.status
     if facts.firm is not None:
@@ -113,7 +128,9 @@ def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
     if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
         status = reading.status  # that of the answer which it wraps
     if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
-        base, room = generic._replace(status=status), http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
+        free = generic.rule.startswith(_FREE)
+        base = generic._replace(status=status)
+        room = http.ANYTHING if free else http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
     elif status is not None:
         base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)
         room = http.OVERRULED.get(status, http.NOTHING)

@@ -23,10 +23,12 @@ from failsoft.core.classify.lookup import TypeFacts, facts_of
 from failsoft.core.classify.tables.errnos import LOOKUP
 from failsoft.core.classify.tables.http import STATUS
 from failsoft.core.classify.tables.spaces import (
+    AGAIN,
     BODIES,
     CLIENTS,
     CODES,
     INNER,
+    NEVER,
     RESPONSES,
     SDKS,
     STATUSES,
@@ -44,7 +46,7 @@ _FRAMES: Final = 64
 class Evidence:
     """What one exception, or one text, brings forward."""
 
-    __slots__ = ("codes", "delays", "facts", "handled", "holders", "inner", "page", "status", "texts")
+    __slots__ = ("again", "codes", "delays", "facts", "handled", "holders", "inner", "page", "status", "texts")
 
     def __init__(self, facts: TypeFacts) -> None:
         self.facts = facts  # what the type alone says
@@ -54,6 +56,7 @@ class Evidence:
         self.holders: tuple[Any, ...] = ()  # what may carry headers
         self.delays: list[tuple[str, Any]] = []  # what the body says about when to come back
         self.page = False  # a web page came back
+        self.again: bool | None = None  # whether it says of itself that the same call may succeed
         self.inner: list[BaseException] = []  # what the exception carries or was raised from
         self.handled: BaseException | None = None  # what was only being handled at the time
 
@@ -86,6 +89,8 @@ class Evidence:
         self.texts += body.messages
         self.delays += body.delays
         self.page = self.page or body.page
+        if body.again:
+            self.again = body.again[0]
 
 
 def read(subject: Any, name: str) -> Any:
@@ -155,6 +160,10 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: 
             _add_code(carried[name], space, evidence)
     _gather_bodies(error, carried, response, evidence)
     _gather_delays(carried, evidence)
+    if any(carried.get(name) is True for name in AGAIN):
+        evidence.again = True
+    elif any(carried.get(name) is True for name in NEVER):
+        evidence.again = False
     evidence.holders = _holders(error, carried, response, facts)
 
 

@@ -16,13 +16,14 @@ from typing import Final, NamedTuple
 
 from failsoft.core.classify.reading import phrase_of_name, spell
 from failsoft.core.classify.tables import codes, errnos, http, providers, sql, types
-from failsoft.core.classify.tables.spaces import SPACES, WANTED
+from failsoft.core.classify.tables.spaces import SPACES, UNREAD, WANTED
 
 CODE: Final = 90
 STATUS: Final = 70
 TYPE: Final = 60
 NAME: Final = 58
 GENERIC_CODE: Final = 40
+FIRM_NAME: Final = 31  # beats weak words, but no firm ones
 WEAK_NAME: Final = 30
 WEAK_TYPE: Final = 20
 NOTHING: Final = 0
@@ -32,10 +33,15 @@ _LIKE_STATUS: Final = frozenset({"grpc", "jsonrpc"})  # spaces whose codes say a
 _PLAIN_TEXTS: Final = (BaseException.__str__, OSError.__str__)
 _DESCRIPTORS: Final = (property, MemberDescriptorType, GetSetDescriptorType)
 _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
+# whoever parses the caller's text means its end, not that of a connection
+_PARSER: Final = re.compile(
+    r"\.(?!.*(?:Response|Reply|Message|Protocol))\w*(?:Pars(?:e|er|ing)|Decode|Lex|Syntax|Unpack)(?:Error|Exception)$"
+)
+_ENDS: Final = frozenset({"disconnected", "garbled"})
 # what a class name can only hint at: the text knows better
 _HINTS: Final = frozenset(
     "disconnected timeout connect_timeout refused unreachable unavailable invalid server_error garbled constraint "
-    "cancelled bad_gateway overloaded precondition conflict_state".split()
+    "cancelled bad_gateway overloaded precondition conflict_state name_lookup_failed".split()
 )
 
 
@@ -81,8 +87,9 @@ class TypeFacts:
             if package not in packages:
                 packages.append(package)
             self.names.append(f"{types.ALIASES.get(package, package)}.{base.__name__}")
-        self.spaces = tuple(row for package in packages for row in SPACES.get(package, ()))
         self.package = packages[0]
+        unread = UNREAD.get(self.package, ())
+        self.spaces = tuple(row for package in packages for row in SPACES.get(package, ()) if row[0] not in unread)
         # what the class itself offers: class attributes, properties, slots
         self.attributes = frozenset(name for base in cls.__mro__[:-1] for name in vars(base).keys() & WANTED)
         self.mail = "smtplib" in packages or "aiosmtplib" in packages
@@ -126,6 +133,7 @@ def _is_plain(cls: type[BaseException]) -> bool:
 
 def _judge_names(names: list[str]) -> Verdict:
     weak, settled = UNKNOWN, False
+    parser = any(_PARSER.search(name) for name in names)
     for name in names:
         if name in types.STRONG:
             return Verdict(TYPE, types.STRONG[name], f"type: {name}")
@@ -133,10 +141,13 @@ def _judge_names(names: list[str]) -> Verdict:
             return weak if weak.weight else Verdict(WEAK_TYPE, types.WEAK[name], f"type: {name}")
         package, _, simple = name.partition(".")
         if package != "builtins" and not settled and (phrase := phrase_of_name(simple)):
+            if parser and phrase.kind in _ENDS:
+                return Verdict(NAME, "invalid", "name: a parser's")
             if phrase.kind not in _HINTS:
                 return Verdict(NAME, phrase.kind, f"name: {phrase.name}")
             if not weak.weight:
-                weak, settled = Verdict(WEAK_NAME, phrase.kind, f"name: {phrase.name}"), phrase.firm
+                weight = FIRM_NAME if phrase.firm else WEAK_NAME
+                weak, settled = Verdict(weight, phrase.kind, f"name: {phrase.name}"), phrase.firm
     return weak
 
 

@@ -75,7 +75,7 @@ _STATUS = (
 
 _CONNECTING = (
     r"\bconnect e[a-z]{4,}|\bsyscall\W{1,4}connect\b|\(connect[,)]|tcp connect|dial tcp|(?:while|when|error|trying to|during|failed to|could not)"
-    r" (?:open|establish|connect)|connect (?:error|exception|timeout)|handshake|\bkex |key exchange|(?:ssh|protocol) banner"
+    r" (?:open|establish|connect)|connect (?:error|exception|timeout)|connection to [^\n]{1,60} failed|handshake|\bkex |key exchange|(?:ssh|protocol) banner"
 )
 
 _PATTERNS: list[re.Pattern[str] | None] = [None] * len(PHRASES)  # compiled when first needed

@@ -177,9 +177,9 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota per day or plan",
-        "dail day free mont plan rpd tpd tria week",
+        "bill dail day free mont plan rpd tpd tria week",
         r"(?:daily|monthly|weekly|per[ -]day|per[ -]month|trial|free[ -](?:tier|plan|trial))\b.{0,60}(?:limit|quota|exceeded|exhausted|reached|expired)"
-        r"|(?:limit|quota|requests|tokens|calls|queries|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|your (?:current )?plan)",
+        r"|(?:limit|quota|requests|tokens|calls|queries|exceeded|reached)\b.{0,60}(?:\bdaily|\bmonthly|\bweekly|per[ -]day|per[ -]month|\brpd\b|\btpd\b|(?:the current|this) (?:month|billing)|your (?:current )?plan)",
         "quota",
         firm=True,
     ),
@@ -211,7 +211,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "storage full",
         "disk floo full mail memo pers spac stor",
-        r"no space left|disk (?:is |quota )?(?:full|exceeded)|out of (?:disk|space|storage)|disk quota|insufficient (?:\w+ )?storage"
+        r"no space left|insufficient (?:\w+ )?space|disk (?:is |quota )?(?:full|exceeded)|out of (?:disk|space|storage)|disk quota|insufficient (?:\w+ )?storage"
         r"|storage (?:\w+ )?(?:is )?(?:full|exceeded|exhausted)|not enough (?:\w+ )?(?:disk|space|storage)|or disk is full"
         r"|mailbox (?:is )?(?:full|over)|used memory > .?maxmemory|flood[ -]stage|(?:table|volume) (?:\S+ )?is full"
         r"|unable to persist|not able to persist|requires more (?:\w+ )?memory",
@@ -327,7 +327,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "locked",
         "anot busy lock use",
-        r"(?:database|table|resource|file|row|record|object|key|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)"
+        r"(?:database|table|resource|file|row|record|object|key|state|queue)(?: schema| table)? (?:\S+ )?is (?:currently )?locked|lock wait|lock time ?out|(?:obtain|acquire|get|acquiring|obtaining|waiting for) (?:\w+ ){0,4}lock\b|lock (?:not available|request|contention|error|conflict|is held)|lock\b.{0,60}(?:could not|cannot) be (?:acquired|obtained|taken)"
         r"|(?:being )?used by another process|\b(?:file|task|already|keyring) locked\b|lock failed|object (?:is )?in use\b|resource (?:is )?(?:busy|locked)|resource in use",
         "locked",
         firm=True,
@@ -368,18 +368,25 @@ PHRASES: tuple[Phrase, ...] = (
         "statement_timeout",
         firm=True,
     ),
+    Phrase(
+        "open circuit",
+        "circ",
+        r"circuit ?(?:breaker )?(?:is |still |\w+ is )?(?:open|tripped)\b|circuit breaker(?: open)?(?: error| exception)?$",
+        "unavailable",
+        firm=True,
+    ),
     # --- the network, from the name to the answer ---
     Phrase(
         "name lookup failed",
         "all dns reso serv temp",
-        r"temporary failure in name|servfail|dns (?:\w+ )?(?:lookup|query|resolution|server|operation) (?:failed|failure|error|timed out|time ?out)|(?:resolution|resolver) (?:lifetime|timed out)|all nameservers failed|try again \(dns\)",
+        r"temporary failure in name|servfail|dns (?:\w+ )?(?:lookup|query|resolution|server|operation) (?:failed|failure|error|timed out|time ?out)(?!: no results)|(?:resolution|resolver) (?:lifetime|timed out)|all nameservers failed|try again \(dns\)",
         "name_lookup_failed",
         firm=True,
     ),
     Phrase(
         "unknown host",
-        "asso doma geta host know nor nxdo reso",
-        r"name or service not known|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve (?:the )?(?:host|proxy|address|domain|name|dns)|(?:failed|unable) to resolve (?:the )?(?:''|host|address|name|service|domain)|(?:host|domain)? ?name (?:not resolved|resolution (?:failed|error|failure)|could not be resolved|does not resolve)|getaddrinfo (?:failed|enotfound)|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|host \S+ (?:could |can)not be resolved",
+        "asso doma geta host know nor nxdo reso resu",
+        r"name or service not known|no results for hostname|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve (?:the )?(?:host|proxy|address|domain|name|dns)|(?:failed|unable) to resolve (?:the )?(?:''|host|address|name|service|domain)|(?:host|domain)? ?name (?:not resolved|resolution (?:failed|error|failure)|could not be resolved|does not resolve)|getaddrinfo (?:failed|enotfound)|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|host \S+ (?:could |can)not be resolved",
         "unknown_host",
         firm=True,
     ),
@@ -412,7 +419,7 @@ PHRASES: tuple[Phrase, ...] = (
         "boot brok conn cont esta host lead netw node open prim reac refu serv",
         r"connection (?:to (?:\S+ ){1,4})?(?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
-        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|not connected\b|new connection|socket open|refused stream|unable to bootstrap",
+        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|connect fail(?:ed|ure)\b|connection to (?:\S+ ){1,3}failed|not connected\b|new connection|socket open|refused stream|unable to bootstrap",
         "refused",
         firm=True,
     ),
@@ -421,7 +428,7 @@ PHRASES: tuple[Phrase, ...] = (
         "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp term",
         r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
-        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)|eof (?:occurred|error|reading|on)|\beof\W*$"
+        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on)|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
         "disconnected",
         firm=True,
@@ -464,8 +471,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "unavailable",
-        "avai circ coor down fail heal lead mast prim repl unav",
-        r"\bunavailable\b|service (?:is )?not available|no healthy|(?:no|not|is not|not the) (?:\w+ )?(?:leader|primary|master|coordinator)\b|leader (?:not|election|changed)|failover|fail over|circuit (?:breaker )?(?:is )?(?:open|tripped)|(?:not|in)sufficient (?:\w+ )?replicas|not enough (?:\w+ )?replicas|cluster (?:is )?down|master ?down|currently unavailable|server not available|not available (?:yet|right now|at (?:the|this))",
+        "avai coor down fail heal lead mast prim repl unav",
+        r"\bunavailable\b|service (?:is )?not available|no healthy|(?:no|not|is not|not the) (?:\w+ )?(?:leader|primary|master|coordinator)\b|leader (?:not|election|changed)|failover|fail over|(?:not|in)sufficient (?:\w+ )?replicas|not enough (?:\w+ )?replicas|cluster (?:is )?down|master ?down|currently unavailable|server not available|not available (?:yet|right now|at (?:the|this))",
         "unavailable",
         firm=True,
     ),
@@ -530,10 +537,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
+        "allo ambi bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file form give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
         "invalid",
     ),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),

@@ -393,6 +393,7 @@ GENERIC_GROUPS: tuple[Group[str], ...] = (
             "backenderror": "server_error",  # Google: comes with a 500 or a 503
             "securityexception": "unauthenticated",  # Elasticsearch: a 401 or a 403
             "unknownerror": "unknown",
+            "oauthexception": "invalid",  # Graph API (Facebook): the type of nearly all its errors
         },
     ),
 )

@@ -81,6 +81,9 @@ INNER = (
     "exceptions",  # pika
     "errors",  # elastic-transport, paramiko, cassandra-driver
 )
+# what an error says of itself, as true: that the same call may succeed (Kafka's clients), that it never will (Temporal)
+AGAIN = ("retriable", "retryable", "is_retryable")
+NEVER = ("non_retryable",)
 # whose ``Response.json`` reads an answer
 CLIENTS = frozenset({"httpx", "httpx2", "requests", "aiohttp", "urllib3", "niquests", "curl_cffi"})
 # who read nothing but answers
@@ -102,11 +105,12 @@ _OTHERS = (
     "message",
 )
 
-WANTED = frozenset((*STATUSES, *RESPONSES, *BODIES, *INNER, *_OTHERS, *(name for name, _ in CODES)))
+WANTED = frozenset((*STATUSES, *RESPONSES, *BODIES, *INNER, *AGAIN, *NEVER, *_OTHERS, *(name for name, _ in CODES)))
 
 # not to be read: they mean something else, or are deprecated and say so aloud
 UNREAD: dict[str, frozenset[str]] = {
     "builtins": frozenset({"code"}),  # SystemExit's is no status
     "aiohttp": frozenset({"code"}),
     "websockets": frozenset({"code", "reason"}),
+    "modal": frozenset({"status", "message", "details"}),
 }

@@ -389,6 +389,12 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
         "neo4j: exceptions.py; cassandra-driver: cassandra/__init__.py",
         {
             "neo4j.SessionExpired": "disconnected",
+            "kazoo.ConnectionLoss": "disconnected",
+            "kazoo.ConnectionClosedError": "disconnected",
+            "kazoo.SessionExpiredError": "disconnected",
+            "kazoo.NoNodeError": "not_found",
+            "kazoo.NoAuthError": "forbidden",
+            "kazoo.BadVersionError": "stale",
             "neo4j.AuthError": "unauthenticated",
             "neo4j.ConfigurationError": "misconfigured",
             "neo4j.IncompleteCommit": "killed",
@@ -515,6 +521,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
         "PyJWT: exceptions.py; cryptography: exceptions.py; PyGithub: GithubException.py",
         {
             "jwt.PyJWTError": "unauthenticated",
+            "keyring.NoKeyringError": "misconfigured",
             "cryptography.InvalidSignature": "unauthenticated",
             "cryptography.InvalidToken": "unauthenticated",
             "cryptography.InvalidKey": "misconfigured",
@@ -589,6 +596,7 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "stripe.APIConnectionError": "disconnected",
             "google.TransportError": "disconnected",
             "google.RefreshError": "unauthenticated",
+            "jwt.PyJWKClientConnectionError": "disconnected",
             "hvac.VaultDown": "unavailable",
             "gql.TransportQueryError": "unknown",
             "gql.TransportProtocolError": "garbled",
