@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from failsoft.surfaces.cli import cli
+from failsoft.surfaces.cli.console import CommandError
 from failsoft.surfaces.cli.files import read
-from failsoft.surfaces.cli.show import CommandError
 
 GOOD = """\
 tools:

@@ -18,7 +18,7 @@ from tests.torture.scale import times
 
 from failsoft import CallFailed, Runtime
 from failsoft.stores.sqlite import SqliteStore
-from failsoft.surfaces.cli.view import show_waterfall
+from failsoft.surfaces.cli.drawing import show_waterfall
 
 
 @contextmanager

@@ -21,10 +21,10 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.surfaces.cli.check import check as _check
 from failsoft.surfaces.cli.classify import classify as _classify
 from failsoft.surfaces.cli.completion import completion as _completion
+from failsoft.surfaces.cli.console import CommandError, clean, print_json
 from failsoft.surfaces.cli.demo import demo as _demo
 from failsoft.surfaces.cli.init import init as _init
 from failsoft.surfaces.cli.run import run as _run
-from failsoft.surfaces.cli.show import CommandError, clean, print_json
 from failsoft.surfaces.cli.streams import give_up, prepare
 from failsoft.surfaces.cli.trace import trace as _trace
 from failsoft.surfaces.cli.why import why as _why

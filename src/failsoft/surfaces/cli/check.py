@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from failsoft.errors import ManifestError
+from failsoft.surfaces.cli.console import clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
-from failsoft.surfaces.cli.show import clean, json_option, make_console, manifest_option, print_json
 
 if TYPE_CHECKING:
     from failsoft.core.manifest import Manifest, Problem

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from failsoft.surfaces.cli.console import clean, json_option, make_console, print_json
 from failsoft.surfaces.cli.files import read_input
-from failsoft.surfaces.cli.show import clean, json_option, make_console, print_json
 
 if TYPE_CHECKING:
     from failsoft.core.fault import Fault

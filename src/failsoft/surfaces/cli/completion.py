@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from failsoft.surfaces.cli.show import json_option, print_json
+from failsoft.surfaces.cli.console import json_option, print_json
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from failsoft.surfaces.cli.show import CommandError, json_option, make_console, print_json
+from failsoft.surfaces.cli.console import CommandError, json_option, make_console, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -91,7 +91,7 @@ def _closing(report: TurnReport, width: int, program: str) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from failsoft.surfaces.cli.view import paragraphs, section, show_verdict, show_waterfall
+    from failsoft.surfaces.cli.drawing import paragraphs, section, show_verdict, show_waterfall
 
     picture = report.waterfall()
     commands = Table.grid(padding=(0, 2))

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from failsoft.errors import ManifestError
-from failsoft.surfaces.cli.show import CommandError
+from failsoft.surfaces.cli.console import CommandError
 
 MANIFEST = "failsoft.yaml"
 _LARGEST = 1_000_000  # bytes; the reader has its own limit and says so

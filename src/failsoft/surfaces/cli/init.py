@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from failsoft.surfaces.cli.show import CommandError, json_option, print_json
+from failsoft.surfaces.cli.console import CommandError, json_option, print_json
 
 _FILES = ("failsoft.yaml", "failsoft.schema.json")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from failsoft.core.waterfall import Row, Segment, Waterfall, build
 from failsoft.core.waterfall.verdict import say_seconds
 from failsoft.runtime import clock as clocks
-from failsoft.surfaces.cli.show import clean, is_live
+from failsoft.surfaces.cli.console import clean, is_live
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,7 +101,7 @@ class Chart:
         self._live.start()
 
     def update(self, events: list[Event]) -> None:
-        from failsoft.surfaces.cli.view import show_waterfall
+        from failsoft.surfaces.cli.drawing import show_waterfall
 
         elapsed = self._now() - self._began
         span = self._span or next((span for span in _SPANS if span >= elapsed), elapsed)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from failsoft.errors import ManifestError
+from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import check_address, find_manifest, import_from_here, read
-from failsoft.surfaces.cli.show import CommandError, clean, json_option, make_console, manifest_option, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -100,7 +100,7 @@ def _closing(report: TurnReport, width: int) -> RenderableType:
     from rich.text import Text
 
     from failsoft.core.plain import shown
-    from failsoft.surfaces.cli.view import paragraphs, section, show_verdict, show_waterfall
+    from failsoft.surfaces.cli.drawing import paragraphs, section, show_verdict, show_waterfall
 
     picture = report.waterfall()
     failures = [outcome for outcome in report.failures.values() if outcome.fault is not None]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from failsoft.errors import ManifestError
+from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json
 from failsoft.surfaces.cli.files import read
-from failsoft.surfaces.cli.show import CommandError, clean, json_option, make_console, print_json
-from failsoft.surfaces.cli.traces import Record, open_kept, open_source, source_options
+from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options
 
 if TYPE_CHECKING:
     from failsoft.core.policy import Policy
@@ -77,7 +77,7 @@ def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
         return 0
     from rich.text import Text
 
-    from failsoft.surfaces.cli.view import section, show_verdict, show_waterfall
+    from failsoft.surfaces.cli.drawing import section, show_verdict, show_waterfall
 
     console = make_console()
     console.print(show_waterfall(picture, console.width), Text(), sep="\n")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from failsoft.surfaces.cli.show import clean, json_option, make_console, print_json
-from failsoft.surfaces.cli.traces import open_source, source_options
+from failsoft.surfaces.cli.console import clean, json_option, make_console, print_json
+from failsoft.surfaces.cli.sources import open_source, source_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,7 +48,7 @@ def _show(told: Why, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from failsoft.surfaces.cli.view import section, show_verdict
+    from failsoft.surfaces.cli.drawing import section, show_verdict
 
     head = Text(clean(f"{told.turn_id}  {told.began or ''}"), "bright_black")
     if told.thread is not None:
@@ -70,7 +70,7 @@ def _calls(rows: tuple[Row, ...]) -> RenderableType:
 
     from failsoft.core.waterfall.layout import CRITICAL, summarise
     from failsoft.core.waterfall.words import sum_up
-    from failsoft.surfaces.cli.view import RESULTS
+    from failsoft.surfaces.cli.drawing import RESULTS
 
     table = Table.grid(padding=(0, 2))
     table.add_column(max_width=_NAME, no_wrap=True, overflow="ellipsis")

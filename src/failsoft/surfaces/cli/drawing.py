@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from failsoft.core.waterfall.layout import CRITICAL, CellKind, Line, axis, explain_signs, lay_out
-from failsoft.surfaces.cli.show import clean
+from failsoft.surfaces.cli.console import clean
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

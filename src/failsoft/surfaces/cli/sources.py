@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from failsoft.surfaces.cli.console import CommandError
 from failsoft.surfaces.cli.files import check_address, read
-from failsoft.surfaces.cli.show import CommandError
 
 if TYPE_CHECKING:
     from failsoft.stores.sqlite import SqliteStore
