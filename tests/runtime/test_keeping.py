@@ -283,6 +283,26 @@ async def test_what_the_store_itself_has_lost_is_nobodys_acknowledgement(
 
 
 @real
+async def test_what_is_not_durable_yet_is_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(keeping, "PAUSE", 0.0)
+    store = SqliteStore(tmp_path / "a.db")
+    holder = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    rt = Runtime(store=store)
+    async with rt.turn() as outer:
+        async with rt.turn() as inner:
+            pass
+        assert not inner.acknowledged  # it takes too long
+        holder.close()
+        assert await rt.flush("20s")
+        monkeypatch.setattr(keeping, "PATIENCE", 20.0)
+        monkeypatch.setattr(turns, "PATIENCE", 20.0)
+    assert outer.acknowledged
+    await rt.close()
+    store.close()
+
+
+@real
 async def test_a_subscriber_in_trouble_is_no_loss_of_the_store(patient: None) -> None:
     rt = Runtime(store=MemoryStore())
 

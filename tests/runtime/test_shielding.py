@@ -58,6 +58,26 @@ async def test_a_loss_is_told_once() -> None:
     assert [await rt.flush(), await rt.flush()] == [False, True]
 
 
+def test_losses_are_the_stores_count_and_our_own() -> None:
+    shielded = Shielded(Broken("put"))
+    shielded.put("memory", "k", 1)
+    shielded._store.lost = 2  # type: ignore[misc]
+    assert shielded.lost == 3
+
+
+def test_of_a_store_that_counts_no_losses_every_doubt_is_one() -> None:
+    class Terse(MemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            del self.lost
+
+        def flush(self, timeout: float) -> bool:
+            return False
+
+    shielded = Shielded(Terse())
+    assert (shielded.lost, shielded.flush(0), shielded.lost) == (0, False, 1)
+
+
 def test_what_is_no_store_is_refused_with_what_it_lacks() -> None:
     with pytest.raises(
         ManifestError, match=r"store: dict is no store, it has no put, find, delete, append.*sqlite:///"

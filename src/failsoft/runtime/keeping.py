@@ -55,7 +55,7 @@ class Keeper:
         self._circuits: dict[str, Any] = dict(store.find("breaker"))
         self._finding = Lock()
         self._found = 0  # losses
-        self._known = 0  # of the delivery's
+        self._known = 0  # of the delivery's and the store's own
         self._told = 0  # of those found, what ``flush`` has told
         self._doubtful = 0  # the number of the last event that may be among them
         self._delivery = trace.attach_raw(self._append, name="store")
@@ -92,8 +92,8 @@ class Keeper:
         taken = self._delivery.flush(left(deadline))
         kept = self._store.flush(left(deadline))
         with self._finding:
-            losses = self._delivery.losses
-            if losses > self._known or not kept:  # "not yet" and "never" look alike: it may be lost
+            losses = self._delivery.losses + self._store.lost
+            if losses > self._known:
                 self._known = losses
                 self._found += 1
                 self._doubtful = self._delivery.offered

@@ -46,7 +46,8 @@ class Shielded:
         self._store = store
         self.append = store.append
         self._complained = False
-        self._losses = 0  # what could not be put or deleted
+        self._counts = isinstance(getattr(store, "lost", None), int)
+        self._losses = 0  # what could not be put or deleted; and whatever one that does not count them might mean
         self._told = 0  # of these, what ``flush`` has told
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
@@ -64,10 +65,16 @@ class Shielded:
     def flush(self, timeout: float) -> bool:
         told = self._told
         if not self._try(lambda: self._store.flush(timeout), False):
+            self._losses += not self._counts
             return False
         lost = self._losses
         self._told = max(self._told, lost)
         return lost == told
+
+    @property
+    def lost(self) -> int:
+        """What was given up for good."""
+        return self._losses + (self._store.lost if self._counts else 0)
 
     def close(self) -> None:
         self._try(self._store.close, None)

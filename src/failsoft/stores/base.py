@@ -11,8 +11,8 @@ Rules for every store
 - Events come in batches, as flat records with ``seq``. They are read in the order in which they were appended.
 - ``put``, ``delete`` and ``append`` return at once and never raise for the store's own troubles: a call path may use
   them. One that writes elsewhere queues them; ``flush`` waits until all of it is durable and says whether it is.
-- What is lost for good ``flush`` tells in time, by False: once, but to all who ask before the first of them has heard of
-  it. One that runs out of time tells of no loss; the next one does.
+- What is lost for good is counted in ``lost``. ``flush`` tells of it by False: once, but to all who ask before the first
+  of them has heard of it.
 - ``get``, ``find`` and ``read`` see what this process has put before. They may take time: not on a call's way.
 - All methods may be called from any thread. After ``close`` nothing is taken any more; closing twice is harmless.
 
@@ -77,6 +77,10 @@ class Events(Protocol):
 
 class Store(Records, Events, Protocol):
     """Everything that a runtime keeps."""
+
+    @property
+    def lost(self) -> int:
+        """How many records and events were given up so far. (Without it every False of ``flush`` counts as a loss.)"""
 
     def flush(self, timeout: float) -> bool:
         """Wait until all that was taken is durable; False if it is not by then."""

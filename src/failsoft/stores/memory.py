@@ -25,11 +25,14 @@ class MemoryStore:
         self._events: deque[tuple[int, str]] = deque(maxlen=events)
         self._count = 0
         self._closed = False
+        self.lost = 0  # what came after the end
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
         text = json.dumps(value)
         with self._lock:
-            if not self._closed:
+            if self._closed:
+                self.lost += 1
+            else:
                 self._records[kind, key] = (text, None if ttl is None else self._wall() + ttl)
 
     def get(self, kind: Kind, key: str) -> Any:
@@ -55,7 +58,9 @@ class MemoryStore:
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
         texts = [json.dumps(event) for event in events]
         with self._lock:
-            if not self._closed:
+            if self._closed:
+                self.lost += len(texts)
+            else:
                 self._events.extend(enumerate(texts, self._count + 1))
                 self._count += len(texts)
 

@@ -176,6 +176,11 @@ class SqliteStore:
         return self._path
 
     @property
+    def lost(self) -> int:
+        """How many records and events were given up so far."""
+        return self._dropped
+
+    @property
     def troubles(self) -> Troubles:
         return Troubles(self._failures, self._dropped, self._trouble)
 

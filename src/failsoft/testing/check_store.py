@@ -154,13 +154,15 @@ def _threads(store: Store, _: _Wall) -> None:
 
 
 def _closing(store: Store, _: _Wall) -> None:
-    """After closing nothing is taken, and closing twice is harmless"""
+    """After closing nothing is taken, which is counted, and closing twice is harmless"""
     store.put("memory", "k", 1)
     assert store.flush(5)
+    assert store.lost == 0
     store.close()
     store.close()
     store.put("memory", "late", 1)
     store.append([{"seq": 1}])
+    assert store.lost == 2
     store.delete("memory", "k")
 
 
