@@ -65,7 +65,7 @@ def test_failures_their_cascade_and_exit_code() -> None:
     assert "trains: failed with UNAUTHENTICATED" in result.stdout
     assert "prices: skipped: trains failed" in result.stdout
     assert "trains: UNAUTHENTICATED, tool_misconfigured: Authentication failed (401) (rule " in result.stdout
-    assert "so search was skipped" in result.stdout
+    assert "so search (1 of 2) was skipped" in " ".join(result.stdout.split())
 
 
 def test_as_json_it_is_the_report_with_its_waterfall() -> None:
@@ -80,7 +80,7 @@ def test_as_json_it_is_the_report_with_its_waterfall() -> None:
     assert [row["id"] for row in report["waterfall"]["rows"]] == ["flights", "trains", "prices"]
     assert report["waterfall"]["rows"][2]["needs"] == ["trains"]
     assert report["waterfall"]["verdict"]["text"].endswith(".")
-    assert report["message"].startswith("Completed search, but deny failed")
+    assert report["message"].startswith("Completed search (1 of 2), but deny failed")
 
 
 def test_a_plan_from_standard_input() -> None:
