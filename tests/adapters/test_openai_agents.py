@@ -513,6 +513,29 @@ def test_a_missing_tool_is_not_offered_again() -> None:
     assert model.offered == [["lookup", "book"], ["book"]]
 
 
+def test_an_agent_that_breaks_off_is_not_run_again() -> None:
+    """Whatever the error says of its own request: tools of the sub-agent may have acted before."""
+    paid = []
+
+    @function_tool
+    def pay() -> str:
+        """Pay."""
+        paid.append(1)
+        return "paid"
+
+    class BreaksOff(Scripted):
+        async def get_response(self, *args: Any, **options: Any) -> Any:
+            if self.played % 2:
+                self.played = 0
+                raise RuntimeError("Service unavailable (503)")
+            return await super().get_response(*args, **options)
+
+    sub = Agent(name="clerk", model=BreaksOff([("pay", {})]), tools=[pay])
+    told = ask(Runtime(), sub.as_tool("clerk", "Pays."), {"input": "pay"})
+    assert told.startswith("clerk failed: UNAVAILABLE (tool_transient, 1 attempt). It may already have taken effect")
+    assert len(paid) == 1
+
+
 # --- the rest --------------------------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from agents.tracing import get_current_trace
 from failsoft.adapters.openai_agents.attempt import attempt, disarm, is_made_by_sdk, say
 from failsoft.adapters.openai_agents.servers import GuardedServer
 from failsoft.core.fault import Fault
+from failsoft.core.options import Override
 from failsoft.errors import CallFailed, FailsoftError, TurnError
 from failsoft.runtime.arguments import read_arguments
 from failsoft.runtime.foreign import MadeWhenAsked, Runner
@@ -86,8 +87,7 @@ class _Guard:
         known = set(self.runtime.tools)
         for tool in functions:
             if tool.qualified_name not in known:
-                limit = {"timeout": timedelta(seconds=tool.timeout_seconds)} if tool.timeout_seconds else {}
-                self.runtime.declare(tool.qualified_name, **limit)
+                self.runtime.declare(tool.qualified_name, **_words(tool))
         return {id(tool): self._arm(tool, bare) for tool in functions}
 
     def _arm(self, tool: FunctionTool, bare: Bare) -> FunctionTool:
@@ -125,6 +125,16 @@ class _Guard:
         except TurnError:  # an id that is not unique in the turn around the run
             outcome = await run()
         return say(outcome)
+
+
+def _words(tool: FunctionTool) -> dict[str, Any]:
+    """What the SDK knows of a tool."""
+    words: dict[str, Any] = {}
+    if tool.timeout_seconds:
+        words["timeout"] = timedelta(seconds=tool.timeout_seconds)
+    if getattr(tool, "_is_agent_tool", False):  # whatever failed last: tools of that agent may have acted before
+        words["classification"] = [Override(exception="Exception", effect="unknown")]
+    return words
 
 
 def _id(tool: Tool) -> str | None:
