@@ -424,3 +424,49 @@ def test_nothing_that_was_moved_aside_is_overwritten(tmp_path: Path, monkeypatch
             if "damaged" not in left.name:
                 left.unlink()
     assert {aside.read_bytes()[:3] for aside in tmp_path.glob("a.db.damaged-*")} == {b"one", b"two", b"thr"}
+
+
+# --- where nothing can be written ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file in a place where SQLite may write nothing: not even for root."""
+    store = SqliteStore(tmp_path / "a b#.db")
+    store.append([{"seq": 1, "turn_id": "t"}])
+    store.close()
+
+    def refuse(*_: Any, **__: Any) -> sqlite3.Connection:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
+
+    monkeypatch.setattr(sqlite_file, "connect", refuse)
+    return tmp_path / "a b#.db"
+
+
+def test_a_file_in_a_place_that_cannot_be_written_can_be_read(unwritable: Path) -> None:
+    before = unwritable.read_bytes()
+    store = SqliteStore(unwritable)
+    assert [event["seq"] for _, event in store.read(turn_id="t")] == [1]
+    assert store.turns() == ["t"]
+    assert store.troubles.failures == 0
+    store.close()
+    assert unwritable.read_bytes() == before
+    assert [each.name for each in unwritable.parent.iterdir()] == [unwritable.name]
+
+
+def test_but_not_past_what_has_not_found_its_way_into_it(unwritable: Path) -> None:
+    unwritable.with_name(f"{unwritable.name}-wal").write_bytes(b"something")
+    store = SqliteStore(unwritable)
+    assert store.read() == []
+    assert "unable to open" in store.troubles.last
+    store.close()
+
+
+def test_and_not_in_a_form_that_would_have_to_be_changed(unwritable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", (*sqlite_file.MIGRATIONS, "CREATE TABLE extra (a)"))
+    store = SqliteStore(unwritable)
+    assert store.read() == []
+    assert store.troubles.last == "the file has version 1, this failsoft knows 2"
+    store.close()

@@ -37,7 +37,7 @@ from weakref import WeakSet
 
 from failsoft.core.runs import Run, iso, pack
 from failsoft.stores.base import Kind
-from failsoft.stores.sqlite_file import Append, Put, connect, expand, is_no_database, prune, write
+from failsoft.stores.sqlite_file import Append, Put, connect, connect_to_read, expand, is_no_database, prune, write
 
 MOST_WAITING = 200_000  # operations
 BATCH = 10_000  # operations in one transaction: another process waits no longer than this takes
@@ -251,7 +251,7 @@ class SqliteStore:
                 if self._reader is None:
                     if time.monotonic() < self._unreadable_until or not self._path.exists():
                         return []
-                    self._reader = self._connect(READ_SECONDS)
+                    self._reader = connect_to_read(self._path, patience=READ_SECONDS)
                 return self._reader.execute(sql, values).fetchall()
             except (sqlite3.Error, OSError) as error:
                 self._complain(error)
@@ -364,9 +364,8 @@ class SqliteStore:
         with self._reading:
             self._let_go()
 
-    def _connect(self, patience: float | None = None) -> sqlite3.Connection:
-        patience = BUSY_SECONDS if patience is None else patience
-        return connect(self._path, synchronous=self._synchronous, patience=patience)
+    def _connect(self) -> sqlite3.Connection:
+        return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -58,6 +58,24 @@ def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connect
     return connection
 
 
+def connect_to_read(path: Path, *, patience: float) -> sqlite3.Connection:
+    """The same for somebody who only reads: then the file may also lie where nothing can be written."""
+    try:
+        return connect(path, synchronous="normal", patience=patience)
+    except sqlite3.OperationalError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        wal = path.with_name(f"{path.name}-wal")
+        if code not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or wal.exists():
+            raise  # what is in the WAL would be missed
+    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != len(MIGRATIONS):
+        connection.close()
+        raise sqlite3.NotSupportedError(f"the file has version {version}, this failsoft knows {len(MIGRATIONS)}")
+    return connection
+
+
 def write(connection: sqlite3.Connection, operations: Sequence[Put | Append], now: float) -> None:
     """All of it, in one transaction."""
     events = [operation for operation in operations if isinstance(operation, Append)]
