@@ -28,7 +28,7 @@ def test_it_overwrites_only_when_told_to(tmp_path: Path) -> None:
     mine.write_text("version: 1\n")
     result = CliRunner().invoke(cli, ["init", str(tmp_path)])
     assert result.exit_code == 2
-    assert "nothing was written" in result.stderr
+    assert f"{mine} is already there: nothing was written" in result.stderr
     assert "--force" in result.stderr
     assert mine.read_text() == "version: 1\n"
     assert not (tmp_path / "failsoft.schema.json").exists()

@@ -23,8 +23,9 @@ def init(directory: Path, force: bool, as_json: bool) -> int:
     """
     there = [name for name in _FILES if (directory / name).exists()]
     if there and not force:
+        names = " and ".join(str(directory / name) for name in there)
         raise CommandError(
-            f"{' and '.join(str(directory / name) for name in there)} already there: nothing was written",
+            f"{names} {'is' if len(there) == 1 else 'are'} already there: nothing was written",
             hint="Try: failsoft init --force to overwrite, or failsoft check to look it over.",
         )
     shipped = files("failsoft") / "schema"
