@@ -88,6 +88,11 @@ class Fault(NamedTuple):
         data["cause"] = None if self.cause is None else type(self.cause).__qualname__
         return data
 
+    def __repr__(self) -> str:
+        """All fields, but of the live exception its type name: its own words are not sanitised (T17)."""
+        said = [f"{name}={value!r}" for name, value in zip(self._fields[:-1], self[:-1], strict=True)]
+        return f"Fault({', '.join(said)}, cause={None if self.cause is None else type(self.cause).__qualname__})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the live exception: many cannot be pickled, some cannot be loaded again."""
         return type(self), (*self[:-1], None)
