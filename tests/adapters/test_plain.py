@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import runpy
 from dataclasses import dataclass
@@ -375,3 +376,42 @@ def test_dangling_calls_are_closed() -> None:
     assert close_tool_calls(Runtime(), [block("pay", id="q")])[0]["content"][0]["content"].startswith(
         "pay was cancelled."
     )
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------------
+
+
+def pages(last: Any) -> Any:
+    yield "page 1"
+    if isinstance(last, Exception):
+        raise last
+    yield last
+
+
+async def apages(last: Any) -> Any:
+    for page in pages(last):
+        yield page
+
+
+@pytest.mark.parametrize("stream", [pages, apages])
+def test_the_model_reads_a_stream_when_it_is_complete(stream: Any) -> None:
+    rt = Runtime()
+    rt.add(functools.partial(stream, "page 2"), id="read")
+    [answer] = asyncio.run(run_tool_calls(rt, [chat("read")]))
+    assert answer["content"] == '["page 1", "page 2"]'
+    [answer] = asyncio.run(run_tool_calls(rt, [chat("read", {"lost": 1})]))
+    assert "INVALID_ARGUMENT" in answer["content"]
+
+
+@pytest.mark.parametrize("stream", [pages, apages])
+def test_a_stream_that_breaks_off_is_a_failure(stream: Any) -> None:
+    rt = Runtime()
+    rt.add(functools.partial(stream, RuntimeError("Authentication failed (401)")), id="read")
+    [answer] = asyncio.run(run_tool_calls(rt, [chat("read")]))
+    assert answer["content"].startswith("read failed: UNAUTHENTICATED")
+
+
+def test_a_call_without_a_name_is_answered() -> None:
+    [answer] = asyncio.run(run_tool_calls(Runtime(), [{"id": "c1", "function": {"name": None, "arguments": "{}"}}]))
+    assert answer["tool_call_id"] == "c1"
+    assert "NOT_FOUND" in answer["content"]

@@ -12,6 +12,7 @@ Rules
   in which the model asked.
 - A failed call's answer is the explanation that is made for the model; nothing is raised for a tool's failure.
 - Arguments that cannot be read are answered too: the model learns what is wrong with them.
+- What a generator yields is read to its end: the model gets a list, and one that breaks off is a failure.
 
 No client is imported, and no model is called.
 """
@@ -34,6 +35,7 @@ from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.stream import whole_stream
 from failsoft.runtime.turn import Turn
 
 Message = dict[str, Any]
@@ -111,18 +113,22 @@ def _read_all(tool_calls: Iterable[Any] | None) -> list[Asked]:
 def _read(call: Any) -> Asked | None:
     kind = _get(call, "type")
     if (function := _get(call, "function")) is not None:
-        return Asked(_get(call, "id"), _get(function, "name"), _get(function, "arguments"), _chat)
+        return Asked(_get(call, "id"), _name(function), _get(function, "arguments"), _chat)
     if kind == "custom" and (custom := _get(call, "custom")) is not None:
-        return Asked(_get(call, "id"), _get(custom, "name"), {"input": _get(custom, "input")}, _chat)
+        return Asked(_get(call, "id"), _name(custom), {"input": _get(custom, "input")}, _chat)
     if kind == "function_call":
-        return Asked(_get(call, "call_id"), _get(call, "name"), _get(call, "arguments"), _response)
+        return Asked(_get(call, "call_id"), _name(call), _get(call, "arguments"), _response)
     if kind == "custom_tool_call":
-        return Asked(_get(call, "call_id"), _get(call, "name"), {"input": _get(call, "input")}, _custom_response)
+        return Asked(_get(call, "call_id"), _name(call), {"input": _get(call, "input")}, _custom_response)
     if kind == "tool_use":
-        return Asked(_get(call, "id"), _get(call, "name"), _get(call, "input"), _block)
+        return Asked(_get(call, "id"), _name(call), _get(call, "input"), _block)
     if kind is None:
         raise TypeError(f"{call!r:.200} is no tool call: hand over message.tool_calls, response.output or content")
     return None
+
+
+def _name(thing: Any) -> str:
+    return str(_get(thing, "name") or "")
 
 
 def _get(thing: Any, name: str) -> Any:
@@ -146,6 +152,8 @@ async def _run(runtime: Runtime, call: Asked) -> Outcome[Any]:
 def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Coroutine[Any, Any, Outcome[Any]]:
     arguments = read_arguments(call.arguments)
     if isinstance(arguments, Mapping):
+        if (whole := whole_stream(runtime, call.name, arguments)) is not None:
+            return runtime.run(call.name, arguments, {call.name: whole}, **options)
         return runtime.call(call.name, arguments, **options)
     if call.name not in runtime.tools:
         return runtime.call(call.name, None, **options)  # that there is no such tool comes first

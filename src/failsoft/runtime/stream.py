@@ -1,13 +1,19 @@
 """Generators as tools: protected up to their first item, never replayed after it (T15).
 
 A stream that has begun has been seen by its reader; another attempt would show the beginning twice. So the first item
-is the attempt's result, and everything after it passes through untouched.
+is the attempt's result, and everything after it passes through untouched. Who reads a stream only when it is complete
+(a model) has seen nothing before: for them the whole of it is one attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from typing import Any
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from failsoft.runtime.foreign import Runner
+    from failsoft.runtime.runtime import Runtime
 
 _END: Any = object()
 
@@ -65,3 +71,22 @@ async def begin(source: AsyncGenerator[Any, None]) -> AsyncStream:
 def begin_blocking(source: Generator[Any, None, Any]) -> Stream:
     """The stream up to its first item."""
     return Stream(source, next(source, _END))
+
+
+def whole_stream(runtime: Runtime, tool: str, arguments: Mapping[str, Any]) -> Runner | None:
+    """What runs in place of a tool that streams: all of it, as a list. None: it does not stream."""
+    found = runtime._engine.tools.get(tool)
+    if found is None or found.kind not in ("stream", "async stream"):
+        return None
+    misfit = found.misfit((), dict(arguments))
+
+    async def run(given: dict[str, Any]) -> list[Any]:
+        if misfit is not None:
+            from failsoft.runtime.arguments import MisfitError  # not needed by most who import this
+
+            raise MisfitError(misfit)
+        if found.kind == "async stream":
+            return [item async for item in found.fn(**given)]
+        return await asyncio.to_thread(lambda: list(found.fn(**given)))
+
+    return run
