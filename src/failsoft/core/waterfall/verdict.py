@@ -71,12 +71,12 @@ class Verdict(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """What all calls cost together, in a sentence or two; empty if none ran."""
+        """What all calls cost together, in a sentence or two; empty if there is nothing to tell."""
         total = sum(share.seconds for share in self.work)
-        if not total:
+        together = _list(_sum(share._replace(tool=None) for share in self.work), total)
+        if not total or not together:
             return ""
-        together = _sum(share._replace(tool=None) for share in self.work)
-        said = f"All calls together took {say_seconds(total)}: {_list(together, total)}."
+        said = f"All calls together took {say_seconds(total)}: {together}."
         if self.loss is not None and self.loss.attempts:
             said += f" Most was lost to {self.loss.tool}: {self._say_loss(self.loss)}."
         return said
@@ -99,7 +99,8 @@ class Verdict(NamedTuple):
         }
 
     def __str__(self) -> str:
-        return f"{say_seconds(self.duration)}: {_list(self.path, self.duration) or 'no tool ran'}."
+        nothing = "too little to part" if self.work else "no tool ran"
+        return f"{say_seconds(self.duration)}: {_list(self.path, self.duration) or nothing}."
 
 
 def judge(waterfall: Waterfall) -> Verdict:
