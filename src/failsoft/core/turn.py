@@ -33,7 +33,7 @@ State = Status | Literal["new", "waiting", "running"]
 Needs = Mapping[str, Collection[str]]  # call id -> the top-level arguments that its value fills; none: a plain order
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_OPEN = ("running", "waiting")
+_OPEN = ("waiting", "running")  # the likelier one first
 
 
 class Call:
@@ -138,7 +138,7 @@ class TurnMachine(Generic[C]):
         calls[call.id] = call
         if call.state == "running":
             return (Start(call),)
-        return self._spread(failed) if failed else ()
+        return self._spread([*failed]) if failed else ()
 
     def add_all(self, calls: Sequence[C]) -> Sequence[Command[C]]:
         """Take several calls at once; they may need each other in any order."""
@@ -213,10 +213,10 @@ class TurnMachine(Generic[C]):
     def _in_state(self, state: State) -> list[C]:
         return [call for call in self._calls.values() if call.state == state]
 
-    def _enter(self, call: C) -> list[_Miss[C]]:
+    def _enter(self, call: C) -> tuple[_Miss[C], ...]:
         """Start a new call or let it wait; returns which of its needs have failed already."""
         calls = self._calls
-        failed: list[_Miss[C]] = []
+        failed: tuple[_Miss[C], ...] = ()
         missing = 0
         for need in call.needs:
             other = calls[need]
@@ -225,7 +225,7 @@ class TurnMachine(Generic[C]):
                 continue
             missing += 1
             if state not in _OPEN:
-                failed.append((call, other))
+                failed += ((call, other),)
             elif other.dependants is None:
                 other.dependants = [call]
             else:

@@ -16,7 +16,7 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     turn = handle.turn
     needs: dict[str, tuple[str, ...]] = {}
     for other in depends_on:
-        if isinstance(other, str):
+        if not isinstance(other, Handle):
             needs[other] = ()
         elif other.turn is turn:
             needs[other.id] = ()

@@ -10,10 +10,12 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from itertools import count
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
@@ -77,7 +79,7 @@ class Turn:
         self.acknowledged = False  # whether the store had all of it safe when the turn ended
         self._arrived: list[Handle[Any]] = []
         self._change: asyncio.Future[None] | None = None  # somebody waits for the next one
-        self._numbers: dict[str, int] = {}
+        self._numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 1))  # for calls without an id
         self._pending: Pending | None = None  # where its open calls are written down, if anywhere
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
@@ -236,10 +238,9 @@ class Turn:
 
     def new_id(self, tool_id: str) -> str:
         """The tool's id and a number, past the ids that are taken."""
-        number = self._numbers.get(tool_id, 0) + 1
-        while (id := f"{tool_id}-{number}") in self.machine.calls:
-            number += 1
-        self._numbers[tool_id] = number
+        numbers = self._numbers[tool_id]
+        while (id := f"{tool_id}-{next(numbers)}") in self.machine.calls:
+            pass
         return id
 
     def write_down(self, handle: Handle[Any]) -> None:
