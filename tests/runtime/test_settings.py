@@ -63,6 +63,8 @@ def test_a_decorators_mistakes_are_told_with_the_functions_place(options: dict[s
 async def test_mistakes_in_calls_and_at_the_end() -> None:
     rt = Runtime()
     rt.add(Scripted("fine"), id="search")
+    with pytest.raises(TypeError, match=r"a tool's arguments are one mapping: \{'city': …\}"):
+        await rt.call("search", city="PAR")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"a call has no option 'timout'; there are id, .*; did you mean timeout\?"):
         await rt.call("search", {}, timout="3s")  # type: ignore[call-overload]
     with pytest.raises(ManifestError, match='search: timeout: 3 has no unit: write "3s"'):

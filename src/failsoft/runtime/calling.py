@@ -58,9 +58,8 @@ def make_call(
     """A call with what was said about it."""
     for name in unknown:
         known = list(CallKeywords.__annotations__)
-        raise TypeError(
-            f"a call has no option {name!r}; there are {', '.join(known)}{own_faults.did_you_mean(name, known)}"
-        )
+        instead = own_faults.did_you_mean(name, known) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
+        raise TypeError(f"a call has no option {name!r}; there are {', '.join(known)}{instead}")
     call = engine.open_call(tool, (), {} if args is None else dict(args))
     if id is not None:
         call.name(id)
