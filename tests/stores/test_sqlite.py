@@ -401,7 +401,7 @@ def test_a_damaged_file_is_moved_aside_once(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     path.write_bytes(b"this is a diary, not a database" * 100)
     mine, other = SqliteStore(path), SqliteStore(path)
-    mine._opened = sqlite._identity(path)
+    mine._opened = sqlite_file.identity(path)
     other.put("memory", "k", 1)
     assert other.flush(20)
     mine._move_aside()  # it has seen the old one
@@ -470,3 +470,41 @@ def test_and_not_in_a_form_that_would_have_to_be_changed(unwritable: Path, monke
     assert store.read() == []
     assert store.troubles.last == "the file has version 1, this failsoft knows 2"
     store.close()
+
+
+def test_a_file_that_is_deleted_under_it_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path)
+    store.append([{"seq": 1}])
+    assert len(store.read()) == 1
+    for each in tmp_path.iterdir():
+        each.unlink()
+    assert store.read() == []
+    store.append([{"seq": 2}])
+    assert store.flush(20)
+    assert [event["seq"] for _, event in SqliteStore(path).read()] == [2]
+    assert [event["seq"] for _, event in store.read()] == [2]
+    assert store.troubles == (0, 0, "")
+    store.close()
+
+
+def test_all_who_share_a_damaged_file_go_on_in_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    one, two = SqliteStore(path), SqliteStore(path)
+    for store in (one, two):
+        store.append([{"seq": number, "text": "x" * 1000} for number in range(100)])
+        assert store.flush(20)
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    data = path.read_bytes()
+    with path.open("r+b") as file:  # its pages, not its head
+        file.seek(4096)
+        file.write(b"\xff" * (len(data) - 4096))
+    for number, store in enumerate((one, two), 1):
+        store.append([{"seq": -number}])
+        assert store.flush(20)
+    assert [event["seq"] for _, event in SqliteStore(path).read()] == [-1, -2]
+    assert len([*tmp_path.glob("a.db.damaged-*[0-9]")]) == 1
+    one.close()
+    two.close()

@@ -10,7 +10,8 @@ Rules
 - Troubles (disk full, file locked, read-only, gone) never reach a caller: what cannot be written is kept in memory up
   to ``MOST_WAITING`` and tried again, then dropped; one warning, and counts in ``troubles``. Closing waits for as long
   as it goes forward.
-- A file that is no database is moved aside, with its name and the time in its new name, never deleted.
+- A file that is no database is moved aside, with its name and the time in its new name, never deleted. One that is
+  deleted or replaced while it is in use is made anew, or gone on with, at the next batch.
 - Retention: ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer does so itself
   every ten minutes; the file then grows no further, though it does not shrink.
 - What can never be written (the file is fine, the batch is not) is dropped and counted.
@@ -37,7 +38,20 @@ from weakref import WeakSet
 
 from failsoft.core.runs import Run, iso, pack
 from failsoft.stores.base import Kind
-from failsoft.stores.sqlite_file import Append, Put, connect, connect_to_read, expand, is_no_database, prune, write
+from failsoft.stores.sqlite_file import (
+    Append,
+    Put,
+    as_text,
+    connect,
+    connect_to_read,
+    expand,
+    identity,
+    is_no_database,
+    move_aside,
+    prune,
+    size_of,
+    write,
+)
 
 MOST_WAITING = 200_000  # operations
 BATCH = 10_000  # operations in one transaction: another process waits no longer than this takes
@@ -94,7 +108,8 @@ class SqliteStore:
         self._reading = threading.Lock()
         self._reader: sqlite3.Connection | None = None
         self._unreadable_until = 0.0
-        self._opened: tuple[int, int] | None = None  # the file that the writer has found
+        self._opened: tuple[int, int] | None = None  # the file that the writer has found under the name
+        self._read_from: tuple[int, int] | None = None  # and the reader
         _ALIVE.add(self)
 
     # -- writing: queued, never raising ------------------------------------------------------------------------------
@@ -107,14 +122,17 @@ class SqliteStore:
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
         if isinstance(events, Run):
-            self._queue([Append(_text(events.turn_id), events.timestamp, len(events), pack(events))])
+            self._queue([Append(as_text(events.turn_id), events.timestamp, len(events), pack(events))])
         else:
             self._queue(
-                [Append(_text(event.get("turn_id")), event.get("timestamp"), 1, json.dumps(event)) for event in events]
+                [
+                    Append(as_text(event.get("turn_id")), event.get("timestamp"), 1, json.dumps(event))
+                    for event in events
+                ]
             )
 
     def _queue(self, operations: Sequence[Put | Append]) -> None:
-        size = _size(operations)
+        size = size_of(operations)
         with self._changed:
             if self._closed or self._size + size > MOST_WAITING:
                 self._dropped += size
@@ -219,7 +237,9 @@ class SqliteStore:
     ) -> list[tuple[int, dict[str, Any]]]:
         """Up to ``limit`` (position, event), oldest first, from behind a position; of one turn, if one is named."""
         self._is_written(BUSY_SECONDS)
-        where, values = ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, _text(turn_id), limit))
+        where, values = (
+            ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, as_text(turn_id), limit))
+        )
         sql = f"SELECT position, body FROM event WHERE position > ? {where} ORDER BY position LIMIT ?"  # noqa: S608 - ours
         found = ((at, event) for row in self._select(sql, values) for at, event in expand(*row) if at > after)
         return [*islice(found, limit)]
@@ -248,10 +268,13 @@ class SqliteStore:
     def _select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
         with self._reading:
             try:
+                found = identity(self._path)
+                if found is None or found != self._read_from:
+                    self._let_go()
                 if self._reader is None:
-                    if time.monotonic() < self._unreadable_until or not self._path.exists():
+                    if found is None or time.monotonic() < self._unreadable_until:
                         return []
-                    self._reader = connect_to_read(self._path, patience=READ_SECONDS)
+                    self._reader, self._read_from = connect_to_read(self._path, patience=READ_SECONDS), found
                 return self._reader.execute(sql, values).fetchall()
             except (sqlite3.Error, OSError) as error:
                 self._complain(error)
@@ -271,9 +294,7 @@ class SqliteStore:
                     break
                 self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             try:
-                if connection is None:
-                    self._opened = _identity(self._path)
-                    connection = self._connect()
+                connection = self._follow(connection)
                 write(connection, self._writing, self._wall())
             except (sqlite3.OperationalError, sqlite3.NotSupportedError, OSError) as error:
                 connection = self._recover(connection, error)
@@ -285,10 +306,22 @@ class SqliteStore:
         if connection is not None:
             connection.close()
 
+    def _follow(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+        """A connection to the file that has the name now: it may have been deleted, or moved aside by another process."""
+        found = identity(self._path)
+        if connection is not None and found == self._opened:
+            return connection
+        if connection is not None:
+            connection.close()
+        self._opened = found
+        connection = self._connect()
+        self._opened = identity(self._path)
+        return connection
+
     def _settle(self) -> None:
         """The batch is done with."""
         with self._changed:
-            size = _size(self._writing)
+            size = size_of(self._writing)
             self._size -= size
             self._settled += size
             self._writing = []
@@ -316,7 +349,7 @@ class SqliteStore:
         if is_no_database(error):
             self._move_aside()
         if hopeless:
-            self._dropped += _size(self._writing)
+            self._dropped += size_of(self._writing)
             self._settle()
             return None
         with self._changed:
@@ -344,46 +377,17 @@ class SqliteStore:
             log.warning("%s: the store cannot be used now (%s); calls go on without it", self._path, error)
 
     def _move_aside(self) -> None:
-        if _identity(self._path) != self._opened:
+        if identity(self._path) != self._opened:
             return  # another process has done so: what is there now is new
-        aside = free = self._path.with_name(f"{self._path.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}")
-        number = 1
-        while free.exists():
-            number += 1
-            free = aside.with_name(f"{aside.name}-{number}")
         try:
-            self._path.replace(free)
-            for suffix in ("-wal", "-shm"):
-                beside = self._path.with_name(self._path.name + suffix)
-                if beside.exists():
-                    beside.replace(free.with_name(free.name + suffix))
+            aside = move_aside(self._path, time.strftime("%Y%m%dT%H%M%S"))
         except OSError as error:
             self._complain(error)
         else:
-            log.warning("%s was no usable database: it is now %s, and a new one is begun", self._path, free)
-        with self._reading:
-            self._let_go()
+            log.warning("%s was no usable database: it is now %s, and a new one is begun", self._path, aside)
 
     def _connect(self) -> sqlite3.Connection:
         return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is, whatever its name; None if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _size(operations: Sequence[Put | Append]) -> int:
-    return sum(operation.events if isinstance(operation, Append) else 1 for operation in operations)
-
-
-def _text(turn_id: str | None) -> str | None:
-    """An id as SQLite takes it: it knows no half characters."""
-    return None if turn_id is None else turn_id.encode("utf-8", "backslashreplace").decode()
 
 
 _ALIVE: WeakSet[SqliteStore] = WeakSet()

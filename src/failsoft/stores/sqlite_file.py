@@ -44,6 +44,16 @@ class Append(NamedTuple):
     body: str | bytes  # JSON, or a packed run
 
 
+def size_of(operations: Sequence[Put | Append]) -> int:
+    """How many records and events they are."""
+    return sum(operation.events if isinstance(operation, Append) else 1 for operation in operations)
+
+
+def as_text(turn_id: str | None) -> str | None:
+    """An id as SQLite takes it: it knows no half characters."""
+    return None if turn_id is None else turn_id.encode("utf-8", "backslashreplace").decode()
+
+
 def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connection:
     """A connection to a file in the form that this version knows; made if there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,3 +166,27 @@ def migrate(connection: sqlite3.Connection) -> None:
 def is_no_database(error: Exception) -> bool:
     """Is it the file's fault, for good?"""
     return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file has the name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def move_aside(path: Path, when: str) -> Path:
+    """Give a damaged file, and what belongs to it, another name that is free."""
+    aside = free = path.with_name(f"{path.name}.damaged-{when}")
+    number = 1
+    while free.exists():
+        number += 1
+        free = aside.with_name(f"{aside.name}-{number}")
+    path.replace(free)
+    for suffix in ("-wal", "-shm"):
+        beside = path.with_name(path.name + suffix)
+        if beside.exists():
+            beside.replace(free.with_name(free.name + suffix))
+    return free
