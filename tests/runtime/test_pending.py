@@ -1,0 +1,144 @@
+"""What threads have pending, in the store and after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.fakes import AUTH, DOWN, OFTEN, ONCE, Scripted, Takes, virtual
+from tests.runtime.conversation import THREAD, ask, faulty
+
+from failsoft import Runtime
+from failsoft.core.threads import OFFER_LASTS
+from failsoft.stores.base import key_of
+from failsoft.stores.memory import MemoryStore
+
+
+@virtual
+async def test_offers_outlive_the_process_in_the_store() -> None:
+    clock = asyncio.get_running_loop()
+    store = MemoryStore(wall=lambda: 1e9 + clock.time())
+    before = Runtime(store=store)
+    before.add(Scripted(DOWN), id="search", retry=ONCE, breaker=OFTEN)
+    before.add(Scripted(DOWN), id="other", retry=ONCE)
+    for tool in ("search", "other"):
+        await ask(before, {"city": "PAR"}, tool=tool)
+        await asyncio.sleep(1)
+    await before.call("search", {"city": object()}, thread="local")  # arguments that JSON cannot write
+    after = Runtime(store=store)
+    tool = Scripted("fine")
+    after.add(tool, id="search", retry=ONCE)
+    after.add(Scripted(AUTH), id="other")
+    thread = after.threads[THREAD]
+    assert [(offer.tool, offer.arguments) for offer in thread.offers] == [
+        ("search", {"city": "PAR"}),
+        ("other", {"city": "PAR"}),
+    ]
+    assert thread.offers == [
+        offer._replace(expires=pytest.approx(offer.expires)) for offer in before.threads[THREAD].offers
+    ]
+    assert after.threads(THREAD, tenant="acme").offers == after.threads["local"].offers == []
+    assert len(before.threads["local"].offers) == 1
+    assert (await thread.retry("search")).value == "fine"
+    assert tool.arguments == [{"city": "PAR"}]
+    assert faulty(await before.threads[THREAD].retry("search"))[1] == "no_offer"  # taken elsewhere
+    await ask(after, {"city": "LON"}, tool="other")  # a hard failure
+    assert thread.offers == before.threads[THREAD].offers == []
+
+
+@virtual
+async def test_offers_in_the_store_are_cleared_settled_and_expire() -> None:
+    clock = asyncio.get_running_loop()
+    store = MemoryStore(wall=lambda: 1e9 + clock.time())
+    rt = Runtime(store=store)
+    rt.add(Scripted(DOWN, "fine", DOWN), id="search", retry=ONCE, breaker=OFTEN)
+    await ask(rt, tool="search")
+    await ask(rt, tool="search")  # the same call succeeds
+    assert store.find("pending") == []
+    await ask(rt, tool="search")
+    assert len(store.find("pending")) == 1
+    rt.threads[THREAD].clear()
+    assert store.find("pending") == []
+    await ask(rt, tool="search")
+    await asyncio.sleep(OFFER_LASTS)
+    assert rt.threads[THREAD].offers == store.find("pending") == []
+
+
+@virtual
+async def test_calls_that_a_dead_process_had_open_dangle() -> None:
+    store = MemoryStore()
+    dead = Runtime(store=store)
+    dead.add(Scripted(Takes(100)), id="slow")
+    dead.add(Scripted("fine"), id="quick")
+    turn = dead.turn(thread=THREAD, id="T")
+    async with turn:
+        await turn.call("quick")
+        turn.call("slow", id="S")
+        await asyncio.sleep(1)
+        assert dead.threads[THREAD].dangling == []  # it is running
+        after = Runtime(store=store)
+        after.add(Scripted("fine"), id="slow")
+        (call,) = after.threads[THREAD].dangling
+        assert (call.call_id, call.tool, call.turn_id) == ("S", "slow", "T")
+        assert call.text.startswith("slow was cancelled. It may already have taken effect")
+        assert after.threads[THREAD].close_dangling() == [call]
+        assert after.threads[THREAD].dangling == []
+    assert store.find("pending", key_of(None, THREAD, "call")) == []
+
+
+@virtual
+async def test_a_cancelled_call_dangles_after_a_restart_as_well() -> None:
+    store = MemoryStore()
+    rt = Runtime(store=store)
+    rt.add(Scripted(Takes(100)), id="slow")
+    with pytest.raises(KeyError):
+        async with rt.turn(thread=THREAD) as turn:
+            turn.call("slow")
+            await asyncio.sleep(1)
+            raise KeyError
+    assert rt.threads[THREAD].dangling == Runtime(store=store).threads[THREAD].dangling != []
+    rt.threads[THREAD].close_dangling()
+    assert Runtime(store=store).threads[THREAD].dangling == []
+
+
+@virtual
+async def test_missing_tools_stay_missing_after_a_restart() -> None:
+    clock = asyncio.get_running_loop()
+    store = MemoryStore(wall=lambda: 1e9 + clock.time())
+
+    def start(*steps: object) -> tuple[Runtime, Scripted]:
+        rt, tool = Runtime(store=store), Scripted(*steps)
+        rt.add(tool, id="search", retry=ONCE)
+        rt.add(Scripted("fine"), id="other")
+        return rt, tool
+
+    before, _ = start(RuntimeError("Tool 'search' not found in registry"))
+    await before.call("search", thread=THREAD, tenant="acme")
+    assert not before.threads(THREAD, tenant="acme").available("search")
+    await asyncio.sleep(400)
+    rt, tool = start("fine")
+    thread = rt.threads(THREAD, tenant="acme")
+    assert thread.unavailable == ("search",)
+    assert rt.threads[THREAD].available("search")  # nobody else's
+    refused = await rt.call("search", thread=THREAD, tenant="acme")
+    assert (refused.attempts, tool.attempts) == (0, 0)
+    await asyncio.sleep(201)
+    assert (await rt.call("search", thread=THREAD, tenant="acme")).value == "fine"
+    assert store.find("availability") == []
+
+
+@virtual
+async def test_registering_again_clearing_and_success_end_an_absence_in_the_store_too() -> None:
+    store = MemoryStore()
+    missing = RuntimeError("Tool 'search' not found in registry")
+    for end in ("register", "clear", "clear all"):
+        rt = Runtime(store=store)
+        rt.add(Scripted(missing), id="search", retry=ONCE)
+        await rt.call("search", thread=THREAD)
+        assert len(store.find("availability")) == 1
+        if end == "register":
+            rt.add(Scripted("fine"), id="search")
+        else:
+            rt.threads[THREAD].clear("search" if end == "clear" else None)
+        assert store.find("availability") == []
+        assert rt.threads[THREAD].available("search")
