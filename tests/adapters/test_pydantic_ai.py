@@ -365,6 +365,35 @@ def test_a_tool_may_ask_again_after_a_timeout_of_its_own() -> None:
     assert texts(talk(agent_with(Runtime(), search), "search")) == ["narrow it down"]
 
 
+# --- agents from a specification -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(pydantic_ai.Agent, "from_spec"), reason="newer than this version")
+def test_an_agent_from_a_specification_is_one_of_ours(tmp_path: Path) -> None:
+    def search() -> str:
+        raise FileNotFoundError("/tmp/data.txt")
+
+    path = tmp_path / "agent.json"
+    path.write_text('{"model": "test"}')
+    for agent in (Agent.from_spec({"model": "test"}, tools=[search]), Agent.from_file(path, tools=[search])):
+        assert isinstance(agent, Agent)
+        agent.tool_plain(name="again")(search)
+        agent.tool_plain(name="loud", graceful_errors=False)(search)
+        assert texts(talk(agent, ["search", "again"])) == ["FileNotFoundError: /tmp/data.txt"] * 2
+        with pytest.raises(FileNotFoundError):
+            talk(agent, "loud")
+
+
+@pytest.mark.skipif(not hasattr(pydantic_ai.Agent, "from_spec"), reason="newer than this version")
+def test_an_agent_from_a_specification_takes_a_config() -> None:
+    def search() -> str:
+        raise FileNotFoundError("/tmp/data.txt")
+
+    agent = Agent.from_spec({"model": "test"}, tools=[search], config=AgentConfig(graceful_tool_errors=False))
+    with pytest.raises(FileNotFoundError):
+        talk(agent, "search")
+
+
 # --- streams ---------------------------------------------------------------------------------------------------------------
 
 

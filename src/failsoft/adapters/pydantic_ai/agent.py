@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, Unpack, cast, overload
 
 import pydantic_ai
 from pydantic_ai import Tool
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai._instructions import AgentInstructions
     from pydantic_ai.agent import AgentModelSettings, AgentRetries, EndStrategy
     from pydantic_ai.agent.abstract import AgentMetadata
+    from pydantic_ai.agent.spec import AgentSpec
     from pydantic_ai.capabilities import AgentCapability
     from pydantic_ai.concurrency import AnyConcurrencyLimit
     from pydantic_ai.messages import ToolKind, ToolPartKind
@@ -105,11 +106,25 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         **options: Unpack[AgentKeywords[AgentDepsT]],
     ) -> None:
         self.config = config or AgentConfig()
-        default = self.config.graceful_tool_errors
-        if default:
-            options["tools"] = [_graceful(tool) for tool in options.get("tools", ())]
-        options["capabilities"] = _with_graceful(options.get("capabilities") or (), default)
+        options.update(_make_graceful(self.config, options.get("tools", ()), options.get("capabilities")))
         super().__init__(model, output_type=output_type, deps_type=deps_type, **options)
+
+    @classmethod
+    def from_spec(
+        cls,
+        spec: dict[str, Any] | AgentSpec,
+        *,
+        config: AgentConfig | None = None,
+        tools: Sequence[Any] = (),
+        capabilities: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> Agent[Any, Any]:
+        """pydantic-ai's ``from_spec``, with ``config``."""
+        config = config or AgentConfig()
+        agent: Any = super().from_spec(spec, **_make_graceful(config, tools, capabilities), **options)
+        agent.__class__ = cls  # pydantic-ai makes one of its own
+        agent.config = config
+        return cast("Agent[Any, Any]", agent)
 
     @overload
     def tool(self, func: ToolFuncContext[AgentDepsT, ToolParams], /) -> ToolFuncContext[AgentDepsT, ToolParams]: ...
@@ -186,10 +201,16 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         return decorate if func is None else decorate(func)
 
 
-def _with_graceful(capabilities: Sequence[Any], default: bool) -> list[Any]:
-    """The agent's choice, told to the capability that converts errors; one is added where there is none."""
-    told = [replace(one, graceful=default) if isinstance(one, Failsoft) else one for one in capabilities]
-    return told if any(isinstance(one, Failsoft) for one in told) else [*told, Graceful(default)]
+def _make_graceful(config: AgentConfig, tools: Sequence[Any], capabilities: Sequence[Any] | None) -> Any:
+    """What the agent's constructor gets for these: the choice is told to the capability that converts errors.
+
+    One is added where there is none.
+    """
+    default = config.graceful_tool_errors
+    told = [replace(one, graceful=default) if isinstance(one, Failsoft) else one for one in capabilities or ()]
+    if not any(isinstance(one, Failsoft) for one in told):
+        told.append(Graceful(default))
+    return {"tools": [_graceful(tool) for tool in tools] if default else tools, "capabilities": told}
 
 
 def _graceful(tool: Any) -> Any:
