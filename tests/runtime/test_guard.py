@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import time
 from typing import Any
 
 import pytest
@@ -143,7 +144,7 @@ def test_a_callable_object_is_called_after_its_class() -> None:
 
 @pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
 @real
-async def test_a_plain_function_that_returns_a_coroutine_is_told_so(limit: str | None) -> None:
+async def test_a_plain_function_that_returns_a_coroutine_is_told_so_by_who_cannot_await_it(limit: str | None) -> None:
     rt = Runtime()
 
     async def inner() -> str:
@@ -153,13 +154,40 @@ async def test_a_plain_function_that_returns_a_coroutine_is_told_so(limit: str |
         return inner()
 
     guarded = rt.add(lazy, timeout=limit)
-    outcome = await rt.call("lazy")
+    outcome = await asyncio.to_thread(rt.call_sync, "lazy")
     assert outcome.fault is not None
     assert outcome.fault.category == "internal_contract_bug"
     assert "write it as async def" in outcome.fault.message
-    assert (await asyncio.to_thread(rt.call_sync, "lazy")).fault == outcome.fault
     with pytest.raises(CallFailed, match="write it as async def"):
         guarded()
+
+
+@pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
+@real
+async def test_a_plain_function_that_returns_a_coroutine_has_it_awaited(limit: str | None) -> None:
+    rt = Runtime()
+    search = Scripted(DOWN, "found")
+    rt.add(lambda: search(), id="lazy", timeout=limit)
+    outcome = await rt.call("lazy")
+    assert (outcome.value, outcome.attempts, search.attempts) == ("found", 2, 2)
+    async with rt.turn() as turn:
+        turn.call("lazy")
+    assert turn.report.results == {"lazy-1": "found"}
+
+
+@real
+async def test_the_deadline_of_a_coroutine_begins_with_the_function_that_returned_it() -> None:
+    rt = Runtime()
+
+    def lazy() -> Any:
+        time.sleep(0.1)
+        return asyncio.sleep(5)
+
+    rt.add(lazy, timeout="200ms", retry={"max_attempts": 1})
+    outcome = await rt.call("lazy")
+    assert outcome.fault is not None
+    assert outcome.fault.message == "Tool timeout after 200ms"
+    assert 0.2 <= outcome.duration < 0.29
 
 
 @virtual

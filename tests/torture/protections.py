@@ -51,7 +51,7 @@ PROTECTIONS: dict[int, Protection] = {
     6: Protection(
         "a blocking tool runs in a thread that can be left",
         "runtime/attempt.py",
-        "    return await _threaded(rt, call, invoke)\n",
+        "    return await _awaited(rt, call, invoke, await _threaded(rt, call, invoke))\n",
         "    return inline(rt, call, tool)\n",
     ),
     7: Protection(
@@ -161,8 +161,8 @@ PROTECTIONS: dict[int, Protection] = {
     25: Protection(
         "acknowledged means written",
         "stores/sqlite.py",
-        "self._changed.wait_for(lambda: not (self._waiting or self._writing), timeout)",
-        "self._changed.wait_for(lambda: True, timeout)",
+        "self._changed.wait_for(lambda: self._settled >= goal, 0 if self._closed else timeout)",
+        "self._changed.wait_for(lambda: True, 0)",
     ),
     26: Protection(
         "a key that is there twice is noticed",

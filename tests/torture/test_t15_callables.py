@@ -54,7 +54,6 @@ async def lookup() -> str:
 
 
 HANDED_BACK: dict[str, Callable[[], Any]] = {
-    "coroutine": lambda: lookup(),
     "async generator": lambda: Source().asynchronous(3),
     "future": lambda: asyncio.get_running_loop().create_future(),
     "task": lambda: asyncio.get_running_loop().create_task(asyncio.sleep(0)),
@@ -78,6 +77,24 @@ async def test_t15_a_function_that_hands_back_an_awaitable_is_refused(way: Calla
     with pytest.raises(CallFailed, match="async def"):
         guarded()
     await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
+@real
+async def test_t15_a_coroutine_that_is_handed_back_is_protected(limit: str | None) -> None:
+    rt = Runtime()
+    failures = [ConnectionResetError("Connection reset by peer")]
+
+    async def search() -> str:
+        if failures:
+            raise failures.pop()
+        return await lookup()
+
+    guarded = rt.add(lambda: search(), id="search", timeout=limit, read_only=True)
+    outcome = await rt.call("search")
+    assert (outcome.value, outcome.attempts) == ("flights", 2)
+    with pytest.raises(CallFailed, match="async def"):  # it is told at once: nobody awaits what a plain call returns
+        guarded()
 
 
 @pytest.mark.parametrize("wrong", [staticmethod(lookup), classmethod(lookup), "search", 3, None])

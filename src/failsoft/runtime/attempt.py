@@ -102,8 +102,8 @@ async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     if tool.kind == "async stream":
         return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
     if math.isinf(timeout):
-        return inline(rt, call, tool)
-    return await _threaded(rt, call, invoke)
+        return await _awaited(rt, call, invoke, inline(rt, call, tool))
+    return await _awaited(rt, call, invoke, await _threaded(rt, call, invoke))
 
 
 async def stepped(
@@ -180,7 +180,21 @@ def inline(rt: Engine, call: Call, tool: Tool) -> Ended:
         value = body(rt, tool, call)
     except Exception as error:
         return Ended(started, rt.now(), error=error)
-    return Ended(started, rt.now(), value, fault=unawaited(tool, value))
+    return Ended(started, rt.now(), value)
+
+
+async def _awaited(rt: Engine, call: Call, invoke: Invoke, ended: Ended) -> Ended:
+    """What a plain function hands back as a coroutine is awaited, under the same deadline (T15)."""
+    value = ended.value
+    if isinstance(value, CoroutineType):
+        return await stepped(rt, call, invoke, lambda: value, ended.started)
+    return checked(invoke.tool, ended)
+
+
+def checked(tool: Tool, ended: Ended) -> Ended:
+    """The end of a plain function; what it has brought must not be something that is still to be awaited."""
+    fault = unawaited(tool, ended.value)
+    return ended if fault is None else ended._replace(fault=fault)
 
 
 async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
@@ -225,8 +239,6 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
         result = result._replace(running=True)
     over()  # nobody waits for the thread any more
-    if result.error is None and result.fault is None:
-        result = result._replace(fault=unawaited(tool, result.value))
     return result
 
 

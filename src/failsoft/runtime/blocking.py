@@ -13,7 +13,7 @@ from failsoft.core import own_faults
 from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
-from failsoft.runtime.attempt import answered, body, has_slot, inline, unawaited
+from failsoft.runtime.attempt import answered, body, checked, has_slot, inline
 from failsoft.runtime.call import Call, Ended, Invoke, Phrase, Step, Wait
 from failsoft.runtime.offload import Job
 from failsoft.runtime.phrasing import phrase
@@ -95,7 +95,7 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         reply = rt.workers.run_command_blocking(tool.command, call.arguments(rt, tool), timeout=limit)
         return answered(rt, reply, timeout, "command")
     if math.isinf(timeout):
-        return inline(rt, call, tool)
+        return checked(tool, inline(rt, call, tool))
     return _threaded(rt, call, invoke)
 
 
@@ -134,7 +134,7 @@ def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         return Ended(started, times[1], error=job.error)
     if job.error is not None:
         raise job.error
-    return Ended(started, times[1], job.value, fault=unawaited(tool, job.value))
+    return checked(tool, Ended(started, times[1], job.value))
 
 
 def _wait(ended: threading.Lock, began: list[float], timeout: float) -> bool:
