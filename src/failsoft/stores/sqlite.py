@@ -12,8 +12,9 @@ Rules
   as it goes forward.
 - A file that is no database is moved aside, with its name and the time in its new name, never deleted. One that is
   deleted or replaced while it is in use is made anew, or gone on with, at the next batch.
-- Retention: ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer does so itself
-  every ten minutes; the file then grows no further, though it does not shrink.
+- Retention: ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer does so itself,
+  every ten minutes and whenever an eighth of ``max_size`` has been added; the file then grows no further, though it
+  does not shrink.
 - What can never be written (the file is fine, the batch is not) is dropped and counted.
 - A run of plain successes (``core.runs``) is one row, at the position of its last event; readers see the events.
 - A forked child writes with a thread and a connection of its own; what its parent has queued is the parent's to write.
@@ -39,11 +40,11 @@ from weakref import WeakSet
 from failsoft.core.runs import Run, iso, pack
 from failsoft.stores.base import Kind
 from failsoft.stores.sqlite_file import (
+    ROW,
     Append,
     Put,
     as_text,
     connect,
-    connect_to_read,
     expand,
     identity,
     is_no_database,
@@ -52,13 +53,13 @@ from failsoft.stores.sqlite_file import (
     size_of,
     write,
 )
+from failsoft.stores.sqlite_reader import Reader
 
 MOST_WAITING = 200_000  # operations
 BATCH = 10_000  # operations in one transaction: another process waits no longer than this takes
 LINGER = 0.1  # seconds
 ENOUGH = 32_768  # events and records
 BUSY_SECONDS = 5.0  # for which a write waits for others'
-READ_SECONDS = 1.0  # and a reading for somebody who keeps even readers out; after that none is tried for as long
 CLOSE_SECONDS = 1.0  # without a batch getting done, after which closing gives up
 RETRY_SECONDS = 0.5  # after a write that failed
 PRUNE_EVERY = 600.0
@@ -94,6 +95,7 @@ class SqliteStore:
         self._max_age = max_age  # seconds
         self._max_size = max_size  # bytes
         self._pruned = 0.0  # when, by the wall clock
+        self._added = 0  # bytes since then
         self._changed = threading.Condition()
         self._waiting: list[Put | Append] = []  # in order
         self._writing: list[Put | Append] = []  # a batch on its way to the file
@@ -105,11 +107,8 @@ class SqliteStore:
         self._failures = self._dropped = 0
         self._trouble = ""
         self._known_dropped = 0  # when somebody was last told
-        self._reading = threading.Lock()
-        self._reader: sqlite3.Connection | None = None
-        self._unreadable_until = 0.0
+        self._reader = Reader(self._path, self._complain)
         self._opened: tuple[int, int] | None = None  # the file that the writer has found under the name
-        self._read_from: tuple[int, int] | None = None  # and the reader
         _ALIVE.add(self)
 
     # -- writing: queued, never raising ------------------------------------------------------------------------------
@@ -181,13 +180,7 @@ class SqliteStore:
             self._complain(TimeoutError(f"{lost} events and records were not written in time"))
         if writer is not None:
             writer.join(CLOSE_SECONDS if written else CLOSE_SECONDS / 10)  # it may still wait for others
-        with self._reading:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        self._reader.close()
 
     @property
     def path(self) -> Path:
@@ -220,7 +213,7 @@ class SqliteStore:
         with self._changed:  # before the file is read: what is written meanwhile is seen in one or the other
             under_way = [*self._writing, *self._waiting]
         found: dict[str, tuple[str | None, float | None]] = {
-            key: (value, until) for key, value, until in self._select(sql, values)
+            key: (value, until) for key, value, until in self._reader.select(sql, values)
         }
         for operation in under_way:
             if isinstance(operation, Put) and operation.kind == kind:
@@ -241,14 +234,14 @@ class SqliteStore:
             ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, as_text(turn_id), limit))
         )
         sql = f"SELECT position, body FROM event WHERE position > ? {where} ORDER BY position LIMIT ?"  # noqa: S608 - ours
-        found = ((at, event) for row in self._select(sql, values) for at, event in expand(*row) if at > after)
+        found = ((at, event) for row in self._reader.select(sql, values) for at, event in expand(*row) if at > after)
         return [*islice(found, limit)]
 
     def turns(self, limit: int = 100) -> list[str]:
         """The ids of the turns with the latest events, the latest first."""
         self._is_written(BUSY_SECONDS)
         sql = "SELECT turn_id FROM event WHERE turn_id IS NOT NULL GROUP BY turn_id ORDER BY max(position) DESC LIMIT ?"
-        return [turn_id for (turn_id,) in self._select(sql, (limit,))]
+        return [turn_id for (turn_id,) in self._reader.select(sql, (limit,))]
 
     def prune(self, *, before: str | None = None, most: int | None = None, size: int | None = None) -> int:
         """Drop events older than an ISO time, all but the latest ``most``, and what goes beyond ``size`` bytes."""
@@ -264,23 +257,6 @@ class SqliteStore:
         finally:
             connection.close()
         return gone
-
-    def _select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
-        with self._reading:
-            try:
-                found = identity(self._path)
-                if found is None or found != self._read_from:
-                    self._let_go()
-                if self._reader is None:
-                    if found is None or time.monotonic() < self._unreadable_until:
-                        return []
-                    self._reader, self._read_from = connect_to_read(self._path, patience=READ_SECONDS), found
-                return self._reader.execute(sql, values).fetchall()
-            except (sqlite3.Error, OSError) as error:
-                self._complain(error)
-                self._let_go()
-                self._unreadable_until = time.monotonic() + READ_SECONDS
-                return []
 
     # -- the writer --------------------------------------------------------------------------------------------------
 
@@ -301,6 +277,7 @@ class SqliteStore:
             except Exception as error:
                 connection = self._recover(connection, error, hopeless=not is_no_database(error))
             else:
+                self._added += sum(len(each.body) + ROW for each in self._writing if isinstance(each, Append))
                 self._settle()
                 self._retain(connection)
         if connection is not None:
@@ -330,9 +307,12 @@ class SqliteStore:
     def _retain(self, connection: sqlite3.Connection) -> None:
         """Now and then, drop what is too old or too much."""
         now = self._wall()
-        if (self._max_age is None and self._max_size is None) or 0 <= now - self._pruned < PRUNE_EVERY:
+        if self._max_age is None and self._max_size is None:
             return
-        self._pruned = now
+        grown = self._max_size is not None and self._added * 8 > self._max_size
+        if 0 <= now - self._pruned < PRUNE_EVERY and not grown:
+            return
+        self._pruned, self._added = now, 0
         before = None if self._max_age is None else iso(now - self._max_age)
         try:
             prune(connection, before=before, most=None, size=self._max_size)
@@ -365,10 +345,10 @@ class SqliteStore:
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's locks as they were, none of its threads, and must not touch its connections."""
-        _INHERITED.append(self._reader)
-        self._changed, self._reading = threading.Condition(), threading.Lock()
+        self._changed = threading.Condition()
+        self._reader.renew_after_fork()
         self._waiting, self._writing, self._size, self._hurried = [], [], 0, 0
-        self._writer = self._reader = None
+        self._writer = None
 
     def _complain(self, error: Exception) -> None:
         self._failures += 1
@@ -391,7 +371,6 @@ class SqliteStore:
 
 
 _ALIVE: WeakSet[SqliteStore] = WeakSet()
-_INHERITED: list[sqlite3.Connection | None] = []  # of a parent process: kept, so that they are not closed here
 
 
 def _after_fork() -> None:

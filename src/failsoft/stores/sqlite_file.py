@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from failsoft.core.runs import unpack
 
 TOGETHER = 64  # rows in one statement: with each one the interpreter's lock is let go and waited for
+WAL_SIZE = 8 << 20  # bytes that its file keeps when it is begun anew
+EMPTY = 6  # pages of a file without events
 ROW = 60  # bytes that a row takes beside its body, about
 
 MIGRATIONS = (
@@ -61,6 +63,7 @@ def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connect
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_SIZE}")
         migrate(connection)
     except BaseException:
         connection.close()
@@ -121,11 +124,28 @@ def prune(connection: sqlite3.Connection, *, before: str | None, most: int | Non
         if most is not None:
             gone += _delete(connection, "position <= (SELECT max(position) FROM event) - ?", most)
         if size is not None:
-            sums = "SELECT position, sum(length(body) + ?) OVER (ORDER BY position DESC) AS total FROM event"
-            sql = f"SELECT max(position) FROM ({sums}) WHERE total > ?"  # noqa: S608 - ours
-            (last,) = connection.execute(sql, (ROW, size)).fetchone()
-            gone += 0 if last is None else _delete(connection, "position <= ?", last)
+            gone += _delete(connection, "position <= ?", _last_beyond(connection, size))
     return gone
+
+
+def _last_beyond(connection: sqlite3.Connection, size: int) -> int:
+    """The position up to which events have to go; 0 if the file is no larger. It looks at no more than these."""
+    pages, free, page = (
+        connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "freelist_count", "page_size")
+    )
+    excess, last = (pages - free - EMPTY) * page - size, 0
+    rows = connection.execute("SELECT position, length(body) FROM event ORDER BY position") if excess > 0 else ()
+    for position, length in rows:
+        if excess <= 0:
+            break
+        last = position
+        excess -= _room(length + ROW, page)
+    return last
+
+
+def _room(row: int, page: int) -> float:
+    """What a row takes: several share a page if they fit, and a long one has pages of its own."""
+    return page / (page // row) if row <= page else row + page / 2
 
 
 def _delete(connection: sqlite3.Connection, where: str, value: Any) -> int:
