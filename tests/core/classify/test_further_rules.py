@@ -221,3 +221,29 @@ def test_attributes_that_complain_are_left_alone() -> None:
 def test_more_words(text: str, code: Code, effect: str) -> None:
     fault = classify(text)
     assert (fault.code, fault.effect) == (code, effect)
+
+
+def test_a_limit_by_name_may_be_a_quota_in_words() -> None:
+    assert classify(make("acme.RateLimitError", "Monthly usage limit exceeded")).category == "tool_misconfigured"
+    assert classify(make("acme.RateLimitError", "Limit: 50 requests per minute")).category == "tool_transient"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Please make sure the file exists and is reachable: unable to locate it", Code.NOT_FOUND),
+        ("GithubException: Base branch was modified: 405 {'message': 'x'}", Code.UNIMPLEMENTED),
+        ('<HttpError 403 when requesting x returned "y">', Code.PERMISSION_DENIED),
+        ("current transaction is aborted, commands ignored until end of transaction block", Code.FAILED_PRECONDITION),
+        ("Unrecognized stage, full error: {'ok': 0.0, 'code': 40324}", Code.INVALID_ARGUMENT),
+        ("acme.NodeExistsError: ", Code.ALREADY_EXISTS),
+        ("attempted to call tool 'x' which was not in request.tools", Code.NOT_FOUND),
+        ("response body truncated after 1024 of 4096 bytes", Code.DATA_LOSS),
+        ("Call aborted: exceeded 60s execution limit", Code.DEADLINE_EXCEEDED),
+        ("Your account has run out of searches.", Code.RESOURCE_EXHAUSTED),
+        ("File type is text/html", Code.UNKNOWN),
+        ("unexpected mimetype: text/html", Code.INTERNAL),
+    ],
+)
+def test_what_texts_of_others_say(text: str, code: Code) -> None:
+    assert classify(text).code is code

@@ -99,12 +99,19 @@ def _judge(evidence: Evidence, text: str) -> Verdict:
     if evidence.speechless:
         return UNKNOWN
     if not evidence.codes and status is None:
-        return facts.verdict
+        return _hear(facts.verdict, text)
     said = "\n".join(evidence.texts) or text
     verdict = _weigh_said(f"{status} {evidence.codes} {said}", evidence, said)
     if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
         verdict = verdict._replace(kind="broken_stream")  # the answer had begun
     return facts.verdict if facts.verdict.weight > verdict.weight else verdict
+
+
+def _hear(verdict: Verdict, text: str) -> Verdict:
+    """What a class's name says; one that is named after a limit leaves the room that a 429 leaves."""
+    room = http.OVERRULED[429] if verdict.weight == NAME and verdict.kind == "rate_limited" else None
+    phrase = find_phrase(Reading(text).full, room, firm=True) if room else None
+    return Verdict(NAME, phrase.kind, f"phrase: {phrase.name}") if phrase else verdict
 
 
 @recalled

@@ -69,7 +69,7 @@ _STATUS = (
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
     r"|\btoo many ([45]\d\d) error responses|<(?:title|h1)>\s*([45]\d\d)\b"
-    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)(?:\(|: )([45]\d\d)\b(?![.:]?\d)"
+    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)(?:\(|: )([45]\d\d)\b(?![.:]?\d)|: ([45]\d\d) \{|httperror ([45]\d\d)\b"
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
@@ -114,7 +114,7 @@ class Reading:
                 text = told[1]
             if "/" in text or "[SQL: " in text or "(con" in text:
                 text = _compiled(_NOISE).sub(" ", text)
-            self._full = spell(text)
+            self._full = spell(text).rstrip(" :\n")
         return self._full
 
     @property

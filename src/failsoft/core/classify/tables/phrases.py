@@ -61,7 +61,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?[:\s'`]{0,4}(?:[\w.-]+[\s'`]{1,4}){0,3}"
         r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|does not exist|is (?:missing|disabled|unavailable))"
         r"|no (?:tool|extension|plugin|function) (?:named|called|with|registered|found)"
-        r"|(?:unknown|no such) function(?! name)\b(?!:)",
+        r"|(?:unknown|no such) function(?! name)\b(?!:)|(?:tool|function)\W{1,3}(?:\S+ ){1,6}?(?:which )?(?:was |is )?not (?:found )?in (?:the )?(?:\w+[ .])?(?:tools|functions|registry)\b",
         "no_such_tool",
         firm=True,
     ),
@@ -95,10 +95,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the answer was damaged on its way ---
     Phrase(
         "garbled answer",
-        "answ chun cont deco http inco loss mess read resp stat",
+        "answ chun cont deco down http inco loss mess read resp stat",
         r"incomplete(?:d)? (?:chunked )?(?:read|body|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
         r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
-        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|invalid (?:json )?response (?:body|format)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
+        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
         "garbled",
         firm=True,
     ),
@@ -160,7 +160,7 @@ PHRASES: tuple[Phrase, ...] = (
         "big exce larg leng long max maxi reac redu size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
-        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)"
+        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
@@ -185,11 +185,11 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "quota",
-        "acco allo bala bill cred paym quot spen subs usag",
+        "acco allo bala bill cred fund paym quot requ sear spen subs usag",
         r"insufficient (?:\w+ )?(?:quota|credits?|balance)|exceeded (?:\w+ ){0,5}quota"
         r"|\b(?<!throttling )(?<!rate limit )(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
         r" ?(?:[\w-]+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
-        r"|out of (?:credits?|quota)|no (?:credits?|quota) (?:left|remaining)|enough (?:credits?|quota|balance)"
+        r"|out of (?:credits?|quota|searches|requests|funds)|no (?:credits?|quota) (?:left|remaining)|enough (?:credits?|quota|balance)"
         r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
         r"|account (?:is |has been |was )?(?:suspended|past due|not active)|(?<!throttling )(?<!rate limit )quota (?:exceeded|exhausted|limit|error|failure)"
         r"|over (?:\w+ )?quota|usage limit",
@@ -300,6 +300,13 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     # --- databases and other stores ---
     Phrase(
+        "failed transaction (PostgreSQL, 25P02)",
+        "curr fail",
+        r"current transaction is aborted|in failed sql transaction",
+        "precondition",
+        firm=True,
+    ),
+    Phrase(
         "conflict",
         "conc conf dead lock reba seri tran writ",
         r"\bdead ?lock|could not serialize|serialization (?:failure|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)"
@@ -320,7 +327,7 @@ PHRASES: tuple[Phrase, ...] = (
         "exists already",
         "alre dupl exis take unav uniq use",
         r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|allocated|added|started|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
-        r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|not unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|file exists|resource exists|is taken\b",
+        r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|(?:not|non)[ -]unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|(?<!sure the )(?<!that the )(?<!if the )(?<!whether the )file exists|resource exists|is taken\b",
         "exists",
         firm=True,
     ),
@@ -349,7 +356,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "precondition",
         "cond empt prec stat",
-        r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|not in (?:a|the) (?:\w+ )?state\b|(?:invalid|incorrect) (?:(?!for |of |in )\w+ ){0,3}state\b|not empty\b",
+        r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|not in (?:a|the) (?:\w+ )?state\b|(?:invalid|incorrect) (?:(?!for |of |in )\w+ ){0,3}state\b(?! name| code)|not empty\b",
         "precondition",
         firm=True,
     ),
@@ -376,17 +383,18 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     # --- the network, from the name to the answer ---
+    Phrase("no such name", "resu", r"no results for hostname", "unknown_host", firm=True),  # Twisted
     Phrase(
         "name lookup failed",
         "all dns reso serv temp",
-        r"temporary failure in name|servfail|dns (?:\w+ )?(?:lookup|query|resolution|server|operation) (?:failed|failure|error|timed out|time ?out)(?!: no results)|(?:resolution|resolver) (?:lifetime|timed out)|all nameservers failed|try again \(dns\)",
+        r"temporary failure in name|servfail|dns (?:\w+ )?(?:lookup|query|resolution|server|operation) (?:failed|failure|error|timed out|time ?out)|(?:resolution|resolver) (?:lifetime|timed out)|all nameservers failed|contact(?:ing)? (?:the )?dns servers?|try again \(dns\)",
         "name_lookup_failed",
         firm=True,
     ),
     Phrase(
         "unknown host",
-        "asso doma geta host know nor nxdo reso resu",
-        r"name or service not known|no results for hostname|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve (?:the )?(?:host|proxy|address|domain|name|dns)|(?:failed|unable) to resolve (?:the )?(?:''|host|address|name|service|domain)|(?:host|domain)? ?name (?:not resolved|resolution (?:failed|error|failure)|could not be resolved|does not resolve)|getaddrinfo (?:failed|enotfound)|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|host \S+ (?:could |can)not be resolved",
+        "asso doma geta host know nor nxdo reso",
+        r"name or service not known|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve (?:the )?(?:host|proxy|address|domain|name|dns)|(?:failed|unable) to resolve (?:the )?(?:''|host|address|name|service|domain)|(?:host|domain)? ?name (?:not resolved|resolution (?:failed|error|failure)|could not be resolved|does not resolve)|getaddrinfo (?:failed|enotfound)|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|host \S+ (?:could |can)not be resolved",
         "unknown_host",
         firm=True,
     ),
@@ -402,7 +410,7 @@ PHRASES: tuple[Phrase, ...] = (
         "elap exce exec expi life repl resp time took",
         r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b"
         r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
-        r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
+        r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
         firm=True,
     ),
@@ -425,11 +433,11 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "lost connection",
-        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp term",
+        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp stre term",
         r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on)|\beof\W*$"
-        r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
+        r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|stream error: stream|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
         "disconnected",
         firm=True,
     ),
@@ -540,7 +548,7 @@ PHRASES: tuple[Phrase, ...] = (
         "allo ambi bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file form give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
         "invalid",
     ),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),

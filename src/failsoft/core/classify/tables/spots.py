@@ -21,7 +21,12 @@ class Spot(NamedTuple):
 
 SPOTS: tuple[Spot, ...] = (
     Spot("<", r"(token '?\"?<|<!doctype html|<!DOCTYPE html|<html)", "page", "a web page where data was due"),
-    Spot("text/html", r"(text/html)", "page", "a web page where data was due"),
+    Spot(
+        "text/html",
+        r"(?i)(?:mime-? ?type|content[- ]?type|received|returned|got|unexpected)\W{1,4}(text/html)",
+        "page",
+        "a web page where data was due",
+    ),
     Spot("spawn", r"\bspawn(?:Sync)? \S{1,80} (ENOENT)\b", "program", "Node.js child_process"),
     Spot("[ssl: ", r"\[SSL: ([A-Z0-9_]{4,60})\]", "provider", "Python ssl"),
     Spot("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
@@ -65,6 +70,7 @@ SPOTS: tuple[Spot, ...] = (
         "smtp",
         "RFC 5321, RFC 959: no HTTP status",
     ),
+    Spot("full error: {", r"full error: \{[^\n]{0,600}?'code': (\d{1,5})\b", "mongodb", "PyMongo"),
     Spot("neo.", r"\b(Neo\.[A-Z]\w+\.\w+\.\w+)", "provider", "Neo4j"),
     Spot(" ", r"^(?:[\w. ]{0,40}: )?([A-Z]{3,12}) [A-Za-z0-9@']", "redis", "Redis error prefixes"),
     Spot(".", r"\b[45]\d\d(?:[ -]|, b?['\"])(5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),
