@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from failsoft.core.waterfall.layout import CRITICAL, FALLBACK, FORMS, SIGNS
+from failsoft.surfaces.cli import cli
 from failsoft.surfaces.cli.streams import is_utf8, prepare
 
 WHY = ("why", "--trace", "example")
@@ -136,3 +138,10 @@ def test_colours_are_asked_for_or_not_shown() -> None:
         run(*WHY, FORCE_COLOR="1", NO_COLOR="1").stdout.replace(b"\x1b[1m", b"").replace(b"\x1b[0m", b"")
     )
     assert not ansi.search(run(*WHY).stdout)
+
+
+@pytest.mark.parametrize("args", [WHY, ("trace", "show", "--trace", "example"), ("classify", "503")], ids=" ".join)
+def test_no_line_ends_in_blanks(args: tuple[str, ...]) -> None:
+    lines = CliRunner().invoke(cli, args).stdout.splitlines()
+    assert len(lines) > 4
+    assert [line for line in lines if line != line.rstrip()] == []

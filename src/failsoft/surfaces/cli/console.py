@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -38,6 +38,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_BLANKS = re.compile(r" +(?=\n)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 PLAIN_WIDTH = 100  # where nobody says how wide it is
 
@@ -77,18 +78,33 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     click.echo(text)
 
 
+class Trimmed:
+    """A stream for pipes and files: lines without the blanks at their ends that fill a terminal."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(_BLANKS.sub("", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def make_console(*, width: int | None = None, record: bool = False) -> Console:
     """The console for people."""
     from rich.console import Console
 
-    if width is None and not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+    plain = not sys.stdout.isatty()
+    if width is None and plain and not os.environ.get("COLUMNS"):
         width = PLAIN_WIDTH
     if record:
         return Console(
             width=width, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor", markup=False,
             highlight=False, emoji=False,
         )  # fmt: skip
-    console = Console(width=width, markup=False, highlight=False, emoji=False)
+    file = cast("IO[str]", Trimmed(sys.stdout)) if plain else None
+    console = Console(width=width, file=file, markup=False, highlight=False, emoji=False)
     console.on_broken_pipe = _pass_on  # type: ignore[method-assign] # its own leaves the program, out of any task
     return console
 
