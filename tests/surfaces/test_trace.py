@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -164,6 +165,24 @@ def test_replay_says_where_decisions_differ(store: str, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "different  search-1: escalate: " in result.stdout
     assert "now retry: Transient error" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"delay_ms": 99_999.0}, r"search-\d: retry after 99999 ms: Transient.*; now retry after \d+ ms: Transient"),
+        ({"alternative": "other"}, r"search-\d: retry with other: Transient.*; now retry with no tool: Transient"),
+        ({"reason": "so"}, r"search-\d: retry: so; now retry: Transient"),
+    ],
+    ids=["delay", "tool", "reason"],
+)
+def test_replay_says_what_is_different(store: str, tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    events = [json.loads(line) for line in invoke("export", "one", "--store", store).stdout.splitlines()]
+    next(event for event in events if event.get("decision") == "retry").update(change)
+    (tmp_path / "changed.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    result = invoke("replay", "--trace", str(tmp_path / "changed.jsonl"))
+    assert result.exit_code == 1
+    assert re.search(said, result.stdout), result.stdout
 
 
 def test_cascades_are_replayed_as_well(tmp_path: Path) -> None:

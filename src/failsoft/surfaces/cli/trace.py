@@ -17,6 +17,7 @@ from failsoft.surfaces.cli.files import read
 from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options
 
 if TYPE_CHECKING:
+    from failsoft.core.outcome import Decision
     from failsoft.core.policy import Policy
     from failsoft.core.replay import Cascaded, Replayed
 
@@ -232,10 +233,18 @@ def _tell_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
 
     if isinstance(each, Replayed):
         was, now = each.recorded, each.again or each.recorded
-        return f"{was.strategy}: {was.reason}", f"{now.strategy}: {now.reason}"
+        return _tell_decision(was, now), _tell_decision(now, was)
     roots = (f": {root} failed" if root else "" for root in (each.root, each.root_again))
     was_root, now_root = roots
     return f"{each.recorded}{was_root}", f"{each.again}{now_root}"
+
+
+def _tell_decision(decision: Decision, other: Decision) -> str:
+    """A decision, with what it does not share with another one."""
+    tool = f" with {decision.tool or 'no tool'}" if decision.tool != other.tool else ""
+    delay, delay_there = (round((each.delay or 0.0) * 1000) for each in (decision, other))
+    after = f" after {delay} ms" if delay != delay_there else ""
+    return f"{decision.strategy}{tool}{after}: {decision.reason}"
 
 
 @trace.command()
