@@ -398,7 +398,7 @@ OTHERS = [*NOT_CLOSED, BreakerState("closed", 0, 0, 4)]  # the last: an old tick
 def test_a_failure_that_only_counts_is_recorded_alike(state: BreakerState) -> None:
     options = BreakerOptions(failure_threshold=5)
     after = record(state, options, Ticket(3, None), "failure", now=1.0)
-    assert count_failure(state, options, Ticket(3, None)) == (after if after.state == "closed" else None)
+    assert count_failure(state, 5, Ticket(3, None)) == (after if after.state == "closed" else None)
 
 
 @pytest.mark.parametrize("state", CLOSED)
@@ -409,5 +409,5 @@ def test_a_success_while_closed_is_recorded_alike(state: BreakerState) -> None:
 
 @pytest.mark.parametrize("state", OTHERS)
 def test_nothing_else_only_counts(state: BreakerState) -> None:
-    assert count_failure(state, BreakerOptions(), Ticket(3, None)) is None
+    assert count_failure(state, 5, Ticket(3, None)) is None
     assert count_success(state, Ticket(3, None)) is None

@@ -14,7 +14,7 @@ from failsoft import CallFailed, Runtime, partial
 from failsoft.core import own_faults
 from failsoft.observe.trace import BATCH
 from failsoft.runtime import again as short_way
-from failsoft.runtime.known import KEPT, recall
+from failsoft.runtime.known import KEPT, Known, recall
 from failsoft.testing import virtual_time
 
 Story = Callable[[Runtime, Any], Coroutine[Any, Any, Any]]
@@ -161,8 +161,8 @@ def tell(story: str, *, known: bool, heeded: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("heeded", [False, True])
 @pytest.mark.parametrize("story", STORIES)
 def test_both_ways_tell_the_same_story(story: str, heeded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
-    monkeypatch.setattr(short_way, "_again", counting(taken))
+    taken: list[Known] = []
+    monkeypatch.setattr(short_way, "recall", noting(taken))
     long, short = tell(story, known=False, heeded=heeded), tell(story, known=True, heeded=heeded)
     assert taken, "nothing went the short way"
     for part in long:
@@ -170,14 +170,14 @@ def test_both_ways_tell_the_same_story(story: str, heeded: bool, monkeypatch: py
     assert short["events"], "the stream says nothing"
 
 
-def counting(taken: list[Any]) -> Callable[..., Any]:
-    again = short_way._again
+def noting(taken: list[Known]) -> Callable[..., Known | None]:
+    def noted(tool: Any, error: Exception) -> Known | None:
+        known = recall(tool, error)
+        if known is not None:
+            taken.append(known)
+        return known
 
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        taken.append(args[1].id)
-        return again(*args, **kwargs)
-
-    return counted
+    return noted
 
 
 # --- which errors are known -------------------------------------------------------------------------------------------

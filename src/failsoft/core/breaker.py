@@ -113,14 +113,16 @@ def record(state: BreakerState, options: BreakerOptions, ticket: Ticket, result:
     return state if ticket.probe is None else state._replace(lease=None)
 
 
-def count_failure(state: BreakerState, options: BreakerOptions, ticket: Ticket) -> BreakerState | None:
+@lru_cache(maxsize=256)  # a failing tool goes through the same few again and again
+def count_failure(state: BreakerState, failure_threshold: int, ticket: Ticket) -> BreakerState | None:
     """What ``record`` makes of a failure that does nothing but count; None: it does more, or nothing."""
     if state.state != "closed" or ticket.generation != state.generation:
         return None
     failures = state.failures + 1
-    return None if failures >= options.failure_threshold else _closed(failures, state.generation)
+    return None if failures >= failure_threshold else _closed(failures, state.generation)
 
 
+@lru_cache(maxsize=256)
 def count_success(state: BreakerState, ticket: Ticket) -> BreakerState | None:
     """What ``record`` makes of a success of a closed circuit's call; None: it is not closed any more."""
     if state.state != "closed" or ticket.generation != state.generation:
@@ -152,7 +154,7 @@ def _fail(state: BreakerState, options: BreakerOptions, now: float) -> BreakerSt
     return BreakerState("open", failures=failures, generation=state.generation + 1, since=now)
 
 
-@lru_cache(maxsize=256)  # a failing tool goes through the same few again and again
+@lru_cache(maxsize=256)
 def _closed(failures: int, generation: int) -> BreakerState:
     return BreakerState("closed", failures, 0, generation)
 

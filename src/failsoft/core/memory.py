@@ -45,7 +45,7 @@ FAMILIES = 2_000
 STRATEGIES = 16
 _TEXTS = 1_024  # messages whose family is known by heart
 _ROUNDING = 0.5  # episodes come as they come: what has decayed a little still counts as one
-_QUOTABLE = QUOTED - _ROUNDING
+QUOTABLE = QUOTED - _ROUNDING  # episodes, decayed
 _NONE_CURED = 0.5  # a cure counts for one half-life
 
 
@@ -144,7 +144,7 @@ class Family:
     @property
     def is_quotable(self) -> bool:
         """Has it been seen often enough to be quoted?"""
-        return self.seen > _QUOTABLE
+        return self.seen > QUOTABLE
 
     @property
     def evidence(self) -> Evidence | None:
@@ -167,7 +167,7 @@ class Family:
         self.uses.clear()
         self._tallies = None
 
-    def learn(self, strategy: str, *, worked: bool, seconds: float) -> None:
+    def learn(self, strategy: str, worked: bool, seconds: float) -> None:
         use = self.uses.get(strategy)
         if use is None:
             if strategy not in self.before and len(self.tallies) >= STRATEGIES:
@@ -273,7 +273,7 @@ def spare(family: Family) -> bool:
 
 def order(family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
     """Alternatives of equal rank by what has worked; the others stay where they are."""
-    if len(options) < 2 or family.seen < _QUOTABLE:
+    if len(options) < 2 or family.seen < QUOTABLE:
         return options
     best = [one for _, rank in groupby(options, lambda option: option.handle_errors) for one in _sort(family, rank)]
     if best == list(options):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from failsoft.core.fault import Fault
 
 T = TypeVar("T")
+_new = object.__new__
 
 Status = Literal["succeeded", "failed", "skipped", "timed_out", "cancelled"]
 Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "fail_gracefully"]
@@ -177,6 +178,21 @@ class Outcome(Generic[T]):
         if self.root is not None:
             parts.append(f"root={self.root!r}")
         return f"<Outcome {', '.join(parts)}, attempts={self.attempts}>"
+
+
+def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, label: str) -> Outcome[T]:
+    """The outcome of a call whose own tool gave the value: what ``Outcome(...)`` makes, for half its price."""
+    made: Outcome[T] = _new(Outcome)
+    made._id = id
+    made.tool = made.via = tool
+    made.status = "succeeded"
+    made.value = value
+    made.attempts = attempts
+    made.duration = duration
+    made._label = label
+    made.fault = made.decision = made.missing = made.root = made._explanation = None
+    made.escalated = False
+    return made
 
 
 def _kind(fault: Fault | None) -> type[errors.CallFailed]:

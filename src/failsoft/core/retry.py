@@ -128,7 +128,12 @@ def plan_known(
     if made >= options.max_attempts:
         return None
     wait = delay(options, made, jitter=jitter) if options.initial_delay else 0.0
-    return wait if _is_in_time(options, wait, made, since, spent, took, now) else None
+    limit = options.max_total_time + MOMENT
+    if wait > limit or now - since + wait > limit:
+        return None
+    if made > 1 and spent + took > limit:
+        return None
+    return wait
 
 
 def _is_in_time(

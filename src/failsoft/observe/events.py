@@ -5,9 +5,11 @@ A call appends a raw tuple, nothing more; names, timestamps and numbers are work
     (event type, when, tool, call id, the turn's track, fields)
 
 ``fields`` of a call that succeeded at once is just the time when it began, and its tool just the id: a tuple of such
-plain things is none of the garbage collector's business. One that was refused at once has ``REFUSED`` there. Fields that are a tuple are still to be made: by the function
-that comes first in it, from the record. Rules for readers: an event is flat, its
-``to_dict()`` is what goes to disk, and a ``message`` is one of the phrases that the specification quotes.
+plain things is none of the garbage collector's business. One that was refused at once has ``REFUSED`` there. A function
+there makes the fields when somebody reads them, from the record, which has more behind it then.
+
+Rules for readers: an event is flat, its ``to_dict()`` is what goes to disk, and a ``message`` is one of the phrases
+that the specification quotes.
 """
 
 from __future__ import annotations

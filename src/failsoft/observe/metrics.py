@@ -7,17 +7,35 @@ from typing import Any
 from failsoft.observe import events
 
 
+class Retries:
+    """One tool's retries on the short way (``runtime.again``), counted there, under the runtime's lock."""
+
+    __slots__ = ("made", "recovered", "seconds")
+
+    def __init__(self) -> None:
+        self.made = 0  # of transient errors, every one of them
+        self.recovered = 0  # calls that have succeeded by one
+        self.seconds = 0.0  # that those took to recover
+
+
 class Metrics:
     """One tool's counters; written only while the stream is drained, under its lock."""
 
-    __slots__ = ("_counts", "recovered", "recovery_seconds", "retries", "successes")
+    __slots__ = ("_counts", "_plain", "_recovered", "_recovery_seconds", "retries")
 
     def __init__(self) -> None:
-        self.successes = 0
-        self.retries = 0  # on the short way (``runtime.again``): transient errors, every one of them
-        self.recovered = 0
-        self.recovery_seconds = 0.0
+        self.retries = Retries()
+        self._plain = 0
+        self._recovered = 0
+        self._recovery_seconds = 0.0
         self._counts: dict[str, int] = {}
+
+    @property
+    def successes(self) -> int:
+        return self._plain + self.retries.recovered
+
+    def succeed(self, amount: int = 1) -> None:
+        self._plain += amount
 
     def add(self, name: str, amount: int = 1) -> None:
         self._counts[name] = self._counts.get(name, 0) + amount
@@ -34,25 +52,27 @@ class Metrics:
             if fields.get("killed"):
                 self.add("kill_count")
         elif event_type == events.CALL_SUCCEEDED:
-            self.successes += 1
+            self.succeed()
         elif event_type == events.RETRY_SUCCEEDED:
-            self.recovered += 1
-            self.recovery_seconds += fields["recovery_ms"] / 1000
+            self._recovered += 1
+            self._recovery_seconds += fields["recovery_ms"] / 1000
 
     def figures(self) -> dict[str, Any]:
         counts = self._counts
-        known = self.retries
+        known = self.retries.made
         retries = counts.get("retry_count", 0) + known
+        recovered = self._recovered + self.retries.recovered
+        seconds = self._recovery_seconds + self.retries.seconds
         return {
             "error_count": counts.get("error_count", 0) + known,
             "transient_error_count": counts.get("transient_error_count", 0) + known,
             "permanent_error_count": counts.get("permanent_error_count", 0),
             "retry_count": retries,
-            "retry_success_rate": 100.0 * self.recovered / retries if retries else None,
+            "retry_success_rate": 100.0 * recovered / retries if retries else None,
             "circuit_breaker_opens": counts.get("circuit_breaker_opens", 0),
             "timeout_count": counts.get("timeout_count", 0),
             "fallback_count": counts.get("fallback_count", 0),
-            "recovery_seconds": self.recovery_seconds / self.recovered if self.recovered else None,
+            "recovery_seconds": seconds / recovered if recovered else None,
             "success_count": self.successes,
             **{name: counts.get(name, 0) for name in _MORE},
         }

@@ -14,18 +14,20 @@ import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import ref
 
 from failsoft.core.runs import name_call
 from failsoft.observe.delivery import Delivery, each, left
-from failsoft.observe.events import REFUSAL, REFUSED, RETRY_SUCCEEDED, TOOL_ERROR, Event
-from failsoft.observe.metrics import Metrics
+from failsoft.observe.events import REFUSAL, REFUSED, Event
+from failsoft.observe.metrics import Metrics, Retries
 
 BATCH = 1024
 CAPACITY = 4_096  # what fits into a processor's cache: older ones are the store's and the turns' business
 
-Raw = tuple[str, float, Any, str | int | None, "Track | None", Any]
+Raw = tuple[str, float, Any, str | int | None, "Track | None", Any, *tuple[Any, ...]]
+_PLAIN = {float}  # what the fields are of a call that succeeded at once: when it began
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
 
 
@@ -94,6 +96,11 @@ class Trace:
         """Those of one tool, without the ones that are pending."""
         found = self._metrics.get(tool_id)
         return 0 if found is None else found.successes
+
+    def retries(self, tool_id: str) -> Retries:
+        """Where the short way counts those of one tool."""
+        with self._lock:
+            return self._metrics_of(tool_id).retries
 
     def events(self) -> list[Event]:
         """What the ring holds, oldest first."""
@@ -172,36 +179,23 @@ class Trace:
                     delivery.put(taken, len(batch))
 
     def _tally(self, batch: list[Raw]) -> list[str]:
-        """Count everything; the tools' ids of the plain successes."""
-        plain = [raw[2] for raw in batch if type(raw[5]) is float]
+        """Count everything but retries on the short way, which have been; the tools' ids of the plain successes."""
+        kinds = {type(raw[5]) for raw in batch}
+        if kinds == _PLAIN:
+            plain = [raw[2] for raw in batch]
+        else:
+            plain = [raw[2] for raw in batch if type(raw[5]) is float] if float in kinds else []
         for tool_id, successes in Counter(plain).items():
-            self._metrics_of(tool_id).successes += successes
-        if len(plain) == len(batch):
-            return plain
-        refused = [raw[2] for raw in batch if raw[5] is REFUSED]
-        for tool_id, refusals in Counter(refused).items():
-            self._metrics_of(tool_id).add("refused_count", refusals)
-        if len(plain) + len(refused) < len(batch):
-            self._tally_rest(batch)
+            self._metrics_of(tool_id).succeed(successes)
+        if bytes in kinds:
+            for tool_id, refusals in Counter(raw[2] for raw in batch if raw[5] is REFUSED).items():
+                self._metrics_of(tool_id).add("refused_count", refusals)
+        if dict in kinds:
+            for raw in batch:
+                event_type, _, tool, _, _, fields = raw[:6]
+                if type(fields) is dict and tool is not None and type(tool) is not str:  # a bare name may be invented
+                    self._metrics_of(tool.id).count(event_type, fields)
         return plain
-
-    def _tally_rest(self, batch: list[Raw]) -> None:
-        known, metrics = None, Metrics()
-        for event_type, at, tool, _, _, fields in batch:
-            kind = type(fields)
-            if kind is float or fields is REFUSED or tool is None or type(tool) is str:
-                continue  # a bare name is no tool: somebody has invented it
-            if tool is not known:
-                known, metrics = tool, self._metrics_of(tool.id)
-            if kind is not tuple:
-                metrics.count(event_type, fields)
-            elif event_type is TOOL_ERROR:
-                metrics.retries += 1
-            elif event_type is RETRY_SUCCEEDED:
-                metrics.recovered += 1
-                metrics.recovery_seconds += at - fields[1]
-            else:
-                metrics.successes += 1
 
     def settle(self) -> None:
         """Drain, and wait for another thread that is at it: then everybody has been given what there was."""
@@ -244,15 +238,15 @@ class Trace:
 
 def make(raw: Raw, offset: float, seq: int) -> Event:
     """A record as an event."""
-    event_type, at, tool, call_id, track, fields = raw
+    event_type, at, tool, call_id, track, fields = raw[:6]
     tool_id = tool if tool is None or isinstance(tool, str) else tool.id
     if type(fields) is float:
         fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
         call_id = name_call(tool_id, call_id, seq)
     elif fields is REFUSED:
         fields = REFUSAL
-    elif type(fields) is tuple:
-        fields = fields[0](raw)
+    elif type(fields) is FunctionType:
+        fields = fields(raw)
     if isinstance(call_id, int):
         call_id = f"{tool_id}-{call_id}"
     return Event(seq, event_type, at + offset, tool_id, call_id, None if track is None else track.id, fields)

@@ -17,10 +17,11 @@ Why: an agent's tools fail in the same few ways, and what is decided each time a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.outcome import Outcome
+from failsoft.core.memory import QUOTABLE
+from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
 from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import Attempts, plan_known
@@ -40,51 +41,47 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
-def recover(
+async def recover(
     rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
-    error: Exception, began: float, *, entered: bool,
-) -> Coroutine[Any, Any, Outcome[Any]]:  # fmt: skip
-    """What follows on a first attempt that has failed: the short way if its error is known, else the long one."""
-    known = recall(tool, error) if entered else None
-    if known is not None:
-        return _again(rt, tool, args, kwargs, id, ticket, error, known, began)
-    call = _whole(rt, tool, args, kwargs, id, began)
-    return rt.drive(call, rt.broken(call, began, error, entered=entered), ticket)
-
-
-async def _again(
-    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
-    error: Exception, known: Known | None, began: float,
+    error: Exception, began: float, entered: bool,
 ) -> Outcome[Any]:  # fmt: skip
-    """Take a call to its outcome whose first attempt has just ended in a known error."""
-    now, options, fn, timeout = rt.now, tool.options.retry, tool.fn, tool.timeout
-    started, ended = began, now()
+    """Take a call to its outcome whose first attempt has just failed: the short way while its errors are known.
+
+    Unless ``entered``, the arguments may not have fitted.
+    """
+    known = recall(tool, error) if entered else None
+    now, wall, random, record = rt.now, rt.wall, rt.random, rt.trace.record  # once: an attempt is to cost little more
+    options, fn, timeout = tool.options.retry, tool.fn, tool.timeout
+    primary, started, ended = error, began, now()
     made, since, spent = 0, ended, 0.0
     met: list[Known] = []
     families: tuple[Family, ...] = ()
     first: Ended | None = None
     while known is not None:
-        fault, family = known
+        family = known.family
+        new = None if family in families else family
         took = ended - started
         total = spent + took if made else 0.0
-        new = () if family is None or family in families else (family,)
-        delay = plan_known(options, made + 1, since, total, took, ended, rt.random())
-        if delay is None or not _keep_books(rt, tool, ticket, ended, new):
+        delay = plan_known(options, made + 1, since, total, took, ended, random())
+        if delay is None or (new is not None and new.is_due(wall())) or not _keep_books(rt, tool, ticket, ended, known):
             first = Ended(started, ended, error=error)
             break
         error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
-        evidence = None if family is None or rt.memory is None else rt.memory.evidence(family)
-        rt.trace.record((TOOL_ERROR, ended, tool, id, None, (_tell_retry, fault, started, made, delay, evidence)))
+        evidence = None
+        if family is not None and family.seen > QUOTABLE and rt.memory is not None:
+            evidence = rt.memory.evidence(family)
+        record((TOOL_ERROR, ended, tool, id, None, _tell_retry, known.fault, started, made, delay, evidence))
         met.append(known)
         made += 1
         spent = total
-        families += new
+        if new is not None:
+            families += (new,)
         invoked = False
         try:
             if delay:
                 await asyncio.sleep(delay)
-            if not tool.admits(ticket):
-                break
+                if not tool.admits(ticket):
+                    break
             invoked = True
             started = now()
             box: list[Any] = []
@@ -102,47 +99,56 @@ async def _again(
         ended = now()
         value = box[0]
         if ended - started <= timeout and value.__class__ is not Partial:
-            with rt.lock:
-                tool.health.count_success(ticket)
-                tool.renew_ticket()
-            _tell(rt, tool, id, families, made + 1, since, began, started, ended)
-            took = ended - began
-            return Outcome(id, tool.id, "succeeded", value, made + 1, tool.id, took, None, None, None, tool.label)
+            _settle(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
+            return succeed(id, tool.id, value, made + 1, ended - began, tool.label)
         first = rt.odd(_whole(rt, tool, args, kwargs, id, began), started, ended, value)
         break
     else:
-        first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=True)
-    past = _past(met, error, Attempts(made, since, spent), families) if met else NOTHING
+        first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=entered)
+    past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
     call = _whole(rt, tool, args, kwargs, id, began)
     rest = rt.drive(call, first, None if first is None else ticket, past)
-    first = error = None  # type: ignore[assignment]  # an error's traceback holds this frame
+    first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
     return await rest
 
 
-def _keep_books(rt: Engine, tool: Tool, ticket: Ticket, now: float, families: tuple[Family, ...]) -> bool:
+def _keep_books(rt: Engine, tool: Tool, ticket: Ticket, now: float, known: Known) -> bool:
     """Count the failure and pay for its retry; False, with nothing done, if there is more to it."""
-    if families and families[0].is_due(rt.clock.wall()):
+    health, lock = tool.health, rt.lock
+    if health.holds or tool.unavailable is not None:
         return False
-    health = tool.health
     successes = count_successes(rt, tool, health) if tool.options.retry.budget else None
-    with rt.lock:
+    lock.acquire()  # ``with`` would cost twice as much
+    try:
         counted = health.count_failure(ticket, now, successes)
         if counted:
             tool.ticket = None
+            known.retries.made += 1
+    finally:
+        lock.release()
     return counted
 
 
-def _tell(
-    rt: Engine, tool: Tool, id: str | int, families: tuple[Family, ...], attempts: int,
+def _settle(
+    rt: Engine, tool: Tool, id: str | int, ticket: Ticket, known: Known, families: tuple[Family, ...], attempts: int,
     since: float, began: float, started: float, ended: float,
 ) -> None:  # fmt: skip
-    """Let memory and stream know that a retry has worked."""
+    """Let breaker, figures, memory and stream know that a retry has worked."""
+    lock, retries, trace = rt.lock, known.retries, rt.trace
+    record = trace.record
+    lock.acquire()
+    try:
+        tool.health.count_success(ticket)
+        tool.renew_ticket()
+        retries.recovered += 1
+        retries.seconds += ended - since
+    finally:
+        lock.release()
     if rt.memory is not None:
         for family in families:
-            rt.memory.learn(family, None, worked=True, seconds=ended - since)
-    trace = rt.trace
-    trace.record((RETRY_SUCCEEDED, ended, tool, id, None, (_tell_recovery, since, attempts)))
-    trace.record((CALL_SUCCEEDED, ended, tool, id, None, (_tell_success, started, attempts, began)))
+            rt.memory.learn(family, None, True, ended - since)
+    record((RETRY_SUCCEEDED, ended, tool, id, None, _tell_recovery, since, attempts))
+    record((CALL_SUCCEEDED, ended, tool, id, None, _tell_success, started, attempts, began))
     if len(trace.pending) > trace.limit:
         trace.drain()
 
@@ -163,7 +169,7 @@ def _whole(
 
 
 def _tell_retry(raw: Raw) -> dict[str, Any]:
-    _, ended, tool, _, _, (_, fault, started, before, delay, evidence) = raw
+    _, ended, tool, _, _, _, fault, started, before, delay, evidence = raw
     report = ErrorReport(
         fault, tool.id, "", before + 1, before, "closed", delay, "", (),
         required=tool.options.required, evidence=evidence,
@@ -175,10 +181,10 @@ def _tell_retry(raw: Raw) -> dict[str, Any]:
 
 
 def _tell_recovery(raw: Raw) -> dict[str, Any]:
-    _, ended, _, _, _, (_, since, attempt) = raw
+    _, ended, _, _, _, _, since, attempt = raw
     return tell_recovery(attempt, ended - since)
 
 
 def _tell_success(raw: Raw) -> dict[str, Any]:
-    _, ended, tool, _, _, (_, started, attempts, began) = raw
+    _, ended, tool, _, _, _, started, attempts, began = raw
     return tell_success(tool.id, attempts, ended - started, ended - began)

@@ -73,6 +73,7 @@ class Engine:
     ) -> None:
         self.clock = clock
         self.now = clock.monotonic
+        self.wall = clock.wall
         self.random = random.random
         self._bits = random.getrandbits
         self.handler = handler

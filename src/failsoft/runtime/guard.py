@@ -39,8 +39,8 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
-    fn, timeout, now, tool_id = tool.fn, tool.timeout, rt.now, tool.id
-    record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
+    fn, timeout, now, tool_id = tool.fn, float(tool.timeout), rt.now, tool.id
+    record, pending, number, trace = rt.trace.record, rt.trace.pending, rt.trace.number, rt.trace
     scope = SCOPE.get
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -67,7 +67,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
             rt.left(rt.open_call(tool, args, kwargs, started))
             raise
         except Exception as error:
-            rest = recover(rt, tool, args, kwargs, trace.number(), ticket, error, started, entered=box is not None)
+            rest = recover(rt, tool, args, kwargs, number(), ticket, error, started, box is not None)
         else:
             ended = now()
             value = box[0]

@@ -67,7 +67,7 @@ class Health:
 
         ``successes`` is what the budget has to know, None: there is no budget.
         """
-        after = breaker.count_failure(self.state, self.options, ticket)
+        after = breaker.count_failure(self.state, self.options.failure_threshold, ticket)
         if after is None or not (successes is None or self.spend(now, successes)):
             return False
         self.state, self.ticket = after, None

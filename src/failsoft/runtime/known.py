@@ -10,13 +10,14 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from failsoft.core.classify import key_of
 from failsoft.core.fault import Fault
 
 if TYPE_CHECKING:
     from failsoft.core.memory import Family
+    from failsoft.observe.metrics import Retries
     from failsoft.runtime.call import Call, Stop
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
 KEPT = 64  # errors of one tool
 
 
-class Known(NamedTuple):
+class Known:
     """An error of a tool that was retried before."""
 
-    fault: Fault  # without its cause
-    family: Family | None
+    __slots__ = ("family", "fault", "retries")
+
+    def __init__(self, fault: Fault, family: Family | None, retries: Retries) -> None:
+        self.fault = fault._replace(cause=None)
+        self.family = family
+        self.retries = retries  # where the tool's are counted
 
 
 def recall(tool: Tool, error: Exception) -> Known | None:
@@ -67,4 +72,4 @@ def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception)
         return
     if len(known) >= KEPT:
         known.clear()
-    known[type(error), error.args] = Known(fault._replace(cause=None), stop.family)
+    known[type(error), error.args] = Known(fault, stop.family, rt.trace.retries(stop.tool.id))

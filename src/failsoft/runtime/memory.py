@@ -90,15 +90,19 @@ class RecoveryMemory:
         with self._lock:
             return core.order(family, options)
 
-    def learn(self, family: Family, tool: str | None, *, worked: bool, seconds: float) -> None:
+    def learn(self, family: Family, tool: str | None, worked: bool, seconds: float) -> None:
         """Take in what came of retries, or of an alternative."""
-        with self._lock:
-            family.learn(RETRY if tool is None else TOOL + tool, worked=worked, seconds=seconds)
+        lock = self._lock
+        lock.acquire()  # ``with`` would cost twice as much
+        try:
+            family.learn(RETRY if tool is None else TOOL + tool, worked, seconds)
             if self._store is None:
                 return
             self._changed.add(family)
             if len(self._changed) < SAVE_EVERY:
                 return
+        finally:
+            lock.release()
         self.save()
 
     # -- keeping -------------------------------------------------------------------------------------------------------

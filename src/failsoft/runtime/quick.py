@@ -9,7 +9,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.outcome import Outcome
+from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.again import recover
@@ -28,7 +28,7 @@ Quick = Callable[..., Coroutine[Any, Any, Outcome[Any]]]
 
 def quicken(rt: Engine, tool: Tool) -> Quick:
     """A function that runs a plain async tool once; what is not a success at once goes on as a whole call."""
-    fn, timeout, now, tool_id, label = tool.fn, tool.timeout, rt.now, tool.id, tool.label
+    fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.now, tool.id, tool.label
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
 
     async def quick(
@@ -49,7 +49,7 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
             raise
         except Exception as error:
             if handle is None:
-                rest = recover(rt, tool, (), kwargs, id, ticket, error, started, entered=box is not None)
+                rest = recover(rt, tool, (), kwargs, id, ticket, error, started, box is not None)
             else:
                 whole = handle.whole()
                 rest = rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
@@ -60,7 +60,7 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
                 record((CALL_SUCCEEDED, ended, tool_id, id, None if handle is None else handle.turn.track, started))
                 if len(pending) > trace.limit:
                     trace.drain()
-                return Outcome(id, tool_id, "succeeded", value, 1, tool_id, ended - started, None, None, None, label)
+                return succeed(id, tool_id, value, 1, ended - started, label)
             whole = _whole(rt, tool, kwargs, id, started, handle)
             rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.

@@ -61,6 +61,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Mapping[str, Any] | None
 
 FLUSH_PATIENCE = 5.0  # seconds that ``flush`` waits for consumers
+_scope = SCOPE.get
 
 
 class Runtime:
@@ -195,10 +196,10 @@ class Runtime:
             return calling.call_missing(engine, tool, args, options.get("id"))
         if args.__class__ is not dict and args is not None and not isinstance(args, Mapping):
             return just(calling.misfit(engine, found, args, options.get("id")))
-        if not options and SCOPE.get() is None:
-            ticket = found.ticket
-            if ticket is not None and found.quick is not None:
-                return found.quick({} if args is None else args, engine.trace.number(), ticket)
+        if not options and _scope() is None:
+            ticket, quick, number = found.ticket, found.quick, engine.trace.number
+            if ticket is not None and quick is not None:
+                return quick({} if args is None else args, number(), ticket)
             shut = found.shut
             if shut is not None and (refused := refuse(engine, found, shut)) is not None:
                 return just(refused)
