@@ -67,8 +67,9 @@ def pydantic_ai(kind: str) -> Callable[..., Any]:
 # --- LangChain ---------------------------------------------------------------------------------------------------------
 
 
-def langchain(*, guarded: bool, blocking: bool) -> Callable[..., Any]:
+def langchain(kind: str, *, blocking: bool) -> Callable[..., Any]:
     from langchain.agents import create_agent
+    from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
@@ -96,8 +97,24 @@ def langchain(*, guarded: bool, blocking: bool) -> Callable[..., Any]:
         async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
             return self._generate(messages)  # else it goes through a thread
 
+    class Empty(AgentMiddleware[Any, Any, Any]):
+        """Has the hooks that failsoft's has, and does nothing in them."""
+
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return handler(request)
+
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request)
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request)
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request)
+
     given = tool("look")(look_here if blocking else look)
-    agent = create_agent(Scripted(), [given], middleware=[FailsoftMiddleware(Runtime())] if guarded else [])
+    middleware: dict[str, list[Any]] = {"empty": [Empty()], "Failsoft": [FailsoftMiddleware(Runtime())]}
+    agent = create_agent(Scripted(), [given], middleware=middleware.get(kind, []))
     start = agent.invoke if blocking else agent.ainvoke
     config = {"configurable": {"thread_id": THREAD}}
     return lambda _: start({"messages": [{"role": "user", "content": "go"}]}, config)
@@ -154,12 +171,14 @@ FRAMEWORKS = (  # each with what is compared with it
         Peer("pydantic-ai, failsoft Agent with the capability", partial(pydantic_ai, "both")),
     ],
     [
-        Peer("LangChain", partial(langchain, guarded=False, blocking=False)),
-        Peer("LangChain, failsoft middleware", partial(langchain, guarded=True, blocking=False)),
+        Peer("LangChain", partial(langchain, "bare", blocking=False)),
+        Peer("LangChain, an empty middleware", partial(langchain, "empty", blocking=False)),
+        Peer("LangChain, failsoft middleware", partial(langchain, "Failsoft", blocking=False)),
     ],
     [
-        Peer("LangChain invoke", partial(langchain, guarded=False, blocking=True), blocking=True),
-        Peer("LangChain invoke, failsoft middleware", partial(langchain, guarded=True, blocking=True), blocking=True),
+        Peer("LangChain invoke", partial(langchain, "bare", blocking=True), blocking=True),
+        Peer("LangChain invoke, an empty middleware", partial(langchain, "empty", blocking=True), blocking=True),
+        Peer("LangChain invoke, failsoft middleware", partial(langchain, "Failsoft", blocking=True), blocking=True),
     ],
     [
         Peer("OpenAI Agents SDK", partial(openai_agents, guarded=False)),
