@@ -116,3 +116,13 @@ def test_every_bar_has_the_same_width(made: list[Row], duration: float, width: i
     for line in lines:
         ran = [segment for segment in line.row.segments if segment.kind not in PAUSES]
         assert not ran or any(kind != "none" for _, kind in line.cells)
+
+
+def test_names_from_outside_do_nothing_to_a_terminal() -> None:
+    evil = "a\u202eb\n\r\x1b]0;x\x07"
+    ran = Row(evil, evil, "succeeded", (Segment("ok", evil, 0.0, 1.0),), via="other\x9b", critical=True)
+    skipped = Row("b", "b", "skipped", ticks=(Tick("skipped", "b", 1.0),), root=evil)
+    text = draw(Waterfall("turn", 1.0, (ran, skipped)), width=100)
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert len(text.split("\n")) == 6  # the axis, two rows, a blank, the legend, the verdict
+    assert "a\\u202eb  \\x1b]0;x\\x07" in text

@@ -6,12 +6,14 @@ Rules
 - The forms differ without colour: attempts are solid, failed ones are grey and end in their sign, waits are hatched,
   what did not finish ends in an arrow, refusals and skips are single signs.
 - However short an attempt, it has a cell; signs are put on last.
+- Names come from outside, a call's from a model: what would act on a terminal is made visible.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from failsoft.core.visible import visible
 from failsoft.core.waterfall.model import PAUSES, SegmentKind, TickKind
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class Line(NamedTuple):
 def lay_out(waterfall: Waterfall, bar: int) -> list[Line]:
     """All rows, with bars of so many characters."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
-    return [Line(row, _name(row), _cells(row, span, bar), summarise(row)) for row in waterfall.rows]
+    return [Line(row, visible(_name(row)), _cells(row, span, bar), visible(summarise(row))) for row in waterfall.rows]
 
 
 def _name(row: Row) -> str:
@@ -136,7 +138,7 @@ def draw(waterfall: Waterfall, *, width: int) -> str:
     ]
     head = f"{'':{name + 4}}{axis(waterfall, bar)}".rstrip()
     legend = [f"{signs} {words}" for signs, _, words in explain_signs(waterfall)]
-    return "\n".join([head, *rows, "", *_wrap(legend, width), str(waterfall.verdict)])
+    return "\n".join([head, *rows, "", *_wrap(legend, width), visible(str(waterfall.verdict))])
 
 
 def explain_signs(waterfall: Waterfall) -> list[tuple[str, CellKind, str]]:
