@@ -133,6 +133,7 @@ def prepare(peers: Iterable[Peer], loop: asyncio.AbstractEventLoop) -> tuple[lis
 
 
 def _calibrate(peer: Peer, batch: Batch) -> int:
+    batch(peer, 1)  # what is loaded late, and learnt once
     guess: float = batch(peer, 1)
     if guess < SLOW_NS:
         warm = max(1, min(50, int(20 * BATCH_NS / max(guess, 1))))  # CPython specialises code after a few runs
