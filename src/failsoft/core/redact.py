@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 
-from failsoft.core.secret_formats import LONG, REDACTED, SHAPES, SHORT, TOKENS, WORDS
+from failsoft.core.secret_formats import LONG, REDACTED, SHAPES, SHORT, TOKENS, WORDS, by_marker, find_marked
 from failsoft.core.secret_names import mask_named
 
 LIMIT = 8192
@@ -34,6 +34,8 @@ _TALK = ("bearer", "basic", "passw", "token", "secret", "key", "--", "login", "i
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
 _DIGIT = re.compile(r"\d")
 _FINISHED = re.compile(r"[\s\S]*\s")
+
+_SHAPES, _TOKENS, _WORDS = by_marker(SHAPES), by_marker(TOKENS), by_marker(WORDS)
 
 _ESCAPE = re.compile(
     r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
@@ -116,17 +118,13 @@ def _is_suspect(text: str) -> bool:
 def _mask(text: str) -> str:
     low = text.lower()
     dense = [word for word in _DENSE.findall(text) if not word.islower() or _DIGIT.search(word)]
-    for form in SHAPES:
-        if form.is_marked(low):
-            text = form.mask(text)
+    found = find_marked(_SHAPES, low)
     if dense:
-        words = " ".join(dense)
-        for form in TOKENS:
-            if form.is_marked(words):
-                text = form.mask(text)
+        found += find_marked(_TOKENS, " ".join(dense))
     if any(len(word) >= LONG for word in dense):
-        for form in WORDS:
-            text = form.mask(text)
+        found += find_marked(_WORDS, low)
+    for form in found:
+        text = form.mask(text)
     return mask_named(text)
 
 

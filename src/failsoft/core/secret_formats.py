@@ -20,6 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 REDACTED = "[redacted]"
+ANYWHERE = ("",)  # as a marker: no text is without
 KEEP = rf"\1{REDACTED}"  # what the first group has found is harmless, and says what was here
 SHORT = 13
 LONG = 24
@@ -33,14 +34,21 @@ class Format(NamedTuple):
     pattern: str
     left: str = REDACTED
 
-    def is_marked(self, text: str) -> bool:
-        for marker in self.markers:  # noqa: SIM110 - four times as fast as any() with a generator
-            if marker in text:
-                return True
-        return False
-
     def mask(self, text: str) -> str:
         return compiled(self.pattern).sub(self.left, text)
+
+
+Marks = tuple[tuple[str, Format], ...]
+
+
+def by_marker(forms: tuple[Format, ...]) -> Marks:
+    """Every marker with its format: one plain loop over these is five times as fast as asking each format."""
+    return tuple((marker, form) for form in forms for marker in form.markers)
+
+
+def find_marked(marks: Marks, text: str) -> list[Format]:
+    """The formats that have a marker in the text, in their order."""
+    return list(dict.fromkeys([form for marker, form in marks if marker in text]))
 
 
 @cache  # when first needed: compiling the whole table takes longer than importing the rest of the core
@@ -234,17 +242,19 @@ SHAPES = (
 WORDS = (
     Format(
         "AWS secret key: 40 characters of three kinds",
-        (),
-        _START + r"(?<![/+._-])(?=[A-Za-z\d]{0,39}[/+]|[A-Za-z]{0,38}\d[A-Za-z]{0,38}\d)(?=[a-zA-Z/+]{0,39}\d)"
+        ANYWHERE,
+        r"(?=[A-Za-z0-9/+]{40})"
+        + _START
+        + r"(?<![/+._-])(?=[A-Za-z\d]{0,39}[/+]|[A-Za-z]{0,38}\d[A-Za-z]{0,38}\d)(?=[a-zA-Z/+]{0,39}\d)"
         r"(?=[a-z\d/+]{0,39}[A-Z])(?=[A-Z\d/+]{0,39}[a-z])[A-Za-z0-9][A-Za-z0-9/+]{39}(?![\w/+=]|[.-]\w)",
     ),
-    Format("Azure storage key", (), _START + r"[A-Za-z0-9+/]{86}=="),
-    Format("Telegram bot", (), r"(?<!\d)\d{6,12}(?::|%3[Aa])(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
-    Format("Discord bot", (), _START + r"[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{20,}"),
-    Format("Airtable", (), _START + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{16,}"),
-    Format("Asana", (), r"(?<![\d/])\d/\d{12,20}:[0-9a-f]{16,}"),
-    Format("Mailchimp", (), _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
-    Format("Vault, old", (), r"(?<![\w.])s\.(?=[A-Za-z]{0,23}\d)[A-Za-z0-9]{24}(?![A-Za-z0-9])"),
+    Format("Azure storage key", ("==",), _START + r"[A-Za-z0-9+/]{86}=="),
+    Format("Telegram bot", (":", "%3a"), r"(?<!\d)\d{6,12}(?::|%3[Aa])(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
+    Format("Discord bot", (".",), r"(?=[MNO])" + _START + r"[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{20,}"),
+    Format("Airtable", ("pat",), _START + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{16,}"),
+    Format("Asana", tuple(f"{digit}/" for digit in range(10)), r"(?<![\d/])\d/\d{12,20}:[0-9a-f]{16,}"),
+    Format("Mailchimp", tuple(f"-us{digit}" for digit in range(10)), _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
+    Format("Vault, old", ("s.",), r"(?<![\w.])s\.(?=[A-Za-z]{0,23}\d)[A-Za-z0-9]{24}(?![A-Za-z0-9])"),
 )
 
 
