@@ -56,6 +56,20 @@ async def test_closing_twice_is_harmless_and_later_calls_raise() -> None:
 
 
 @virtual
+async def test_a_closed_runtime_takes_no_more_tools() -> None:
+    rt = Runtime()
+    await rt.close()
+
+    async def run(_: object) -> str:
+        return "x"
+
+    with pytest.raises(FailsoftError, match="has been closed"):
+        rt.add(Scripted("x"), id="search")
+    with pytest.raises(FailsoftError, match="has been closed"):
+        await rt.run("theirs", {}, {"theirs": run})
+
+
+@virtual
 async def test_closing_does_not_swallow_the_cancellation_of_a_call_in_flight() -> None:
     rt = Runtime()
     guarded = rt.add(Scripted(Takes(100)), id="slow", timeout="200s")

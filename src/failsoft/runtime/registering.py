@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., Any]:
     """Make a tool known; its guarded function."""
+    engine.refuse_if_closed()
     if tool.options.fallbacks:
         refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
     if engine.keeper is not None:
