@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.fakes import DOWN, INVALID, ONCE, TIMEOUT, Scripted, phrases, records, virtual
 
-from failsoft import BreakerOptions, Code, Fallback, RetryOptions, Runtime
+from failsoft import BreakerOptions, Code, Fallback, RetryOptions, Runtime, partial
 
 
 @virtual
@@ -169,3 +169,41 @@ async def test_the_breaker_counts_attempts_or_calls(count: Any) -> None:
         await rt.call("search")
     assert search.attempts == (4 if count == "attempts" else 8)
     assert rt.health("search").state == "open"
+
+
+@virtual
+async def test_a_part_of_the_primary_is_not_said_to_come_from_a_fallback_that_failed() -> None:
+    rt = Runtime()
+    rt.add(Scripted(partial(["AF 1234"], missing=["page 2"])), id="search", retry=ONCE, fallbacks=["backup"])
+    rt.add(Scripted(INVALID), id="backup")
+    outcome = await rt.call("search")
+    assert (outcome.value, outcome.via, outcome.attempts) == (["AF 1234"], "search", 2)
+    (succeeded,) = records(rt, "CallSucceeded")
+    assert succeeded["tool_id"] == "search"
+
+
+@virtual
+async def test_the_better_part_of_a_fallback_is_its_own() -> None:
+    rt = Runtime()
+    rt.add(Scripted(partial([1], missing=["2", "3"])), id="search", retry=ONCE, fallbacks=["backup"])
+    rt.add(Scripted(partial([1, 2], missing=["3"])), id="backup", retry=ONCE)
+    outcome = await rt.call("search")
+    assert (outcome.value, outcome.via, outcome.missing) == ([1, 2], "backup", ["3"])
+
+
+@virtual
+async def test_a_fallback_that_does_not_take_the_arguments_is_not_run() -> None:
+    rt = Runtime()
+    rt.add(Scripted(INVALID), id="search", fallbacks=["by_town", "cache"])
+
+    async def by_town(town: str) -> str:
+        return town
+
+    rt.add(by_town)
+    rt.add(Scripted("from yesterday"), id="cache")
+    outcome = await rt.call("search", {"city": "PAR"})
+    assert (outcome.via, outcome.attempts) == ("cache", 2)
+    (refused,) = records(rt, "CallRefused")
+    assert (refused["tool_id"], refused["category"]) == ("by_town", "tool_validation")
+    assert "Missing: town." in refused["error"]
+    assert records(rt, "InternalError") == []

@@ -47,6 +47,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
     total = call.made = stop.attempts.made
     call.invoked = False
     best: Partial | None = None
+    giver = stop  # who gave it
     looping = _find_loop(rt, call) if first is None and call.thread is not None else None
     if looping is not None:
         return _answer(rt, call, looping)
@@ -72,7 +73,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
                 record(rt, call, stop, "success")
                 learn(rt, stop, ended.ended, worked=True)
                 return _succeeded(rt, call, stop, ended, total, part and _PARTIAL)
-            best = better(best, part)
+            kept = better(best, part)
+            best, giver = kept, giver if kept is best else stop
             effect = worst((effect, fault.effect))
         assert fault is not None
         own = ended is not None and ended.ran and stop.tool is call.tool
@@ -99,7 +101,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             continue
         if decision.strategy == "partial_success" and best is not None:
             now = rt.now()
-            return _succeeded(rt, call, stop, Ended(now, now, best), total, decision)
+            return _succeeded(rt, call, giver, Ended(now, now, best), total, decision)
         return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
 
 
@@ -161,8 +163,10 @@ def _stand_in(
 
 
 def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
-    """Pass the gates in R14's order, or say which is shut."""
+    """Pass the gates in R14's order, or say which is shut. Who stands in must take the arguments."""
     fault = gate(rt, call, stop.tool)
+    if fault is None and stop.tool is not call.tool and not stop.attempts.made:
+        fault = stop.tool.misfit(call.args, call.arguments(rt, stop.tool))
     if fault is None and stop.tool.health.holds:
         fault = held(rt, call, stop.tool)
     if fault is not None or stop.ticket is not None:
