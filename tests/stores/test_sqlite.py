@@ -524,3 +524,12 @@ def test_all_who_share_a_damaged_file_go_on_in_the_new_one(tmp_path: Path) -> No
     assert len([*tmp_path.glob("a.db.damaged-*[0-9]")]) == 1
     one.close()
     two.close()
+
+
+def test_an_age_longer_than_time_itself_drops_nothing(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db", max_age=1e13)
+    for number in range(2):
+        store.append([{"seq": number, "timestamp": "2026-01-01T00:00:00.000Z"}])
+        assert store.flush(20)
+    assert len(store.read()) == 2
+    store.close()

@@ -313,10 +313,10 @@ class SqliteStore:
         if 0 <= now - self._pruned < PRUNE_EVERY and not grown:
             return
         self._pruned, self._added = now, 0
-        before = None if self._max_age is None else iso(now - self._max_age)
+        before = None if self._max_age is None else iso(max(0.0, now - self._max_age))
         try:
             prune(connection, before=before, most=None, size=self._max_size)
-        except sqlite3.Error as error:
+        except Exception as error:  # whatever it is, the writer goes on
             self._complain(error)
 
     def _recover(
