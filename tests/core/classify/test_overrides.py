@@ -19,6 +19,7 @@ SmallSeatError = type("SmallSeatError", (SeatError,), {"__module__": "acme.limit
     "row",
     [
         {"http_status": 503, "as": "permanent"},
+        {"httpStatus": 503, "as": "permanent", "toCode": "Unavailable"},
         {"code": "UNAVAILABLE", "as": "permanent"},
         {"code": "Unavailable", "as": "permanent"},
         {"pattern": "gone to lunch", "as": "permanent"},

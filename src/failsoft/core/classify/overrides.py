@@ -21,6 +21,7 @@ AnyOverride = Override | Mapping[str, Any] | Callable[[Any], Fault | str | None]
 
 REASON: Final = "Tool manifest override respected"  # S-tests 1.5
 
+_SPELLINGS: Final = {"as": "as_", "httpStatus": "http_status", "toCode": "to_code"}  # as in a manifest
 _CATEGORIES: Final = get_args(Category)
 _CLASSIFICATIONS: Final = get_args(Classification)
 _VALIDATION: Final = {
@@ -51,7 +52,7 @@ def apply_overrides(
 def _row(override: Override | Mapping[str, Any]) -> Override:
     if isinstance(override, Override):
         return override
-    return Override(**{"as_" if key == "as" else key: value for key, value in override.items()})
+    return Override(**{_SPELLINGS.get(key, key): value for key, value in override.items()})
 
 
 def _ask(override: Callable[[Any], Any], subject: BaseException | str) -> Any:
