@@ -63,6 +63,8 @@ async def test_4_2_per_turn_timeout_collects_partial_results() -> None:
     assert report.timed_out
     assert report.results == {"flight_search-1": ["AF 1"]}
     assert [outcome.status for outcome in report.outcomes.values()] == ["succeeded", "timed_out", "timed_out"]
+    assert [outcome.attempts for outcome in report.outcomes.values()] == [1, 1, 1]
+    assert list(report.failures) == ["hotel_search-1", "activity_search-1"]
     assert report.message.startswith("Completed flight search, but hotel search timed out, and so did activity search")
 
 
