@@ -13,7 +13,7 @@ from failsoft import errors
 from failsoft.core import own_faults
 from failsoft.core.explain import Explanation
 from failsoft.core.fault import Code, Fault
-from failsoft.core.outcome import Decision, Outcome
+from failsoft.core.outcome import Decision, Outcome, succeed
 
 CAUSE = ValueError("Invalid airport code: XYZ")
 INVALID = Fault(
@@ -82,6 +82,15 @@ def test_a_number_becomes_an_id_when_somebody_asks() -> None:
     outcome: Outcome[Any] = Outcome(7, "flight_search", "succeeded")
     assert outcome.id == "flight_search-7"
     assert pickle.loads(pickle.dumps(outcome)).id == "flight_search-7"
+
+
+@pytest.mark.parametrize("label", ["", "Web search"])
+def test_the_short_way_to_a_success_leads_to_the_same_outcome(label: str) -> None:
+    short = succeed(7, "web_search", "found", 3, 0.5, label)
+    long = Outcome(7, "web_search", "succeeded", "found", 3, "web_search", 0.5, label=label)
+    for slot in Outcome.__slots__:
+        assert getattr(short, slot) == getattr(long, slot), slot
+    assert short.to_dict() == long.to_dict()
 
 
 def test_the_label_is_the_id_with_spaces_until_one_is_given() -> None:

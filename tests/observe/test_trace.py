@@ -6,12 +6,13 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, virtual
 
 from failsoft import Runtime
-from failsoft.observe.events import Event, iso
+from failsoft.observe.events import REFUSED, Event, iso
 from failsoft.observe.trace import Trace
 
 KEYS = {"seq", "event_type", "turn_id", "call_id", "tool_id", "timestamp"}
@@ -47,6 +48,34 @@ def test_the_ring_keeps_the_latest_and_goes_on_counting() -> None:
     assert [event.seq for event in kept] == [8, 9, 10, 11, 12]
     assert [event.call_id for event in kept] == ["c7", "c8", "c9", "c10", "c11"]
     assert kept[-1].timestamp == 1_000_012.0  # monotonic 12 s, at the wall clock's pace
+
+
+def test_fields_are_made_when_somebody_reads_them_and_from_what_is_behind_them() -> None:
+    trace = still()
+    made: list[str] = []
+
+    def tell(raw: Any) -> dict[str, Any]:
+        made.append(raw[0])
+        return {"attempt": raw[6], "seconds": raw[1] - raw[7]}
+
+    trace.record(("RetrySucceeded", 5.0, "search", 3, None, tell, 2, 4.5))
+    trace.drain()
+    assert made == []
+    event = trace.events()[0]
+    assert (event.call_id, event.fields) == ("search-3", {"attempt": 2, "seconds": 0.5})
+    assert made == ["RetrySucceeded"]
+
+
+def test_plain_successes_are_counted_in_any_company() -> None:
+    trace = still()
+    plain = ("CallSucceeded", 2.0, "search", None, None, 1.0)
+    trace.record(plain)
+    assert trace.metrics("search").successes == 1
+    for other in (REFUSED, {}, lambda raw: {}):
+        trace.record(plain)
+        trace.record(("CallRefused", 2.0, "search", None, None, other))
+    figures = trace.metrics("search").figures()
+    assert (figures["success_count"], figures["refused_count"]) == (4, 1)  # a bare name is no tool
 
 
 def test_records_of_many_threads_are_all_there_once() -> None:
