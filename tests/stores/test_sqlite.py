@@ -115,7 +115,7 @@ def test_a_place_that_cannot_be_written_is_told_once_and_harms_nobody(
     assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
     monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.1)
     store.close()
-    assert store.troubles.dropped == 2
+    wait_for(lambda: store.lost == store.troubles.dropped == 2)
 
 
 def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
