@@ -533,3 +533,18 @@ def test_an_age_longer_than_time_itself_drops_nothing(tmp_path: Path) -> None:
         assert store.flush(20)
     assert len(store.read()) == 2
     store.close()
+
+
+def test_a_program_that_goes_elsewhere_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    store = SqliteStore("a.db")
+    store.append([{"seq": 1}])
+    assert store.flush(20)
+    monkeypatch.chdir(tmp_path / "there")
+    store.append([{"seq": 2}])
+    assert [event["seq"] for _, event in store.read()] == [1, 2]
+    store.close()
+    assert [*(tmp_path / "there").iterdir()] == []
+    assert str(store.path) == "a.db"

@@ -89,7 +89,8 @@ class SqliteStore:
     ) -> None:
         if synchronous not in ("normal", "full"):
             raise ValueError(f"synchronous: {synchronous!r} is neither 'normal' nor 'full'")
-        self._path = Path(path)
+        self._name = Path(path)
+        self._path = self._name.absolute()  # the program may go elsewhere
         self._wall = wall
         self._synchronous = synchronous
         self._max_age = max_age  # seconds
@@ -184,7 +185,7 @@ class SqliteStore:
 
     @property
     def path(self) -> Path:
-        return self._path
+        return self._name
 
     @property
     def lost(self) -> int:
@@ -354,7 +355,7 @@ class SqliteStore:
         self._failures += 1
         self._trouble = str(error)
         if self._failures == 1:
-            log.warning("%s: the store cannot be used now (%s); calls go on without it", self._path, error)
+            log.warning("%s: the store cannot be used now (%s); calls go on without it", self._name, error)
 
     def _move_aside(self) -> None:
         if identity(self._path) != self._opened:
@@ -364,7 +365,7 @@ class SqliteStore:
         except OSError as error:
             self._complain(error)
         else:
-            log.warning("%s was no usable database: it is now %s, and a new one is begun", self._path, aside)
+            log.warning("%s was no usable database: it is now %s, and a new one is begun", self._name, aside)
 
     def _connect(self) -> sqlite3.Connection:
         return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)
