@@ -133,6 +133,22 @@ async def test_a_call_that_is_cancelled_says_how_often_it_was_tried(steps: list[
 
 
 @virtual
+async def test_a_call_that_is_cancelled_before_it_began_was_never_tried() -> None:
+    rt = Runtime()
+    search = Scripted("found")
+    rt.add(search, id="search")
+    turn = rt.turn()
+    with pytest.raises(KeyError):
+        async with turn:
+            turn.call("search")
+            raise KeyError("the body's own, at once")
+    outcome = turn.report.outcomes["search-1"]
+    assert outcome.fault is not None
+    assert (outcome.status, outcome.attempts, outcome.fault.effect) == ("cancelled", 0, "none")
+    assert search.attempts == 0
+
+
+@virtual
 async def test_a_caller_that_leaves_while_its_call_waits_for_a_slot_has_made_no_attempt() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(10, "found")), id="search", concurrency=1)

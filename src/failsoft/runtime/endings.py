@@ -27,7 +27,7 @@ def end(turn: Turn, command: Ending) -> None:
     elif isinstance(command, Leave):
         _leave(turn, command.call)
     elif isinstance(command, Cancel):
-        _cancel(turn, command.call, started=command.started)
+        _cancel(turn, command.call)
     else:
         turn.emit(events.LATE_RESULT, command.call.tool, command.call.id, {"message": "Late result recorded"})
 
@@ -74,8 +74,8 @@ def _leave(turn: Turn, handle: Handle[Any]) -> None:
         turn.engine.leave_behind(task)
 
 
-def _cancel(turn: Turn, handle: Handle[Any], *, started: bool) -> None:
-    attempts = _attempts(handle) if started else 0
+def _cancel(turn: Turn, handle: Handle[Any]) -> None:
+    attempts = _attempts(handle)
     outcome = _outcome(turn, handle, "cancelled", own_faults.cancelled(started=attempts > 0), attempts)
     fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
     turn.emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
@@ -88,8 +88,8 @@ def _cancel(turn: Turn, handle: Handle[Any], *, started: bool) -> None:
 
 
 def _attempts(handle: Handle[Any]) -> int:
-    """How often the tool of a call that has started has been tried so far."""
-    return 0 if isinstance(handle.tool, str) else handle.whole().attempts
+    """How often a call's tool has been tried so far; one that no lane has taken up yet has not begun."""
+    return 0 if handle.task is None or isinstance(handle.tool, str) else handle.whole().attempts
 
 
 def _outcome(
