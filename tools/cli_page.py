@@ -67,13 +67,17 @@ def plain(text: str | None) -> str:
 
 def usage(name: str, command: click.Command) -> str:
     """The first line of the help."""
-    context = click.Context(command, info_name=f"failsoft {name}")
-    return " ".join(["failsoft", name, *command.collect_usage_pieces(context)])
+    return " ".join(["failsoft", name, *command.collect_usage_pieces(context_of(command))])
+
+
+def context_of(command: click.Command) -> click.Context:
+    """As in use: a command keeps the help option that it is first asked for."""
+    return click.Context(command, help_option_names=cli.context_settings["help_option_names"])
 
 
 def options(command: click.Command) -> Iterator[tuple[str, str, str]]:
     """Option, default, meaning."""
-    context = click.Context(command)
+    context = context_of(command)
     for parameter in command.params:
         if not isinstance(parameter, click.Option) or parameter.hidden:
             continue
@@ -113,10 +117,6 @@ def pages() -> dict[Path, str]:
         if name in EXAMPLES:
             parts.append("```console\n" + "\n".join(show(example) for example in EXAMPLES[name]) + "\n```")
     return {PAGE: "\n\n".join(parts) + "\n"}
-
-    return f"[`{name}`](#{name.replace(' ', '-')})", command.short_help or plain(command.help).partition(". ")[
-        0
-    ].rstrip(".") + "."
 
 
 if __name__ == "__main__":

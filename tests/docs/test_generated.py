@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import api_page, manifest_words
+from click.testing import CliRunner
+from tools import api_page, cli_page, manifest_words
 
 import failsoft
 from failsoft import testing
 from failsoft.core import own_faults
 from failsoft.core.manifest import load, load_plan
+from failsoft.surfaces.cli import cli
 
 ROOT = Path(__file__).parents[2]
 WRITERS = sorted(path.stem for path in (ROOT / "tools").glob("*_page.py"))
@@ -26,6 +28,12 @@ EXAMPLES = list(manifest_words.examples())
 def test_pages_are_up_to_date(writer: str) -> None:
     for page, text in importlib.import_module(f"tools.{writer}").pages().items():
         assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run make docs"
+
+
+def test_writing_about_commands_leaves_them_as_they_are() -> None:
+    cli_page.pages()
+    for name, _ in cli_page.walk(cli):
+        assert CliRunner().invoke(cli, [*name.split(), "-h"]).exit_code == 0, f"{name} -h"
 
 
 def test_make_docs_runs_them_all() -> None:
