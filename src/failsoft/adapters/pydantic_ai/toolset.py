@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
 
 KEY = "failsoft"  # in a tool's metadata: its options, and ``graceful_errors``
+STREAMS = (GeneratorType, AsyncGeneratorType)
 
 
 def said(tool: ToolsetTool[Any]) -> dict[str, Any]:
@@ -49,7 +50,8 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
         try:
-            return await whole(await super().call_tool(name, tool_args, ctx, tool))
+            value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            return await whole(value) if isinstance(value, STREAMS) else value
         except Exception as error:
             if is_control(error) or not said(tool).get("graceful_errors", self.default):
                 raise
@@ -116,7 +118,8 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         if name != ctx.tool_name:  # it stands in for another
             ctx = replace(ctx, tool_name=name)
         try:
-            return await whole(await self.wrapped.call_tool(name, tool_args, ctx, tool))
+            value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            return await whole(value) if isinstance(value, STREAMS) else value
         except ModelRetry as retry:
             original = original_of(retry) or _timeout_of(retry)
             if original is None:
@@ -151,11 +154,9 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         return told
 
 
-async def whole(value: Any) -> Any:
+async def whole(stream: Any) -> list[Any]:
     """What a tool yields, together: the model reads it as a list, and if it breaks off, that is the tool's failure."""
-    if isinstance(value, AsyncGeneratorType):
-        return [item async for item in value]
-    return list(value) if isinstance(value, GeneratorType) else value
+    return [item async for item in stream] if isinstance(stream, AsyncGeneratorType) else list(stream)
 
 
 def _timeout_of(retry: ModelRetry) -> TimeoutError | None:
