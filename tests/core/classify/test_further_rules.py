@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ftplib
+import json
 
 import pytest
 from tests.core.classify.made import error_type, http_error, make
@@ -247,3 +248,32 @@ def test_a_limit_by_name_may_be_a_quota_in_words() -> None:
 )
 def test_what_texts_of_others_say(text: str, code: Code) -> None:
     assert classify(text).code is code
+
+
+def test_who_could_not_read_the_body_has_seen_the_status() -> None:
+    page = "<html><h1>Down</h1></html>"
+    for text, code in (("Bad Gateway (502). Parsing failed", Code.UNAVAILABLE), ("Parsing failed", Code.INTERNAL)):
+        error = make("acme.NetworkError", text)
+        error.__cause__ = json.JSONDecodeError("Expecting value", page, 0)
+        assert classify(error).code is code
+
+
+@pytest.mark.parametrize(
+    ("page", "code"),
+    [
+        ("<html><h1>503 Service Unavailable</h1></html>", Code.UNAVAILABLE),
+        ("<html><h1>Log in</h1></html>", Code.INTERNAL),
+    ],
+)
+def test_an_errors_page_says_which(page: str, code: Code) -> None:
+    assert classify(make("acme.VaultDown", page, text=page)).code is code
+
+
+def test_a_damaged_answer_that_is_a_page_is_a_page() -> None:
+    name = "elastic_transport.SerializationError"
+    assert classify(make(name, "Unknown mimetype, unable to deserialize: text/html")).category == "tool_misconfigured"
+    assert classify(make(name, "Unable to deserialize")).category == "tool_transient"
+
+
+def test_an_answer_that_breaks_its_schema_is_not_the_callers_fault() -> None:
+    assert classify(make("acme.ResponseValidationError", "Response validation failed: EOF")).code is Code.DATA_LOSS

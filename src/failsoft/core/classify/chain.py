@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from failsoft.core.classify.engine import UNSENT, WORDS, judge, judge_text, read_codes
+from failsoft.core.classify.engine import PAGE, UNSENT, WORDS, judge, judge_text, read_codes
 from failsoft.core.classify.evidence import Evidence, gather, read
 from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
+from failsoft.core.classify.reading import Reading
 from failsoft.errors import CallFailed
 
 _LINKS: Final = 16
 _LEAVES: Final = 32
+_UNREADABLE: Final = frozenset({PAGE, "answer: not JSON"})
 
 TextOf = Callable[[BaseException], str]
 
@@ -79,6 +81,8 @@ def _weigh(finding: Finding, first: int) -> None:
     # asyncio.timeout raises its TimeoutError from the cancellation it used
     verdicts[1:] = [one._replace(weight=WEAK_TYPE) if one.kind == "cancelled" else one for one in verdicts[1:]]
     best = max(verdicts, key=lambda verdict: verdict.weight, default=UNKNOWN)
+    if links and best.rule in _UNREADABLE and best is not verdicts[0] and Reading(links[0][1]).status is not None:
+        best = judge_text(links[0][1])  # whoever could not read the answer's body has seen its status
     if best.weight < NAME:
         spoken = ["\n".join([text, *one.texts]) for one, text in links if not one.speechless]
         verdicts = [judge_text(text) for text in spoken if text]

@@ -22,6 +22,7 @@ from failsoft.core.classify.recall import recalled
 from failsoft.core.classify.tables import http
 
 FIRM_TYPE: Final = 95
+PAGE: Final = "page"
 FIRM_WORDS: Final = 80
 TEXT: Final = 50
 WORDS: Final = 45
@@ -59,7 +60,7 @@ def judge_text(text: str) -> Verdict:
     reading = Reading(text)
     evidence = _gather_text(reading)
     if evidence.page and evidence.status is None:
-        return Verdict(TEXT, "not_json", "page")
+        return Verdict(TEXT, "not_json", PAGE)
     verdict = _weigh(evidence, reading)
     if verdict.weight <= GENERIC_CODE:
         phrase = reading.phrase(firm=True) or (None if verdict.weight == GENERIC_CODE else reading.phrase(quoted=True))
@@ -92,13 +93,17 @@ def _judge(evidence: Evidence, text: str) -> Verdict:
     if facts.firm is not None:
         return Verdict(FIRM_TYPE, facts.firm, facts.rule, status)
     if evidence.page:
+        if status is None:
+            status = evidence.status = Reading(text).status  # an error's page says which
         if status is None or status < 300:
-            return Verdict(FIRM_TYPE, "not_json", "page")
+            return Verdict(FIRM_TYPE, "not_json", PAGE)
         if status == 404 and not facts.fetcher:
-            return Verdict(FIRM_TYPE, "wrong_address", "page", status)
+            return Verdict(FIRM_TYPE, "wrong_address", PAGE, status)
     if evidence.speechless:
         return UNKNOWN
     if not evidence.codes and status is None:
+        if facts.verdict.kind == "garbled" and "text/html" in text:
+            return Verdict(FIRM_TYPE, "not_json", PAGE)
         return _hear(facts.verdict, text)
     said = "\n".join(evidence.texts) or text
     verdict = _weigh_said(f"{status} {evidence.codes} {said}", evidence, said)
