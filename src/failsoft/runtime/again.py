@@ -27,7 +27,7 @@ from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
 from failsoft.runtime.call import NOTHING, Ended, Past
-from failsoft.runtime.deadline import finish, step
+from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.gates import count_successes
 from failsoft.runtime.known import Known, recall
 from failsoft.runtime.way import tell_recovery, tell_success, worst
@@ -84,10 +84,10 @@ async def recover(
                     break
             invoked = True
             started = now()
-            box: list[Any] = []
+            box: Box = [started, None]
             stepper = step(fn(*args, **kwargs), box)
             for waiting in stepper:
-                await finish(stepper, waiting, tool, timeout, started, rt.place)
+                await finish(stepper, waiting, tool, timeout, box, rt.place)
         except Exception as failed:
             error, known, ended = failed, recall(tool, failed), now()
             continue

@@ -15,7 +15,7 @@ from failsoft.observe import events
 from failsoft.runtime.beside import await_here
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.clock import outside_finished, outside_started
-from failsoft.runtime.deadline import Expired, finish, step
+from failsoft.runtime.deadline import Box, Expired, finish, step
 from failsoft.runtime.offload import Job
 from failsoft.runtime.stream import begin, begin_blocking
 
@@ -116,12 +116,12 @@ async def stepped(
     """Step a coroutine inside this task, under the tool's deadline: the tool's own, or one that stands for it."""
     tool, timeout = invoke
     started = rt.now() if began is None else began
-    box: list[Any] = []
+    box: Box = [started, None]
     try:
         running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt, tool))
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, timeout, started, rt.place)
+            await finish(stepper, waiting, tool, timeout, box, rt.place)
     except Expired as expired:
         return expire(rt, call, tool, started, timeout, expired)
     except Exception as error:

@@ -24,10 +24,12 @@ from contextvars import Context
 from threading import get_ident
 from types import coroutine
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from failsoft.runtime.scope import step_out
 
 Stepper = Generator[Any, None, None]
+Box = list[Any]  # of one attempt: when it began, then its value; and the caller's task while it is suspended
 QUEUES = 64  # of one loop, before those that nobody is in are looked for
 
 
@@ -41,9 +43,9 @@ class Expired(Exception):
 
 
 @coroutine
-def step(coro: Any, box: list[Any]) -> Stepper:
+def step(coro: Any, box: Box) -> Stepper:
     """The tool's coroutine as a generator that leaves its value in ``box``: iterating it makes no StopIteration."""
-    box.append((yield from coro))
+    box[0] = yield from coro
 
 
 class LoopDeadlines:
@@ -56,6 +58,7 @@ class LoopDeadlines:
         self.now = now
         self.hits: set[Stepper] = set()  # attempts whose deadline has passed and that have not been told yet
         self.cancels: dict[asyncio.Task[Any], int] = {}  # ours, not yet taken back
+        self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # others', from before it began
         self.orphans: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
         self._most = QUEUES
@@ -86,13 +89,14 @@ class LoopDeadlines:
 class Queue:
     """The attempts of one loop that share one timeout, oldest first."""
 
-    __slots__ = ("armed", "deadlines", "live", "loop", "thread", "timeout", "timer")
+    __slots__ = ("armed", "deadlines", "hits", "live", "loop", "thread", "timeout", "timer")
 
     def __init__(self, deadlines: LoopDeadlines, timeout: float) -> None:
         self.deadlines = deadlines
         self.loop = deadlines.loop
         self.timeout = timeout
-        self.live: dict[Stepper, tuple[asyncio.Task[Any], float]] = {}  # the caller's task, when it started
+        self.hits = deadlines.hits
+        self.live: dict[Stepper, Box] = {}
         self.thread = deadlines.thread
         self.armed = False
         self.timer: asyncio.TimerHandle | None = None
@@ -109,8 +113,8 @@ class Queue:
     def _fire(self) -> None:
         self.armed = False
         now = self.deadlines.now()
-        hits, cancels = self.deadlines.hits, self.deadlines.cancels
-        for stepper, (task, started) in self.live.items():
+        hits, cancels = self.hits, self.deadlines.cancels
+        for stepper, (started, task) in self.live.items():
             left = started + self.timeout - now
             if left > 0:
                 self.arm(left)
@@ -119,6 +123,20 @@ class Queue:
                 hits.add(stepper)
                 cancels[task] = cancels.get(task, 0) + 1
                 task.cancel()
+
+    def throw(self, stepper: Stepper, error: BaseException, timed: Timed) -> Any:
+        """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
+        started, task = self.live[stepper]
+        deadlines = self.deadlines
+        if stepper in self.hits and _ours(error, task, stepper, deadlines):
+            deadlines.take_back(stepper, task)
+            _expire(stepper, error, task, deadlines, timed, started)
+        return stepper.throw(error)
+
+    def take_back(self, stepper: Stepper) -> None:
+        """The deadline's cancellation was of no use: the attempt ended in its tick, or its caller was cancelled first."""
+        if stepper in self.hits:
+            self.deadlines.take_back(stepper, self.live[stepper][1])
 
 
 class Timed(Protocol):
@@ -130,9 +148,7 @@ class Timed(Protocol):
 Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
 
 
-def finish(
-    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, started: float, place: Place
-) -> Awaitable[None]:
+def finish(stepper: Stepper, waiting: Any, timed: Timed, timeout: float, box: Box, place: Place) -> Awaitable[None]:
     """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes.
 
     The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
@@ -146,26 +162,23 @@ def finish(
         task = current_task(queue.loop)
     if task is None or queue is None:
         queue, task = place(timed, timeout)
-    queue.live[stepper] = (task, started)
+    box[1] = task
+    queue.live[stepper] = box
     if not queue.armed:
-        queue.arm(started + timeout - queue.deadlines.now())
-    return _finish(stepper, waiting, timed, started, queue, task, task.cancelling())
+        queue.arm(box[0] + timeout - queue.deadlines.now())
+    if task.cancelling():
+        queue.deadlines.before[stepper] = task.cancelling()
+    return _finish(stepper, waiting, timed, queue)
 
 
 @coroutine
-def _finish(
-    stepper: Stepper, waiting: Any, timed: Timed, started: float, queue: Queue, task: asyncio.Task[Any], before: int
-) -> Generator[Any, None, None]:
+def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Generator[Any, None, None]:
     try:
         while True:
             try:
                 yield waiting
             except BaseException as error:  # thrown into the caller's task
-                deadlines = queue.deadlines
-                if stepper in deadlines.hits and _ours(error, task, before, deadlines):
-                    deadlines.take_back(stepper, task)
-                    _expire(stepper, error, task, deadlines, timed, started)
-                waiting = stepper.throw(error)
+                waiting = queue.throw(stepper, error, timed)
             else:
                 for waiting in stepper:  # noqa: B007 - one step, without a StopIteration
                     break
@@ -174,17 +187,16 @@ def _finish(
     except StopIteration:  # it returned on being thrown into
         return
     finally:
-        del queue.live[stepper]
-        hits = queue.deadlines.hits
-        if hits and stepper in hits:  # it ended in the tick of its deadline, or its caller was cancelled first
-            queue.deadlines.take_back(stepper, task)
+        if queue.hits:
+            queue.take_back(stepper)
+        queue.live.pop(stepper)[1] = None  # whoever goes on with the box has nothing to do with the task
 
 
-def _ours(error: BaseException, task: asyncio.Task[Any], before: int, deadlines: LoopDeadlines) -> bool:
+def _ours(error: BaseException, task: asyncio.Task[Any], stepper: Stepper, deadlines: LoopDeadlines) -> bool:
     """Is this cancellation the deadline's alone? An outer deadline marks the one error that it throws further in."""
     if not isinstance(error, asyncio.CancelledError) or getattr(error, "outer_expired", False):
         return False
-    return task.cancelling() - deadlines.cancels[task] <= before
+    return task.cancelling() - deadlines.cancels[task] <= deadlines.before.get(stepper, 0)
 
 
 def _expire(

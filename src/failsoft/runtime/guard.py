@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from asyncio import CancelledError, Task
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.partial import Partial
@@ -17,13 +17,19 @@ from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_REFUSED, CALL_SUCCEEDED, REFUSED
 from failsoft.runtime.again import recover
 from failsoft.runtime.attempt import UNAWAITED
-from failsoft.runtime.deadline import finish, step
+from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.gates import refuse, renew_refusal
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
+    from failsoft.core.breaker import Ticket
+    from failsoft.core.outcome import Outcome
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
+
+
+scope = SCOPE.get
+NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
 
 
 def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
@@ -39,9 +45,7 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
-    fn, timeout, now, tool_id = tool.fn, float(tool.timeout), rt.now, tool.id
-    record, pending, number, trace = rt.trace.record, rt.trace.pending, rt.trace.number, rt.trace
-    scope = SCOPE.get
+    now, pending = rt.now, rt.trace.pending  # no more than this: ten thousand may wait, and each has what is used here
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
@@ -50,34 +54,33 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
             if shut is not None and scope() is None:
                 started = now()
                 if started < shut[1] or (shut := renew_refusal(rt, tool, started)) is not None:
-                    record((CALL_REFUSED, started, tool_id, None, None, REFUSED))
-                    if len(pending) > trace.limit:
-                        trace.drain()
+                    pending.append((CALL_REFUSED, started, tool.id, None, None, REFUSED))
+                    if len(pending) > rt.trace.limit:
+                        rt.trace.drain()
                     raise CircuitOpen(shut[0])
             return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         started = now()
-        box: list[Any] | None = None
+        box: Box = [started, None]
+        stepper = None
         try:
-            running = fn(*args, **kwargs)
-            box = []
-            stepper = step(running, box)
+            stepper = step(tool.fn(*args, **kwargs), box)
             for waiting in stepper:
-                await finish(stepper, waiting, tool, timeout, started, rt.place)
+                kwargs = kwargs or NO_KWARGS
+                await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
         except CancelledError:
             rt.left(rt.open_call(tool, args, kwargs, started))
             raise
         except Exception as error:
-            rest = recover(rt, tool, args, kwargs, number(), ticket, error, started, box is not None)
+            rest = recover(rt, tool, args, kwargs, rt.trace.number(), ticket, error, started, stepper is not None)
         else:
             ended = now()
             value = box[0]
-            if ended - started <= timeout and tool.ticket is ticket and value.__class__ is not Partial:
-                record((CALL_SUCCEEDED, ended, tool_id, None, None, started))
-                if len(pending) > trace.limit:
-                    trace.drain()
+            if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
+                pending.append((CALL_SUCCEEDED, ended, tool.id, None, None, started))
+                if len(pending) > rt.trace.limit:
+                    rt.trace.drain()
                 return value
-            call = rt.open_call(tool, args, kwargs, started)
-            rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
+            rest = _go_on(rt, tool, args, kwargs, ticket, value, started, ended)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         return (await rest).unwrap()
 
@@ -87,7 +90,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
 def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
     fn, now, tool_id = tool.fn, rt.now, tool.id
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
-    scope, endless = SCOPE.get, math.isinf(tool.timeout)
+    endless = math.isinf(tool.timeout)
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
@@ -137,6 +140,15 @@ def _guard_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
             stream.close()
 
     return guarded
+
+
+def _go_on(
+    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], ticket: Ticket, value: Any, started: float,
+    ended: float,
+) -> Coroutine[Any, Any, Outcome[Any]]:  # fmt: skip
+    """The rest of a call whose first attempt has brought a value that is not plain."""
+    call = rt.open_call(tool, args, kwargs, started)
+    return rt.drive(call, rt.odd(call, started, ended, value), ticket)
 
 
 def _entered(error: Exception) -> bool:

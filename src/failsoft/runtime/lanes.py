@@ -23,7 +23,7 @@ from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
 from failsoft.runtime.consulting import judge_unknown
-from failsoft.runtime.deadline import Stepper, finish, step
+from failsoft.runtime.deadline import Box, Stepper, finish, step
 from failsoft.runtime.endings import stop
 from failsoft.runtime.needs import fill_in
 from failsoft.runtime.phrasing import phrase
@@ -104,10 +104,10 @@ class Lanes:
                     if handle.refers:
                         self._fill_in(handle)
                     running = tool.fn(**handle.arguments)
-                    box = []
+                    box = [started, None]
                     stepper = step(running, box)
                     for waiting in stepper:
-                        await self._suspend(handle, stepper, waiting)
+                        await self._suspend(handle, stepper, waiting, box)
                 except Exception as error:
                     first = engine.broken(handle.whole(), started, error, entered=box is not None)
                 except BaseException as error:
@@ -130,12 +130,12 @@ class Lanes:
             self._awake -= 1
             self._open()
 
-    async def _suspend(self, handle: Handle[Any], stepper: Stepper, waiting: Any) -> None:
+    async def _suspend(self, handle: Handle[Any], stepper: Stepper, waiting: Any, box: Box) -> None:
         """Go on with a tool that waits for something, until it ends."""
         tool: Any = handle.tool
         self.doze(handle)
         try:
-            await finish(stepper, waiting, tool, tool.timeout, handle.started, self._turn.engine.place)
+            await finish(stepper, waiting, tool, tool.timeout, box, self._turn.engine.place)
         finally:
             self._wake(handle)
 

@@ -38,12 +38,12 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
         box: list[Any] | None = None
         try:
             running = fn(**kwargs)
-            box = []
+            box = [started, None]
             stepper = step(running, box)
             for waiting in stepper:
                 if handle is not None:
                     handle.turn.doze(handle)
-                await finish(stepper, waiting, tool, timeout, started, rt.place)
+                await finish(stepper, waiting, tool, timeout, box, rt.place)
         except CancelledError:
             rt.left(_whole(rt, tool, kwargs, id, started, handle))
             raise

@@ -72,7 +72,7 @@ class Tool:
         self.options = options
         self.fn = fn
         self.kind = kind_of(fn)
-        self.timeout: float = math.inf if options.timeout is None else options.timeout
+        self.timeout: float = math.inf if options.timeout is None else float(options.timeout)
         self.health = Health(options.breaker)
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
