@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from tests.soak.day import Lived, live
 from tests.soak.invariants import CHECKS, find_violations
-from tests.soak.trouble import ShakyStore
 
 from failsoft.core import breaker, budget
 from failsoft.core.breaker import BreakerState
 from failsoft.core.budget import Budget
 from failsoft.core.report import TurnReport
-from failsoft.observe.delivery import Delivery
 from failsoft.observe.trace import Trace
+from failsoft.runtime.keeping import Keeper
 
 SEED = 3
 Patch = pytest.MonkeyPatch
@@ -107,9 +106,7 @@ def test_disordered_turns__a_report_is_sorted(monkeypatch: Patch) -> None:
 
 
 def test_unkept_turns__what_was_lost_is_acknowledged(monkeypatch: Patch) -> None:
-    flush = Delivery.flush
-    monkeypatch.setattr(Delivery, "flush", lambda self, timeout: flush(self, timeout) or True)
-    monkeypatch.setattr(ShakyStore, "flush", lambda self, timeout: True)
+    monkeypatch.setattr(Keeper, "acknowledge", lambda self, track: True)
     assert "unkept_turns" in found_by(short())
 
 
