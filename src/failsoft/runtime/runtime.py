@@ -361,7 +361,7 @@ class Runtime:
     async def flush(self, patience: Duration | None = None) -> bool:
         """Wait until everybody who listens has had every event so far, and the store has all of it safe on disk.
 
-        True: that is so. What was acknowledged this way outlives a crash of the process.
+        True: that is so, and it outlives a crash of the process. False: not yet, or some of it is lost (said once).
         """
         self._memory.save()
         limit = FLUSH_PATIENCE if patience is None else read_time("flush: patience", patience)
