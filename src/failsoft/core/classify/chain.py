@@ -6,6 +6,7 @@ Rules
   outer error beats a generic inner one.
 - Texts are read only when no exception of the chain carries anything that weighs more.
 - What was merely being handled when the error was raised (``__context__``) is asked only when nothing else has spoken.
+- Who could not read an answer's body has seen its status: that stands.
 - A failure in connecting has sent nothing, whatever the exceptions inside it are called.
 - Cycles are cut; so many links are read, and no more.
 """

@@ -6,6 +6,8 @@ Rules
   status, then the status, then the type, then the text, then a weak word in a name, then a weak type.
 - The body beats the status, but only where the status leaves room (``tables.http.OVERRULED``): a used-up quota may hide
   in a 429, a throttle in a 400, but nothing turns a 401 into a time-out.
+- What an error says of itself ("is_transient", ``non_retryable``) decides where nothing but a status, a weak word or
+  nothing at all does.
 """
 
 from __future__ import annotations
