@@ -41,6 +41,7 @@ _BREADTH: Final = 8
 _BODY_CODES: Final = 12
 _HEADERS: Final = 100
 _FRAMES: Final = 64
+_OWN_WORD: Final = frozenset((*AGAIN, *NEVER))
 
 
 class Evidence:
@@ -160,10 +161,9 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: 
             _add_code(carried[name], space, evidence)
     _gather_bodies(error, carried, response, evidence)
     _gather_delays(carried, evidence)
-    if any(carried.get(name) is True for name in AGAIN):
-        evidence.again = True
-    elif any(carried.get(name) is True for name in NEVER):
-        evidence.again = False
+    if not _OWN_WORD.isdisjoint(carried):
+        said = [name in AGAIN for name in _OWN_WORD if carried.get(name) is True]
+        evidence.again = any(said) if said else evidence.again
     evidence.holders = _holders(error, carried, response, facts)
 
 
