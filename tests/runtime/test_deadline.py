@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -335,3 +338,69 @@ def test_base_exceptions_pass_unchanged_from_blocking_tools(limit: str | None, e
     with pytest.raises(error):
         asyncio.run(rt.call("ends"))  # type: ignore[arg-type]
     assert rt.health("ends").state == "closed"
+
+
+# --- who is held -------------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_deadline_holds_in_the_cleaning_up_after_a_cancellation() -> None:
+    rt = Runtime()
+    tidy = rt.add(Scripted(Takes(100)), id="tidy", timeout="1s", retry=ONCE)
+    met: list[BaseException] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            try:
+                await tidy()
+            except BaseException as error:
+                met.append(error)
+            raise
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [type(error) for error in met] == [ToolTimeout], "the cancellation from before is not one of the tool"
+
+
+@virtual
+async def test_what_is_left_behind_keeps_neither_its_callers_task_nor_its_context() -> None:
+    rt, woken = Runtime(), asyncio.Event()
+    value: ContextVar[Any] = ContextVar("value")
+
+    class Kept:
+        """Something of the caller's."""
+
+    async def stubborn() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await woken.wait()
+
+    guarded = rt.add(stubborn, timeout="1s", retry=ONCE)
+
+    async def call() -> None:
+        with pytest.raises(ToolTimeout):
+            await guarded()
+
+    async def plain() -> None:
+        value.set(Kept())
+        seen.append(weakref.ref(value.get()))
+        await rt.add(slow, id="slow", timeout="1h")()
+
+    async def slow() -> None:
+        await asyncio.sleep(1)
+
+    seen: list[weakref.ref[Any]] = []
+    for work in (call, plain):
+        task = asyncio.create_task(work())
+        seen.append(weakref.ref(task))
+        await task
+        del task
+    await asyncio.sleep(0)  # until then the loop holds what has woken this one
+    gc.collect()
+    assert [held() for held in seen] == [None] * 3
+    woken.set()
