@@ -443,3 +443,16 @@ def test_no_pattern_matches_without_its_marker() -> None:
         for forms, low in ((TOKENS, text), (SHAPES, text.lower()), (WORDS, text.lower())):
             marked = find_marked(by_marker(forms), low)
             assert [form.name for form in forms if form not in marked and form.mask(text) != text] == []
+
+
+@pytest.mark.parametrize("prefix", ["sk_live_", "sk-proj-", "glpat-", "ghp_", "npm_", "xoxb-", "hf_", "shpat_"])
+def test_a_token_of_small_letters_alone_is_a_token(prefix: str) -> None:
+    token = prefix + "abcdefghijklmnopqrstuvwxyzabcdefghij"
+    assert sanitise(f"failed with {token}") == "failed with [redacted]"
+
+
+@pytest.mark.parametrize(
+    "name", ["flight_search_backup", "connection-pool-exhausted", "npm_config_registry", "hf_hub_download"]
+)
+def test_names_of_small_letters_stay_readable(name: str) -> None:
+    assert sanitise(f"{name} failed") == f"{name} failed"

@@ -32,7 +32,7 @@ _ROUNDS = 8  # in practice two: one that masks, one that finds nothing more
 _TAIL = 96  # every pattern knows its secret by this many characters
 _TALK = ("bearer", "basic", "passw", "token", "secret", "key", "--", "login", "identified", "flyv1")
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
-_DIGIT = re.compile(r"\d")
+_NO_WORD = re.compile(r"[\d_-]")  # has none of these: in small letters a word, and no token
 _FINISHED = re.compile(r"[\s\S]*\s")
 
 _SHAPES, _TOKENS, _WORDS = by_marker(SHAPES), by_marker(TOKENS), by_marker(WORDS)
@@ -117,7 +117,7 @@ def _is_suspect(text: str) -> bool:
 
 def _mask(text: str) -> str:
     low = text.lower()
-    dense = [word for word in _DENSE.findall(text) if not word.islower() or _DIGIT.search(word)]
+    dense = [word for word in _DENSE.findall(text) if not word.islower() or _NO_WORD.search(word)]
     found = find_marked(_SHAPES, low)
     if dense:
         found += find_marked(_TOKENS, " ".join(dense))
