@@ -18,7 +18,7 @@ from tests.fakes import DOWN, OFTEN, ONCE, TIMEOUT, Scripted, Takes, real
 
 from failsoft import Runtime
 
-TRIES = 4
+TRIES = 12
 WINDOW = 0.5  # instead of 30 s
 
 pytestmark = pytest.mark.slow
