@@ -32,7 +32,7 @@ _ROUNDS = 8  # in practice two: one that masks, one that finds nothing more
 _TAIL = 96  # every pattern knows its secret by this many characters
 _TALK = ("bearer", "basic", "passw", "token", "secret", "key", "--", "login", "identified", "flyv1")
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
-_NO_WORD = re.compile(r"[\d_-]")  # has none of these: in small letters a word, and no token
+_NO_WORD = re.compile(r"\d|[_-][a-z]{16}")  # has neither: in small letters a name of words, and no token
 _FINISHED = re.compile(r"[\s\S]*\s")
 
 _SHAPES, _TOKENS, _WORDS = by_marker(SHAPES), by_marker(TOKENS), by_marker(WORDS)
