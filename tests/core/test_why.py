@@ -44,7 +44,7 @@ async def test_the_memory_is_asked_where_it_is_at_hand() -> None:
     families = [value for _, value in store.find("memory")]
     told = explain_turn("t", events, families)
     assert told.loss is not None
-    assert str(told.loss.known) == "seen in 1 episodes; retries worked 1 of 1 times"
+    assert str(told.loss.known) == "seen in 1 episode; retries worked 1 of 1 times"
     strange = [{**family, "tenant": "acme"} for family in families]
     assert explain_turn("t", events, strange).loss == told.loss._replace(known=None)  # nobody else's
 

@@ -80,8 +80,8 @@ def test_the_last_turn_of_a_store_and_any_other(store: str) -> None:
     assert json.loads(invoke("why", "--store", store, "--json").stdout)["turn_id"] == "turn-two"
     one = json.loads(invoke("why", "one", "--store", store, "--json").stdout)
     assert (one["turn_id"], one["thread"], one["ended"]) == ("turn-one", "chat", True)
-    assert one["loss"]["known"]["text"] == "seen in 1 episodes; retries worked 1 of 1 times"
-    assert "memory      seen in 1 episodes" in invoke("why", "one", "--store", store).stdout
+    assert one["loss"]["known"]["text"] == "seen in 1 episode; retries worked 1 of 1 times"
+    assert "memory      seen in 1 episode" in invoke("why", "one", "--store", store).stdout
 
 
 def test_one_attempt_has_no_waits(store: str) -> None:

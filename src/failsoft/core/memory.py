@@ -76,7 +76,8 @@ class Evidence(NamedTuple):
 
     def __str__(self) -> str:
         known = "; ".join(f"{_spell(name)} {tally}" for name, tally in self.tallies)
-        return f"seen in {self.seen} episodes" + (f"; {known}" if known else "")
+        episodes = "1 episode" if self.seen == 1 else f"{self.seen} episodes"
+        return f"seen in {episodes}" + (f"; {known}" if known else "")
 
     def to_dict(self) -> dict[str, Any]:
         return {"seen": self.seen, **{name: [round(part, 3) for part in tally] for name, tally in self.tallies}}

@@ -1,4 +1,4 @@
-"""The store of a process that keeps nothing beyond itself: the default, and what the others are measured by."""
+"""The store of a process that keeps nothing beyond itself, and what the other stores are measured by."""
 
 from __future__ import annotations
 
