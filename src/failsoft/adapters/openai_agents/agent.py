@@ -30,7 +30,9 @@ Bare = Mapping[str, FunctionTool]  # tools that raise what they meet
 def guard_agent(agent: A, runtime: Runtime, *, thread: Thread | None = None) -> A:
     """A clone of the agent, whose tools go through the runtime. Agents that it hands off to are guarded by themselves."""
     if isinstance(agent, _Guarded):
-        raise FailsoftError(f"{agent.name!r} is guarded already: use it as it is, or guard the agent that it was made from")
+        raise FailsoftError(
+            f"{agent.name!r} is guarded already: use it as it is, or guard the agent that it was made from"
+        )
     kind = type(agent)
     servers = [GuardedServer(server, runtime) for server in agent.mcp_servers]
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
