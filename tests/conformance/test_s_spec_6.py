@@ -248,6 +248,20 @@ async def test_what_cannot_be_done_is_turned_down(wish: Decision) -> None:
     outcome = await rt.call("search")
     assert (outcome.status, search.attempts) == ("failed", 1)
     assert outcome.decision == Decision("escalate", "Permanent error (no retry)")
+    (told,) = records(rt, "HandlerFailed")
+    assert told["error"].startswith(f"it asked for {wish.strategy}, which ")
+
+
+@virtual
+async def test_the_trace_says_why_a_handlers_unsafe_retry_was_not_made() -> None:
+    rt = Runtime(error_handler=Asked(Decision("retry", "do it")))
+    pay = Scripted(ConnectionResetError("Connection reset by peer"))
+    rt.add(pay, id="pay", idempotent=False)
+    await rt.call("pay")
+    assert pay.attempts == 1
+    assert [record["error"] for record in records(rt, "HandlerFailed")] == [
+        "it asked for retry, which is not possible here: the effect is unknown and the tool is not idempotent"
+    ]
 
 
 @virtual

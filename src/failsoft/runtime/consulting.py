@@ -4,7 +4,7 @@ Rules
 -----
 - It has ``PATIENCE``. One that is slower is cancelled and not waited for any more; one that raises, or answers with
   anything but a decision that makes sense, has not decided. The built-in handler decides then, and the stream says so.
-- What it asks for must be possible and safe: ``runtime.way`` turns down the rest.
+- What it asks for must be possible and safe: ``runtime.recovering`` turns down the rest, and the stream says that too.
 - Calls of tools that do not exist reach it too; escalating or failing gracefully is all there is to choose from.
 """
 
@@ -66,6 +66,11 @@ def _forget(asked: asyncio.Future[Any]) -> None:
         asked.exception()  # looked at, so that nobody is warned of it
 
 
+def turned_down(decision: Decision, why: str = "") -> str:
+    """Why a decision that makes sense is not followed."""
+    return f"it asked for {decision.strategy}, which is not possible here" + (f": {why}" if why else "")
+
+
 def handler_failed(why: str) -> dict[str, Any]:
     """The event's fields."""
     return {"message": "The Error Handler failed; the built-in one decided", "error": why}
@@ -106,6 +111,7 @@ async def judge_unknown(
     usual = decide(report)
     decision = answer if isinstance(answer, Decision) else usual
     if decision.strategy not in ("escalate", "fail_gracefully"):
+        told.append((events.HANDLER_FAILED, handler_failed(turned_down(decision, "there is no such tool"))))
         decision = usual
     outcome.decision, outcome.escalated = decision, decision.strategy == "escalate"
     return [*told, (events.CALL_REFUSED, describe(report, decision))]

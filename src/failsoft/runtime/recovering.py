@@ -20,6 +20,8 @@ from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision
 from failsoft.core.recovery import ErrorReport, decide
 from failsoft.core.retry import NoRetry, Retry, Wish, add_failure, plan_retry
+from failsoft.observe import events
+from failsoft.runtime.consulting import handler_failed, turned_down
 from failsoft.runtime.gates import can_serve, hold, pay, transition
 
 if TYPE_CHECKING:
@@ -171,9 +173,19 @@ def renew(call: Call, report: ErrorReport) -> ErrorReport:
 def accept(
     rt: Engine, call: Call, stop: Stop, decision: Decision | None, report: ErrorReport, tried: set[str]
 ) -> Decision | None:
-    """A decision of somebody else's handler, unless it asks for what cannot or must not be done."""
+    """A decision of somebody else's handler, unless it asks for what cannot or must not be done: the stream says so."""
     if decision is None:
         return None
+    accepted = _possible(rt, call, stop, decision, report, tried)
+    if accepted is None:
+        why = report.no_retry if decision.strategy == "retry" else ""
+        rt.emit(events.HANDLER_FAILED, call.tool, call, handler_failed(turned_down(decision, why)))
+    return accepted
+
+
+def _possible(
+    rt: Engine, call: Call, stop: Stop, decision: Decision, report: ErrorReport, tried: set[str]
+) -> Decision | None:
     if decision.strategy == "retry":
         if report.retry_delay is None:
             return None
