@@ -147,7 +147,7 @@ def _delay(finding: Finding, now: float | None) -> float | None:
 
 def _message(text: str) -> str:
     """The text made safe. What was found clean is known by heart; the sanitiser is the dearest part of it all."""
-    if text in _clean:
+    if len(text) <= _KEPT_LENGTH and text in _clean:
         return text
     safe = sanitise(text) if len(text) <= _LONG else sanitise(text, limit=_CUT)
     if safe == text and len(text) <= _KEPT_LENGTH:

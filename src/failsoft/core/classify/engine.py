@@ -20,7 +20,7 @@ from failsoft.core.classify.evidence import Evidence
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
 from failsoft.core.classify.reading import Reading, find_phrase
-from failsoft.core.classify.recall import recalled
+from failsoft.core.classify.recall import LENGTH, recalled
 from failsoft.core.classify.tables import http
 
 FIRM_TYPE: Final = 95
@@ -108,7 +108,8 @@ def _judge(evidence: Evidence, text: str) -> Verdict:
             return Verdict(FIRM_TYPE, "not_json", PAGE)
         return _hear(facts.verdict, text)
     said = "\n".join(evidence.texts) or text
-    verdict = _weigh_said(f"{status} {evidence.codes} {said}", evidence, said)
+    key = said if len(said) > LENGTH else f"{status} {evidence.codes} {said}"  # long: not recalled
+    verdict = _weigh_said(key, evidence, said)
     if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
         verdict = verdict._replace(kind="broken_stream")  # the answer had begun
     return facts.verdict if facts.verdict.weight > verdict.weight else verdict
