@@ -125,6 +125,10 @@ async def test_an_id_that_is_taken_and_a_dependency_on_nothing_are_refused() -> 
             turn.call("a", id="one")
         with pytest.raises(TurnError, match="depends on 'tow', which is not in this turn"):
             turn.call("a", id="two", depends_on=["tow"])
+        with pytest.raises(TurnError, match="write a list of handles or ids, also for one"):
+            turn.call("a", id="two", depends_on="one")
+        with pytest.raises(TurnError, match="named by its handle or its id, not by int"):
+            turn.call("a", id="two", depends_on=[1])  # type: ignore[list-item]
         turn.call("a", id="two")
     assert list(turn.report.outcomes) == ["one", "two"]
 

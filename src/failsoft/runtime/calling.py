@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 from failsoft.core import own_faults
@@ -28,6 +29,7 @@ from failsoft.runtime.blocking import attempt_blocking
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow
+from failsoft.runtime.frames import without_frames
 from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.registering import declare
@@ -73,6 +75,16 @@ def make_call(
         raise FailsoftError(f"{tool.id} takes no idempotency key: name its parameter with idempotency_key= first")
     call.key = idempotency_key
     return call
+
+
+async def run(engine: Engine, call: Call) -> Outcome[Any]:
+    """Run a call for somebody who wants its outcome."""
+    return without_frames(await engine.run(call))
+
+
+def run_blocking(engine: Engine, call: Call) -> Outcome[Any]:
+    """The same where nothing can be awaited."""
+    return without_frames(engine.run_blocking(call))
 
 
 # --- calls that cannot run ------------------------------------------------------------------------------------------------
@@ -197,12 +209,23 @@ def _plain_success(engine: Engine, call: Call, ticket: Ticket, ended: Ended) -> 
 _LOCAL = threading.local()
 
 
+class _Loop:
+    """A thread's event loop, which is closed when the thread ends."""
+
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner()
+
+    def __del__(self) -> None:
+        with suppress(RuntimeError):  # another loop runs here; this one is closed all the same
+            self.runner.close()
+
+
 def loop_of_thread() -> asyncio.Runner:
     """One event loop per blocking thread, so that clients which a tool keeps stay on one loop."""
-    runner: asyncio.Runner | None = getattr(_LOCAL, "runner", None)
-    if runner is None:
-        runner = _LOCAL.runner = asyncio.Runner()
-    return runner
+    loop: _Loop | None = getattr(_LOCAL, "loop", None)
+    if loop is None:
+        loop = _LOCAL.loop = _Loop()
+    return loop.runner
 
 
 def forget_loops() -> None:

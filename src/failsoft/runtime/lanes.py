@@ -25,6 +25,7 @@ from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.deadline import Box, Stepper, finish, step
 from failsoft.runtime.endings import stop
+from failsoft.runtime.frames import without_frames
 from failsoft.runtime.needs import fill_in
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
@@ -155,7 +156,7 @@ class Lanes:
             return
         finally:
             self._wake(handle)
-        self._turn.finished(handle, outcome)
+        self._turn.finished(handle, without_frames(outcome))
 
     def _survives(self, handle: Handle[Any], error: BaseException) -> bool:
         """Record that a call was stopped. Its lane lives on if the tool has cancelled itself."""

@@ -15,9 +15,13 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     """Note the calls that this one waits for, each with the arguments that its value fills."""
     turn = handle.turn
     needs: dict[str, tuple[str, ...]] = {}
+    if isinstance(depends_on, str | Handle):
+        raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     for other in depends_on:
-        if not isinstance(other, Handle):
+        if isinstance(other, str):
             needs[other] = ()
+        elif not isinstance(other, Handle):
+            raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
         elif other.turn is turn:
             needs[other.id] = ()
         else:

@@ -14,6 +14,7 @@ from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.again import recover
 from failsoft.runtime.deadline import finish, step
+from failsoft.runtime.frames import without_frames
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
@@ -64,7 +65,8 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
             whole = _whole(rt, tool, kwargs, id, started, handle)
             rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
-        return await rest
+        outcome = await rest
+        return without_frames(outcome) if handle is None else outcome
 
     return quick
 

@@ -203,7 +203,7 @@ class Runtime:
             shut = found.shut
             if shut is not None and (refused := refuse(engine, found, shut)) is not None:
                 return just(refused)
-        return engine.run(make_call(engine, found, args, **options))
+        return calling.run(engine, make_call(engine, found, args, **options))
 
     @overload
     def call_sync(
@@ -229,7 +229,7 @@ class Runtime:
             return calling.misfit(engine, found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
             return calling.loop_of_thread().run(self.call(tool, args, **options))
-        return engine.run_blocking(make_call(engine, found, args, **options))
+        return calling.run_blocking(engine, make_call(engine, found, args, **options))
 
     async def run(
         self,

@@ -1,0 +1,96 @@
+"""What is handed out as a value holds no frames; what is raised shows where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from weakref import ref
+
+import pytest
+from tests.fakes import ONCE, real
+
+from failsoft import CallFailed, Outcome, Runtime
+
+
+class Request:
+    """Something large, or secret, that a tool has in its hands."""
+
+
+held: list[ref[Request]] = []
+
+
+def fail() -> None:
+    request = Request()
+    held.append(ref(request))
+    try:
+        raise KeyError("inner")
+    except KeyError as error:
+        raise ValueError("bad input") from error
+
+
+async def fail_later() -> None:
+    await asyncio.sleep(0)
+    fail()
+
+
+async def by_name(rt: Runtime, tool: Callable[..., Any]) -> Outcome[Any]:
+    return await rt.call("search")
+
+
+async def with_options(rt: Runtime, tool: Callable[..., Any]) -> Outcome[Any]:
+    return await rt.call("search", timeout="5s")
+
+
+async def blocking(rt: Runtime, tool: Callable[..., Any]) -> Outcome[Any]:
+    return await asyncio.to_thread(rt.call_sync, tool)
+
+
+async def in_a_turn(rt: Runtime, tool: Callable[..., Any]) -> Outcome[Any]:
+    async with rt.turn() as turn:
+        handle = turn.call("search")
+    return turn.report.outcomes[handle.id]
+
+
+UNSURE = [{"exception": "ValueError", "as": "transient"}]
+AGAIN = {"max_attempts": 3, "initial_delay": "0s"}
+WAYS = [by_name, with_options, blocking, in_a_turn]
+
+
+@real
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("fn", [fail, fail_later], ids=["sync", "async"])
+@pytest.mark.parametrize("retry", [ONCE, AGAIN], ids=["once", "again"])
+async def test_an_outcome_holds_no_frames(
+    way: Callable[[Runtime, Callable[..., Any]], Awaitable[Outcome[Any]]], fn: Callable[..., Any], retry: Any
+) -> None:
+    rt = Runtime()
+    held.clear()
+    outcome = await way(rt, rt.add(fn, id="search", retry=retry, classification=UNSURE, idempotent=True))
+    assert outcome.fault is not None
+    cause = outcome.fault.cause
+    assert isinstance(cause, ValueError)
+    assert cause.__traceback__ is None
+    assert isinstance(cause.__cause__, KeyError)
+    assert cause.__cause__.__traceback__ is None
+    limit = time.monotonic() + 5
+    while any(one() is not None for one in held) and time.monotonic() < limit:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)  # a thread may not have left its frame yet
+    assert [one() for one in held] == [None] * outcome.attempts
+
+
+@real
+@pytest.mark.parametrize("within", [False, True], ids=["alone", "in a turn"])
+async def test_what_a_guarded_function_raises_shows_where_it_was(within: bool) -> None:
+    rt = Runtime()
+    guarded = rt.tool(fail_later)
+    with pytest.raises(CallFailed) as caught:
+        if within:
+            async with rt.turn():
+                await guarded()
+        else:
+            await guarded()
+    cause = caught.value.__cause__
+    assert isinstance(cause, ValueError)
+    assert cause.__traceback__ is not None
