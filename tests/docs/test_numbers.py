@@ -47,7 +47,7 @@ SAID: list[tuple[str, str, object, object]] = [
     ("security.md", "at most 256 kB", reading.LARGEST, 256 * 1024),
     ("security.md", "cut to 8 kB", redact.LIMIT, 8 * 1024),
     ("security.md", "or expires (30 minutes)", threads.OFFER_LASTS, HOUR / 2),
-    ("tour-why-40s.md", "waits 50 ms at most for the store", keeping.PATIENCE, 0.05),
+    ("tour-why-40s.md", "waits 0.5 s at most for the store", keeping.PATIENCE, 0.5),
 ]
 
 

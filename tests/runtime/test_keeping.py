@@ -23,7 +23,6 @@ from failsoft import Runtime, TurnReport
 from failsoft.errors import ManifestError
 from failsoft.observe.trace import Taken
 from failsoft.runtime import keeping
-from failsoft.runtime import turn as turns
 from failsoft.runtime.keeping import cut
 from failsoft.stores import sqlite
 from failsoft.stores.memory import MemoryStore
@@ -40,7 +39,6 @@ def kept(store: MemoryStore | SqliteStore, turn_id: str | None = None) -> list[d
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may need longer than turns wait."""
     monkeypatch.setattr(keeping, "PATIENCE", 20.0)
-    monkeypatch.setattr(turns, "PATIENCE", 20.0)
 
 
 # --- addresses ---------------------------------------------------------------------------------------------------------
@@ -205,7 +203,7 @@ async def test_a_store_in_trouble_delays_one_turn_a_little_and_no_other(monkeypa
             turn.call("search")
         assert not turn.acknowledged
         reports.append(turn.report)
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2 * keeping.PATIENCE
     assert store.waits == 1
     assert all(report.results for report in reports)
     monkeypatch.setattr(keeping, "PAUSE", 0.0)
@@ -296,7 +294,6 @@ async def test_what_is_not_durable_yet_is_not_lost(monkeypatch: pytest.MonkeyPat
         holder.close()
         assert await rt.flush("20s")
         monkeypatch.setattr(keeping, "PATIENCE", 20.0)
-        monkeypatch.setattr(turns, "PATIENCE", 20.0)
     assert outer.acknowledged
     await rt.close()
     store.close()
@@ -317,16 +314,14 @@ async def test_a_subscriber_in_trouble_is_no_loss_of_the_store(patient: None) ->
 
 
 @real
-async def test_busy_threads_do_not_keep_a_turn_from_ending() -> None:
+async def test_busy_threads_keep_no_turn_from_being_kept(patient: None) -> None:
     rt = Runtime(store=MemoryStore())
     held = threading.Event()
     loop = asyncio.get_running_loop()
     busy = [loop.run_in_executor(None, held.wait) for _ in range(100)]
-    began = time.monotonic()
     async with rt.turn() as turn:
         pass
-    assert time.monotonic() - began < 2.0
-    assert not turn.acknowledged
+    assert turn.acknowledged
     held.set()
     await asyncio.gather(*busy)
 

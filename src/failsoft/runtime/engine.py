@@ -254,6 +254,8 @@ class Engine:
             self.memory.save()
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
+        if self.keeper is not None:
+            self.keeper.close()
         if self.store is not None:
             self.store.flush(left(deadline))
         if self.escalations is not None:
@@ -384,6 +386,8 @@ class Engine:
         if self.escalations is not None:
             self.escalations.renew_after_fork()
         self.notebook.renew_after_fork()
+        if self.keeper is not None:
+            self.keeper.renew_after_fork()
         if self.memory is not None:
             self.memory.renew_after_fork()
         self.offload.renew()

@@ -4,7 +4,8 @@ Rules
 -----
 - Events go in batches, by a thread of their own; plain successes as runs (``core.runs``). Within about a second they
   are with the store; ``flush``, and the end of a turn, wait until they are durable.
-- The end of a turn waits ``PATIENCE`` at most. A store that has kept one waiting is not waited for again for ``PAUSE``.
+- The end of a turn waits ``PATIENCE`` at most, on threads of our own: the program's may all be taken. A store that has
+  kept one waiting is not waited for again for ``PAUSE``.
 - Nothing is acknowledged that was lost. A loss is found when somebody flushes; no turn that had begun by then counts
   as safe, whoever has been told of it before. ``flush`` tells of it once, and to all who ask at that time.
 - A program that ends without closing its runtime still hands over what it has, within ``LAST`` seconds.
@@ -15,8 +16,10 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from threading import Lock
 from time import monotonic as real_time
@@ -35,8 +38,9 @@ if TYPE_CHECKING:
     from failsoft.runtime.clock import Clock
     from failsoft.runtime.health import Health
 
-PATIENCE = 0.05  # seconds
-PAUSE = 1.0
+PATIENCE = 0.5  # seconds
+PAUSE = 2.0
+WAITERS = 4  # turns that wait at a time; one flush serves them all
 KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
 SHORTEST_RUN = 4
 LAST = 1.0  # seconds
@@ -52,6 +56,7 @@ class Keeper:
         self._trace = trace
         self._clock = clock
         self._paused_until = 0.0
+        self._closed = False
         self._circuits: dict[str, Any] = dict(store.find("breaker"))
         self._finding = Lock()
         self._found = 0  # losses
@@ -59,6 +64,7 @@ class Keeper:
         self._told = 0  # of those found, what ``flush`` has told
         self._doubtful = 0  # the number of the last event that may be among them
         self._delivery = trace.attach_raw(self._append, name="store")
+        self.renew_after_fork()
         _ALIVE.add(self)
 
     # -- events ------------------------------------------------------------------------------------------------------
@@ -76,8 +82,26 @@ class Keeper:
         self._told = max(self._told, found)
         return heard and durable and found == told
 
-    def acknowledge(self, track: Track) -> bool:
+    async def acknowledge(self, track: Track) -> bool:
         """The same for one turn, at its end; those before it may have lost something."""
+        if self._closed:
+            return False
+        waiting = asyncio.get_running_loop().run_in_executor(self._waiters, self._has, track)
+        try:
+            return await asyncio.wait_for(waiting, 2 * PATIENCE)
+        except TimeoutError:  # others are before it: that too is not worth waiting for
+            return False
+
+    def close(self) -> None:
+        """Keep no threads any longer."""
+        self._closed = True
+        self._waiters.shutdown(wait=False)
+
+    def renew_after_fork(self) -> None:
+        """A forked child has none of its parent's threads."""
+        self._waiters = ThreadPoolExecutor(WAITERS, "failsoft store")
+
+    def _has(self, track: Track) -> bool:
         self._trace.settle()
         now = real_time()
         if now < self._paused_until:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from functools import partial
 from itertools import count
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
-PATIENCE = 0.1  # seconds that the end of a turn waits for the store, all in all
 
 
 class Turn:
@@ -384,8 +382,7 @@ class Turn:
         """Have the turn on disk before its caller goes on, unless that takes long."""
         if self.engine.memory is not None:
             self.engine.memory.save()
-        with suppress(TimeoutError):  # every thread may be taken: that too is not worth waiting for
-            self.acknowledged = await asyncio.wait_for(asyncio.to_thread(keeper.acknowledge, self.track), PATIENCE)
+        self.acknowledged = await keeper.acknowledge(self.track)
 
 
 def _limit(timeout: Duration | None) -> float | None:
