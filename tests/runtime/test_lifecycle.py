@@ -33,6 +33,25 @@ def test_call_sync_serves_tools_of_every_kind() -> None:
     assert unknown.fault.category == "tool_unavailable"
 
 
+def test_a_threads_event_loop_is_closed_with_the_thread() -> None:
+    rt = Runtime()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    @rt.tool
+    async def search() -> None:
+        loops.append(asyncio.get_running_loop())
+
+    def twice() -> None:
+        rt.call_sync("search")
+        rt.call_sync("search")
+
+    thread = threading.Thread(target=twice)
+    thread.start()
+    thread.join()
+    assert loops[0] is loops[1]
+    assert loops[0].is_closed()
+
+
 @virtual
 async def test_closing_twice_is_harmless_and_later_calls_raise() -> None:
     rt = Runtime()
