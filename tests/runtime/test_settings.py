@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,3 +79,23 @@ async def test_mistakes_in_calls_and_at_the_end() -> None:
         await rt.flush("soon")
     with pytest.raises(ManifestError, match="close: grace: 'soon' is not a duration"):
         await rt.close("soon")
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"calls": [{"id": "a", "tool": "search"}]},
+        '{"calls": [{"id": "a", "tool": "search"}]}',
+        "calls: [{id: a, tool: search}]",
+        "calls:\n  - {id: a, tool: search}\n",
+        "plan.yaml",
+        Path("plan.yaml"),
+    ],
+    ids=["mapping", "json", "yaml in a line", "yaml", "file", "path"],
+)
+def test_plans_come_as_mappings_texts_and_files(plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.yaml").write_text("calls: [{id: a, tool: search}]")
+    rt = Runtime()
+    rt.add(search, timeout=None)
+    assert asyncio.run(rt.run_plan(plan)).results == {"a": "fine"}

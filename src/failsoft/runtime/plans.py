@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as brief
@@ -15,6 +16,8 @@ from failsoft.runtime.settings import read_file
 
 if TYPE_CHECKING:
     from failsoft.runtime.runtime import Runtime
+
+_TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # lines, an object, or a key: no file is called so
 
 
 async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> TurnReport:
@@ -30,6 +33,6 @@ def read_plan(plan: Mapping[str, Any] | str | Path, rt: Runtime) -> Plan:
     """A plan as a mapping, as YAML or JSON text, or in a file."""
     if not isinstance(plan, Mapping | str | Path):
         raise ManifestError(f"plan: {brief(plan)} is none: give a mapping, YAML or JSON text, or the path of a file")
-    if isinstance(plan, Path) or (isinstance(plan, str) and "\n" not in plan and not plan.lstrip().startswith("{")):
+    if isinstance(plan, Path) or (isinstance(plan, str) and not _TEXT.search(plan)):
         return load_plan(read_file(plan), name=str(plan), known=rt.tools)
     return load_plan(plan, name="plan", known=rt.tools)
