@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from failsoft.stores.base import Kind
 from failsoft.stores.memory import MemoryStore
 from failsoft.stores.sqlite import SqliteStore
 from failsoft.testing import check_store
@@ -28,3 +29,25 @@ def test_a_store_that_forgets_is_none() -> None:
 
     with pytest.raises(AssertionError, match="deleting drops"):
         check_store(lambda wall: Forgets(wall=wall))
+
+
+def test_a_store_that_raises_is_none_and_the_rule_is_named() -> None:
+    class Misses(MemoryStore):
+        def get(self, kind: Kind, key: str) -> object:
+            return dict(self.find(kind))[key]
+
+    with pytest.raises(AssertionError, match=r"^Putting replaces, .*: KeyError: 'k'$"):
+        check_store(lambda wall: Misses(wall=wall))
+
+
+def test_a_store_that_cannot_be_closed_twice_is_none() -> None:
+    class Once(MemoryStore):
+        closed = False
+
+        def close(self) -> None:
+            if self.closed:
+                raise RuntimeError("closed already")
+            self.closed = True
+
+    with pytest.raises(AssertionError, match="RuntimeError: closed already"):
+        check_store(lambda wall: Once(wall=wall))

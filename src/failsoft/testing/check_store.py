@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from failsoft.core.runs import Run
 from failsoft.stores.base import Store, key_of
@@ -32,10 +33,12 @@ def check_store(make: MakeStore) -> None:
         store = make(wall)
         try:
             check(store, wall)
-        except AssertionError as error:
-            raise AssertionError(f"{(check.__doc__ or '').strip()}: {error}") from error
-        finally:
             store.close()
+        except Exception as error:
+            with suppress(Exception):
+                store.close()
+            what = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            raise AssertionError(f"{(check.__doc__ or '').strip()}: {what}") from error
 
 
 def _equal_and_apart(store: Store, _: _Wall) -> None:
