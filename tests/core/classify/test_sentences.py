@@ -42,10 +42,15 @@ def test_stests_1_5(override: object) -> None:
     ("text", "category"),
     [
         ("Invalid extension.gateway.execute.request", "tool_unavailable"),
+        ("invalid extension execute request", "tool_unavailable"),
         ("missing tool id", "tool_unavailable"),
         ("missing extension id", "tool_unavailable"),
         ("Invalid chat.management.gateway.message.append.request", "internal_contract_bug"),
         ("Missing API key", "tool_misconfigured"),
+        ("misconfigured base url", "tool_misconfigured"),
+        ("Invalid base URL: 'http//api'", "tool_misconfigured"),
+        ("Invalid URL: 'http//api'", "tool_validation"),
+        ("Invalid file extension", "tool_validation"),
     ],
 )
 def test_snorm_signals(text: str, category: str) -> None:

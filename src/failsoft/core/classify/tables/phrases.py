@@ -31,8 +31,8 @@ PHRASES: tuple[Phrase, ...] = (
     # --- S-norm's signals ---
     Phrase(
         "extension request (S-norm)",
-        "gate",
-        r"invalid extension\.gateway\.execute\.request",
+        "exte",
+        r"invalid extension(?:[. ]gateway)?[. ]execute[. ]request",
         "no_such_tool",
         firm=True,
     ),
@@ -124,7 +124,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "invalid setting",
         "bad ille inva unkn unsu",
-        r"\b(?:invalid|illegal|bad|unsupported|unknown) (?:value for |value of )?(?:\w+ ){0,2}"
+        r"\b(?:invalid|illegal|bad|unsupported|unknown) (?:value for |value of )?(?!base[ -]?url)(?:\w+ ){0,2}"
         r"(?:time ?out|retry|retries|rate limit|port|url|uri|date|format|type|size|unit|interval|cursor|header|scheme|encoding)\b"
         r"(?! (?:error|exceeded|reached|expired))",
         "invalid",
