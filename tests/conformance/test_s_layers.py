@@ -265,6 +265,19 @@ async def test_half_open_one_attempt_is_allowed() -> None:
 
 
 @virtual
+async def test_half_open_a_failed_attempt_is_not_repeated() -> None:
+    retries = [{"maxAttempts": 4, "handleErrors": ["Unavailable"]}]
+    completion = fails("UNAVAILABLE")
+    rt = runtime({"cooldown": COOLDOWN, "retries": retries}, completion=completion)
+    for _ in range(2):
+        await rt.call("completion")
+    assert (state(rt), completion.attempts) == ("open", 8)
+    await asyncio.sleep(10)
+    assert (await rt.call("completion")).status == "failed"
+    assert (state(rt), completion.attempts) == ("open", 9)
+
+
+@virtual
 async def test_half_open_success_resets_to_closed() -> None:
     completion = fails("UNAVAILABLE", "UNAVAILABLE", then="blue")
     rt = runtime({"cooldown": COOLDOWN}, completion=completion)

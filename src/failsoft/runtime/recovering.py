@@ -39,7 +39,8 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
     nested = ended.error is not None and any(failures_inside(ended.error))
     if fault.retry_after and fault.retryable and ended.ran and not nested:
         hold(rt, call, stop.tool, fault.retry_after)
-    calls = stop.health.options.count == "calls"
+    probing = stop.ticket is not None and stop.ticket.probe is not None  # one attempt is allowed, whatever is counted
+    calls = stop.health.options.count == "calls" and not probing
     opened = None if calls else record(rt, call, stop, _result(fault, ended), fault)
     wish = _consider(rt, call, stop, fault, fault if ended.ran else None)
     retry = plan_retry(
