@@ -153,6 +153,8 @@ async def _live(
     lived = Lived(seed, world.ledger)
     wrong: list[tuple[int, float]] = []
     rt = Runtime(store=store, trace=path, clock=Clock(clock.time, wall, clock.sleep), random=random.Random(seed))
+    assert rt._engine.keeper is not None
+    rt._engine.keeper._waiters = Inline()
     world.register(rt, declared)
 
     def set_wall(seconds: float) -> None:
