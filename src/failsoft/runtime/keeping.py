@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from threading import Lock
 from time import monotonic as real_time
@@ -99,6 +98,8 @@ class Keeper:
 
     def renew_after_fork(self) -> None:
         """A forked child has none of its parent's threads."""
+        from concurrent.futures import ThreadPoolExecutor  # only who has a store pays for it
+
         self._waiters = ThreadPoolExecutor(WAITERS, "failsoft store")
 
     def _has(self, track: Track) -> bool:
