@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,6 +44,13 @@ def test_a_call_that_needs_none_waited_for_the_one_that_ended_before_it() -> Non
     made = turn(ok("first", 0, 3), ok("aside", 0, 2), ok("second", 4, 10))
     assert critical(made) == ["first", "second"]
     assert str(made.verdict) == "10.0 s: 9.0 s useful (t), 1.0 s outside tools."
+
+
+def test_a_turn_of_thousands_of_calls_is_drawn_at_once() -> None:
+    began = time.process_time()
+    made = turn(*(ok(f"call-{n}", n / 1000, (n + 1) / 1000) for n in range(3000)), end=3.0)
+    assert len(critical(made)) > 100
+    assert time.process_time() - began < 8.0  # a search among all calls for each of them took a minute
 
 
 def test_a_skipped_need_ends_the_path() -> None:

@@ -239,7 +239,7 @@ def _with_children(order: Sequence[str], rows: Mapping[str, Row]) -> Iterator[st
         if row.parent is not None and row.parent in rows:
             inside.setdefault(row.parent, []).append(id)
     children = {id for ids in inside.values() for id in ids}
-    waiting = [id for id in (*order, *(id for id in rows if id not in order)) if id not in children][::-1]
+    waiting = [id for id in dict.fromkeys((*order, *rows)) if id not in children][::-1]
     while waiting:
         id = waiting.pop()
         yield id
@@ -248,13 +248,18 @@ def _with_children(order: Sequence[str], rows: Mapping[str, Row]) -> Iterator[st
 
 def _critical(rows: Mapping[str, Row]) -> list[str]:
     """The ids of the calls that the turn's end had to wait for, the last one first."""
-    ran = [row for row in rows.values() if row.parent is None and row.segments]
-    path: list[str] = []
-    row = max(ran, key=lambda row: (row.end, -row.start), default=None)
-    while row is not None and row.id not in path:
-        path.append(row.id)
-        before = [rows[need] for need in row.needs if rows[need].segments]
-        if not row.needs:
-            before = [other for other in ran if other.end <= row.start + _CLOSE and other.id not in path]
-        row = max(before, key=lambda other: other.end, default=None)
-    return path
+    ran = sorted(
+        (row for row in rows.values() if row.parent is None and row.segments), key=lambda row: (-row.end, row.start)
+    )
+    place = {row.id: at for at, row in enumerate(ran)}
+    path: dict[str, None] = {}
+    at = 0
+    while at < len(ran) and ran[at].id not in path:
+        row = ran[at]
+        path[row.id] = None
+        if row.needs:
+            before = [place[need] for need in row.needs if need in place and need not in path]
+            at = min(before, default=len(ran))
+        else:
+            at = next((at for at in range(at + 1, len(ran)) if ran[at].end <= row.start + _CLOSE), len(ran))
+    return list(path)
