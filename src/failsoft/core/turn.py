@@ -55,7 +55,7 @@ class Call:
         # The rest is the machine's.
         self.state: State = "new"
         self.missing = 0  # how many of its needs it waits for
-        self.dependants: list[Any] | None = None  # who waits for it
+        self.dependants: list[Any] | None = None  # who waits for it, while it is open
         self.substitutes: dict[str, Any] | None = None  # by argument: defaults in the place of what has failed
 
     def grounds(self, because: Call | None = None) -> dict[str, Any]:
@@ -220,16 +220,15 @@ class TurnMachine(Generic[C]):
         missing = 0
         for need in call.needs:
             other = calls[need]
-            state = other.state
-            if state == "succeeded":
-                continue
-            missing += 1
-            if state not in _OPEN:
-                failed += ((call, other),)
-            elif other.dependants is None:
-                other.dependants = [call]
-            else:
+            if other.dependants is not None:  # so it is open
                 other.dependants.append(call)
+                missing += 1
+            elif other.state in _OPEN:
+                other.dependants = [call]
+                missing += 1
+            elif other.state != "succeeded":
+                failed += ((call, other),)
+                missing += 1
         call.missing = missing
         call.state = "waiting" if missing else "running"
         return failed

@@ -27,7 +27,6 @@ class Handle(core.Call, Generic[T]):
         "_outcome",
         "arguments",
         "call",
-        "dozes",
         "ended",
         "extra",
         "future",
@@ -39,6 +38,9 @@ class Handle(core.Call, Generic[T]):
         "tool",
         "turn",
     )
+
+    result: T | None  # the value, if it has brought one; there from its end on
+    ended: float  # there if it was a plain success
 
     def __init__(self, turn: Turn, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
         # What ``super().__init__`` would do comes first: one call less is worth a fifth of this.
@@ -56,10 +58,8 @@ class Handle(core.Call, Generic[T]):
         self.turn = turn
         self.tool = tool  # its bare name if there is no such tool
         self.arguments = arguments
-        self.result: T | None = None  # the value, if it has brought one
-        self.started = self.ended = 0.0
+        self.started = 0.0
         self._outcome: Outcome[T] | None = None
-        self.dozes = False  # it has suspended
         self.refers = False  # other handles are in its arguments
         self.task: asyncio.Task[None] | None = None
         self.extra: Extra | None = None

@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 class Lanes:
     """The lanes of one turn, and the calls before them."""
 
-    __slots__ = ("_awake", "_ready", "_tasks", "_turn")
+    __slots__ = ("_awake", "_dozing", "_ready", "_tasks", "_turn")
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._ready: deque[Handle[Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._awake = 0  # lanes that will see to what is ready
+        self._dozing: set[Handle[Any]] = set()  # calls that run in no lane and have suspended
 
     def start(self, handles: Iterable[Handle[Any]]) -> None:
         """Have these calls run."""
@@ -59,19 +60,20 @@ class Lanes:
         self._awake += 1
 
     def leave(self, handle: Handle[Any]) -> None:
-        if not handle.dozes:
-            self._awake -= 1
-            self._open()
+        if handle in self._dozing:
+            self._dozing.remove(handle)
+        else:
+            self._rest()
 
     def doze(self, handle: Handle[Any]) -> None:
-        """A call suspends: its lane waits with it, and another one goes on with what is ready."""
-        handle.dozes = True
+        """A call that runs in no lane suspends."""
+        self._dozing.add(handle)
+        self._rest()
+
+    def _rest(self) -> None:
+        """A lane waits with its call: another one goes on with what is ready."""
         self._awake -= 1
         self._open()
-
-    def _wake(self, handle: Handle[Any]) -> None:
-        handle.dozes = False
-        self._awake += 1
 
     def _open(self) -> None:
         """Open another lane, if calls are ready and nobody else will see to them."""
@@ -134,15 +136,15 @@ class Lanes:
     async def _suspend(self, handle: Handle[Any], stepper: Stepper, waiting: Any, box: Box) -> None:
         """Go on with a tool that waits for something, until it ends."""
         tool: Any = handle.tool
-        self.doze(handle)
+        self._rest()
         try:
             await finish(stepper, waiting, tool, tool.timeout, box, self._turn.engine.place)
         finally:
-            self._wake(handle)
+            self._awake += 1
 
     async def _go_long(self, handle: Handle[Any], first: Ended | None = None, ticket: Ticket | None = None) -> None:
         """Take a call to its outcome that is not plain, or whose first attempt was not."""
-        self.doze(handle)
+        self._rest()
         try:
             if handle.refers:
                 self._fill_in(handle)
@@ -155,7 +157,7 @@ class Lanes:
                 raise
             return
         finally:
-            self._wake(handle)
+            self._awake += 1
         self._turn.finished(handle, without_frames(outcome))
 
     def _survives(self, handle: Handle[Any], error: BaseException) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from failsoft.errors import TurnError
 from failsoft.runtime.handle import Handle
+
+if TYPE_CHECKING:
+    from failsoft.runtime.turn import Turn
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -15,17 +18,13 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     """Note the calls that this one waits for, each with the arguments that its value fills."""
     turn = handle.turn
     needs: dict[str, tuple[str, ...]] = {}
-    if isinstance(depends_on, str | Handle):
+    if isinstance(depends_on, str) or isinstance(depends_on, Handle):  # noqa: SIM101 - a union is made anew each time
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     for other in depends_on:
-        if isinstance(other, str):
-            needs[other] = ()
-        elif not isinstance(other, Handle):
-            raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
-        elif other.turn is turn:
+        if other.__class__ is Handle and other.turn is turn:
             needs[other.id] = ()
         else:
-            _refuse_foreign(other)
+            needs[_name(other, turn)] = ()
     for name, value in handle.arguments.items():
         if type(value) not in PLAIN:
             for other in _search(value):
@@ -41,6 +40,17 @@ def fill_in(handle: Handle[Any]) -> None:
     arguments = {**handle.arguments, **(handle.substitutes or {})}
     handle.arguments = {name: _resolved(value) for name, value in arguments.items()}
     handle.refers = False
+
+
+def _name(other: Handle[Any] | str, turn: Turn) -> str:
+    """The id of a call that another one shall wait for."""
+    if isinstance(other, str):
+        return other
+    if not isinstance(other, Handle):
+        raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
+    if other.turn is not turn:
+        _refuse_foreign(other)
+    return other.id
 
 
 def _refuse_foreign(handle: Handle[Any]) -> NoReturn:
