@@ -175,7 +175,7 @@ OVERRULED: dict[int, frozenset[str]] = {
     400: ANYTHING,
     402: frozenset({"declined", "quota"}),
     403: _LIMITS | {"unauthenticated", "blocked_content", "certificate", "unknown_model", "too_large", "read_only"},
-    404: frozenset({"no_such_tool", "no_such_method", "unknown_model"}),
+    404: frozenset({"no_such_tool", "no_such_method", "unknown_model", "wrong_address"}),
     409: ANYTHING,
     413: frozenset({"quota"}),
     422: ANYTHING,
@@ -215,6 +215,8 @@ OVERRULED_CODE: dict[str, frozenset[str]] = {
     "rate_limited": OVERRULED[429],
     "refused": frozenset({"unauthenticated", "certificate", "unknown_host", "no_such_database"}),  # SQLSTATE 08001
     "conflict": frozenset({"precondition"}),  # DynamoDB: why a transaction was cancelled
+    "forbidden": frozenset({"quota", "storage_full"}),  # MongoDB Atlas: one code for whatever it forbids
+    "server_error": frozenset({"storage_full"}),
     "not_found": OVERRULED[404],
     "unauthenticated": frozenset({"declined"}),  # Stripe: a card that wants its owner asked
 }

@@ -46,10 +46,11 @@ PHRASES: tuple[Phrase, ...] = (
     # --- bugs, in the words of Python, JavaScript, Java, Go, Rust ---
     Phrase(
         "bug",
-        "asse attr cast defi divi func indi loop neve nil null obje oper out pani prop recu seri stac unha unpa",
+        "asse attr cast defi divi func indi loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
         r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
-        r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth",
+        r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
+        r"|object reference not set|undefined (?:local variable|method|variable)\b",
         "bug",
         firm=True,
     ),
@@ -67,10 +68,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "no such program",
-        "exec find foun inst modu reco such",
+        "clas exec find foun inst modu reco such",
         r"command not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
-        r"|no module named|cannot find (?:module|package)|module not found"
+        r"|no module named|cannot find (?:module|package)|(?:module|class) not found|no class def found"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
         "no_such_tool",
         firm=True,
@@ -87,7 +88,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "no such method",
         "acti comm endp meth oper proc rpc rpcn rpcq",
-        r"\b(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
+        r"\b(?!rpc error)(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
         r"|(?:unknown|no such|unrecogni[sz]ed|unimplemented) (?:method|rpc|command|operation|action|endpoint)\b",
         "no_such_method",
         firm=True,
@@ -125,7 +126,7 @@ PHRASES: tuple[Phrase, ...] = (
         "invalid setting",
         "bad ille inva unkn unsu",
         r"\b(?:invalid|illegal|bad|unsupported|unknown) (?:value for |value of )?(?!base[ -]?url)(?:\w+ ){0,2}"
-        r"(?:time ?out|retry|retries|rate limit|port|url|uri|date|format|type|size|unit|interval|cursor|header|scheme|encoding)\b"
+        r"(?:time ?out|retry|retries|rate limit|port|url|uri|date|format|type|size|unit|interval|cursor|header|scheme|encoding|currency|language|locale|charset|codec|algorithm|extension)\b"
         r"(?! (?:error|exceeded|reached|expired))",
         "invalid",
         firm=True,
@@ -157,12 +158,12 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "too large",
-        "big exce larg leng long max maxi reac redu size toke wind",
+        "big exce larg leng long max maxi reac redu reso size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
-        r"|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
+        r"|resources exceeded|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
         firm=True,
@@ -192,8 +193,15 @@ PHRASES: tuple[Phrase, ...] = (
         r"|out of (?:credits?|quota|searches|requests|funds)|no (?:credits?|quota) (?:left|remaining)|enough (?:credits?|quota|balance)"
         r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
         r"|account (?:is |has been |was )?(?:suspended|past due|not active)|(?<!throttling )(?<!rate limit )quota (?:exceeded|exhausted|limit|error|failure)"
-        r"|over (?:\w+ )?quota|usage limit",
+        r"|over (?:\w+ ){0,2}quota|usage limit",
         "quota",
+        firm=True,
+    ),
+    Phrase(
+        "not allowed to",
+        "allo auth enti perm",
+        r"(?:you|user|account|caller|client|app|bot|\'\') (?:are|is|am) not (?:allowed|permitted|authori[sz]ed|entitled) to (?!make|send|exceed|perform more)",
+        "forbidden",
         firm=True,
     ),
     Phrase(
@@ -255,9 +263,9 @@ PHRASES: tuple[Phrase, ...] = (
     # --- credentials and rights ---
     Phrase(
         "credentials",
-        "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass role secr sess sign toke unau",
-        r"\bunauthori[sz]ed\b|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
-        r"|(?:authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
+        "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass reau role secr sess sign toke unau",
+        r"\bunauthori[sz]ed\b(?! (?:for|to)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
+        r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
@@ -270,12 +278,12 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "permission",
-        "acce acco allo auth bloc deni enti forb gran leve perm priv reje righ role scop viol",
-        r"row[- ]level security|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to \S+ (?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
+        "acce acco allo auth bloc deni enti forb gran leve perm priv reje righ role scop unau viol",
+        r"row[- ]level security|unauthori[sz]ed (?:for|to)\b|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to (?:\S+ ){1,4}?(?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
-        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|policy violation"
+        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
         firm=True,
@@ -283,10 +291,11 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the model, the configuration, the content ---
     Phrase(
         "configuration",
-        "conf coun disa enab envi impr loca misc proj regi seal sess sett terr unsa",
+        "conf coun disa enab envi http impr loca misc proj regi seal sele sess sett terr unsa",
         r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
-        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)",
+        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)|not (?:supported|available) in (?:your|this) (?:location|country|region|territory)"
+        r"|no (?:\w+ ){1,3}selected\b|\bhttp (?:request|response) (?:was )?(?:sent )?to (?:an? )?https\b",
         "misconfigured",
         firm=True,
     ),
@@ -360,6 +369,13 @@ PHRASES: tuple[Phrase, ...] = (
         "precondition",
         firm=True,
     ),
+    Phrase(
+        "dependencies",
+        "depe reso solv",
+        r"(?:resolve|satisfy|install) (?:\w+ )?dependenc(?:y|ies)|dependency (?:conflict|resolution)|version solving failed",
+        "precondition",
+        firm=True,
+    ),
     Phrase("read-only replica (Redis)", "agai", r"against a read[ -]only (?:replica|slave)", "unavailable", firm=True),
     Phrase(
         "read-only",
@@ -408,7 +424,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "timeout",
         "elap exce exec expi life repl resp time took",
-        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b"
+        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b|exit\) time ?out\b"
         r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
         r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
@@ -416,8 +432,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "unreachable",
-        "disc down netw reac rout unre",
-        r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|(?:could not|couldn't|cannot|can't) be reached|no route to host|host is down|internet disconnected|address unreachable|network changed|unreachable\b",
+        "disc down netw offl reac rout unre",
+        r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|(?:could not|couldn't|cannot|can't) be reached|no route to host|host is down|internet disconnected|address unreachable|network changed|(?:is|are|be|currently|went) offline|unreachable\b",
         "unreachable",
         firm=True,
     ),
@@ -433,10 +449,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "lost connection",
-        "brok clos conn cras disc drop end eof goaw gone hang hung mess prot repl rese resp stre term",
+        "brok clos conn cras disc drop end eof goaw gone hang hung mess peer prot repl rese resp stre term",
         r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
-        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly)|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on)|\beof\W*$"
+        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly|pipe|socket|network connection)|peer shut ?down|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on)|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|stream error: stream|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
         "disconnected",
         firm=True,
@@ -508,11 +524,24 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
+        "no such route (Go net/http, Express, Apache, Werkzeug)",
+        "cann page url",
+        r"404 page not found|requested url (?:\S+ )?was not found on th(?:is|e) server|cannot (?:get|post|put|patch|delete) ?(?:/|$)",
+        "wrong_address",
+        firm=True,
+    ),
+    Phrase(
         "not found",
         "dele exis find foun gone loca long matc none pres remo such unde unkn",
         r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
+    ),
+    Phrase(
+        "make sure it exists",
+        "exis",
+        r"(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
+        "not_found",
     ),
     Phrase("not implemented", "impl unim", r"not (?:yet )?implemented|unimplemented\b", "not_implemented", firm=True),
     Phrase(
@@ -545,13 +574,20 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file form give iden ille imag inco inte inva know leng long malf matc miss nega none null numb out pars pdf prov read reco repo requ shap shor size smal spec stri supp trun type unde unex unkn unpr unre vali wron zip",
+        "allo ambi appe bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file form give iden ille imag inco inte inva know leng long look malf matc miss nega none null numb out pars pdf prov read reco repo requ seem shap shor size smal spec stri supp trun type unde unex unma mars unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
-        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize)"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+",
+        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal)"
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
         "invalid",
     ),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),
+    Phrase(
+        "change something first",
+        "resu retr subm try tryi",
+        r"(?:add|adjust|change|check|close|configure|correct|create|delete|enable|fix|install|modify|provide|reduce|remove|rename|set|specify|update|upgrade|use|verify) "
+        r"(?!(?:your |the |that )?(?:internet|network|connection))[^.;\n]{1,80}? (?:and|then|before) (?:then )?(?:try(?:ing)?|re-?try(?:ing)?|re-?submit)\b(?! later| in )",
+        "precondition",
+    ),
     Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),
     Phrase("cancelled", "abor canc", r"\bcancell?ed\b|(?:operation|request) (?:was )?aborted|aborted by", "cancelled"),
     Phrase(
