@@ -92,6 +92,7 @@ def test_bodies(body: Any, seconds: float | None) -> None:
         ("Throttled. Please wait 2 minutes", 120),
         ("Rate limit exceeded, try again in 6m0s", 360),
         ("Rate limit exceeded; retry in 120ms", 0.12),
+        ("Rate Limit Exceeded. Try Again In 5 Minutes.", 300),
         ("Rate limit exceeded. Expected available in 1 second.", 1),
         ("Rate limit exceeded after 20 calls", None),
         ("Connection timeout after 30s", None),

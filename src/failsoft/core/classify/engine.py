@@ -19,9 +19,10 @@ from failsoft.core.classify.body import make_body, read_pairs
 from failsoft.core.classify.evidence import Evidence
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
-from failsoft.core.classify.reading import Reading, find_phrase
+from failsoft.core.classify.reading import Reading
 from failsoft.core.classify.recall import LENGTH, recalled
 from failsoft.core.classify.tables import http
+from failsoft.core.classify.wording import find_phrase
 
 FIRM_TYPE: Final = 95
 PAGE: Final = "page"

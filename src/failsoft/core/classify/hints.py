@@ -33,10 +33,15 @@ _TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?(?![a-z])"
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DIGIT: Final = re.compile(r"\d")
-_CUE: Final = re.compile(r"again|retr|wait|reset|availab", re.IGNORECASE)
+_CUE: Final = re.compile(r"again|retr|wait|reset|availab")
+# In small letters, like the text. Every branch begins with a letter of its own: so a search looks at few places.
 _SPOKEN: Final = (
-    r"(?i)(?:(?:try|retry|retried|available|resets?|wait|again|retrying)(?: \w+){0,3}? (?:in|after|for)|\bwait|retry[- ]after:?"
-    r"|retry in|available in)[ :=]+(?:about |at least |approximately )?"
+    "(?:"
+    + "|".join(
+        rf"{word}(?: \w+){{0,3}}? (?:in|after|for)"
+        for word in ("try", "retry", "retried", "available", "reset", "resets", "wait", "again", "retrying")
+    )
+    + r"|wait(?<=\bwait)|retry[- ]after:?|retry in|available in)[ :=]+(?:about |at least |approximately )?"
     r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)(?![a-z])[ ,]*(?:and )?)+|\d{1,6}\b)"
 )
 _FIELD_T: Final = r"(?:^|[;,]\s*)(?:t|reset)=(\d{1,9})"
@@ -74,9 +79,10 @@ def _stated(
 @recalled
 def _spoken(text: str) -> float | None:
     """What words say: "try again in 20s"."""
-    if not _DIGIT.search(text) or not _CUE.search(text):
+    low = text.lower()
+    if not _DIGIT.search(low) or not _CUE.search(low):
         return None
-    match = re.search(_SPOKEN, text)
+    match = re.search(_SPOKEN, low)
     return None if match is None else span(match[1])
 
 

@@ -1,0 +1,116 @@
+r"""Finding the phrase that a text fits: the first row of ``tables.phrases`` that does.
+
+Rules
+-----
+- A row is tried where one of its keys begins a word of the text.
+- Its pattern is taken apart into branches, by the letters that they begin with: ``(?:no|unknown) tool|tool not found``
+  has branches in "no", "unkn" and "tool". A branch is tried where a word of the text begins so.
+- What begins with anything but letters is tried wherever its row is.
+
+Why so: a typical message has ten words, and a search for all of a table's patterns would take longer than everything
+else. Looking words up leaves a few short patterns, and those that nobody needs are never compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from failsoft.core.classify.tables.phrases import PHRASES, Phrase
+
+_WORD = re.compile(r"[a-z]{2,}")
+_SYNTAX = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()|]")  # of a pattern: escapes and classes are passed over
+_START = re.compile(r"[a-z]{3,4}(?![?*+{])|[a-z]{2}(?=(?:[ ':=/-]|\[ -\])(?![?*+{]))")
+_ASSERTED = re.compile(r"\\b|\^|\(\?<!\w[\w -]*\)")
+
+_BY_KEY: dict[str, list[int]] = {}
+for _index, _phrase in enumerate(PHRASES):
+    for _key in _phrase.keys.split():
+        _BY_KEY.setdefault(_key, []).append(_index)
+
+
+class _Row:
+    """The pattern of one phrase, taken apart."""
+
+    __slots__ = ("_branches", "_patterns", "starts")
+
+    def __init__(self, pattern: str) -> None:
+        self._branches: dict[str, list[str]] = {}
+        for branch in _split(pattern):
+            for start, rest in _begin(branch):
+                self._branches.setdefault(start, []).append(rest)
+        self.starts = frozenset(self._branches)
+        self._patterns: dict[str, re.Pattern[str]] = {}  # compiled when first needed
+
+    def fits(self, text: str, starts: set[str]) -> bool:
+        for start in self.starts & starts:
+            pattern = self._patterns.get(start)
+            if pattern is None:
+                pattern = self._patterns[start] = re.compile(f"{start}(?:{'|'.join(self._branches[start])})")
+            if pattern.search(text):
+                return True
+        return False
+
+
+_ROWS: list[_Row | None] = [None] * len(PHRASES)  # made when first needed
+
+
+def find_phrase(spelled: str, kinds: frozenset[str] | None = None, *, firm: bool = False) -> Phrase | None:
+    """The first phrase of the table that fits, of those wanted: of these kinds only, or firm ones only."""
+    starts = {word[:4] for word in _WORD.findall(spelled)}
+    rows = {row for start in starts if start in _BY_KEY for row in _BY_KEY[start]}
+    starts.update([start[:3] for start in starts])
+    starts.add("")
+    for index in sorted(rows):
+        phrase = PHRASES[index]
+        if (firm and not phrase.firm) or (kinds is not None and phrase.kind not in kinds):
+            continue
+        row = _ROWS[index]
+        if row is None:
+            row = _ROWS[index] = _Row(phrase.pattern)
+        if not row.starts.isdisjoint(starts) and row.fits(spelled, starts):
+            return phrase
+    return None
+
+
+def _split(pattern: str) -> list[str]:
+    """The branches of a pattern: what stands between the ``|`` that are in no group."""
+    depth, ends = 0, [-1]
+    for found in _SYNTAX.finditer(pattern):
+        sign = found[0]
+        depth += (sign == "(") - (sign == ")")
+        if sign == "|" and not depth:
+            ends.append(found.start())
+    return [pattern[end + 1 : after] for end, after in zip(ends, [*ends[1:], None], strict=True)]
+
+
+def _begin(branch: str, before: str = r"\b") -> Iterator[tuple[str, str]]:
+    """The ways in which a branch can begin: the letters, and what must follow (and be true before) them."""
+    while asserted := _ASSERTED.match(branch):
+        before, branch = before + asserted[0], branch[asserted.end() :]
+    if branch.startswith("(?:"):
+        end = _end_of_group(branch)
+        inside, tail = branch[3:end], branch[end + 1 :]
+        options = _split(inside)
+        if tail[:1] == "?":
+            options, tail = [*options, ""], tail[1:]
+        elif tail[:1] == "+":
+            tail = f"(?:{inside})*{tail[1:]}"
+        if tail[:1] not in ("?", "*", "+", "{"):
+            for option in options:
+                yield from _begin(option + tail, before)
+            return
+    found = _START.match(branch)
+    if found is None:
+        yield "", before + branch
+    else:
+        yield found[0], f"(?<={before}{found[0]}){branch[found.end() :]}"
+
+
+def _end_of_group(branch: str) -> int:
+    depth = 0
+    for found in _SYNTAX.finditer(branch):
+        depth += (found[0] == "(") - (found[0] == ")")
+        if not depth and found[0] == ")":
+            return found.start()
+    return len(branch)
