@@ -1,6 +1,6 @@
 """A LangChain agent whose tools fail, with failsoft between the two.
 
-python examples/langchain_agent.py          (needs: pip install "failsoft[langchain]")
+python examples/langchain_agent.py          (needs: pip install ".[langchain]")
 
 The model is scripted, so no key is needed. With a real one, hand ``create_agent`` its name instead.
 """

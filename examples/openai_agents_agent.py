@@ -1,6 +1,6 @@
 """An agent of the OpenAI Agents SDK whose tools fail, with failsoft between the two.
 
-python examples/openai_agents_agent.py      (needs: pip install "failsoft[openai-agents]")
+python examples/openai_agents_agent.py      (needs: pip install ".[openai-agents]")
 
 The model is scripted, so no key is needed. With a real one, leave ``model=`` out.
 """

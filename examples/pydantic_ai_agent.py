@@ -1,6 +1,6 @@
 """A pydantic-ai agent whose tools fail in six ways, and a run that goes on.
 
-python examples/pydantic_ai_agent.py
+python examples/pydantic_ai_agent.py        (needs: pip install ".[pydantic-ai]")
 
 The model is scripted, so no key is needed. With a real one, write its name in place of ``FunctionModel(scripted)``.
 """

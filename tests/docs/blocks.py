@@ -243,7 +243,7 @@ def check_install(command: str, place: str) -> None:
         targets = re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert {*rest} <= {*targets}, f"{place}: {command}"
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for named_extras in re.findall(r"failsoft\[([\w,-]+)\]", command):
+    for named_extras in re.findall(r"(?:failsoft|\.)\[([\w,-]+)\]", command):
         assert {*named_extras.split(",")} <= {*extras}, f"{place}: {command}"
 
 

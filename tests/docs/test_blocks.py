@@ -66,11 +66,12 @@ def block(language: str, text: str, shown: str | None = None, excuse: str | None
         (block("console", "$ failsoft nonsense\n…\n$ echo $?\n1\n"), "gives 2"),
         (block("console", "$ rm -rf x\n"), "nobody knows"),
         (block("console", '$ pip install "failsoft[nonsense]"\n'), "nonsense"),
+        (block("console", '$ pip install ".[nonsense]"\n'), "nonsense"),
         (block("", "something\n"), "say what this is"),
         (block("text", "a picture\n"), "is not run"),
         (block("mermaid", "graph TD\n"), "is not run"),
     ],
-    ids=["output", "unshown", "command", "exit", "echo", "stranger", "extra", "bare", "text", "picture"],
+    ids=["output", "unshown", "command", "exit", "echo", "stranger", "extra", "extra of a clone", "bare", "text", "picture"],
 )
 def test_a_wrong_block_is_noticed(wrong: Block, match: str) -> None:
     run = PageRun({}, silent=True)

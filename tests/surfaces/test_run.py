@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -91,6 +92,29 @@ def test_a_plan_from_standard_input() -> None:
     assert error["problems"][0].startswith("standard input:1:")
     assert "did you mean search?" in error["problems"][0]
     assert error["hint"] == "The tools are: search, deny, hostile, missing."
+
+
+def test_a_tool_without_an_entrypoint_is_named() -> None:
+    Path("failsoft.yaml").write_text(MANIFEST + "  silent: {read_only: true}\n")
+    result = run("calls: [{tool: silent}]")
+    assert result.exit_code == 2
+    assert "failsoft.yaml has no entrypoint for silent" in result.stderr
+
+
+def test_a_warning_says_who_gives_it() -> None:
+    Path("failsoft.yaml").write_text(MANIFEST.replace(", read_only: true", ""))
+    Path("tools_of_test_run.py").write_text("async def search(city): raise ConnectionResetError('reset')")
+    Path("plan.yaml").write_text("calls: [{tool: search, args: {city: X}, timeout: 1s}]")
+    program = [sys.executable, "-m", "failsoft", "run", "plan.yaml"]
+    said = subprocess.run(program, capture_output=True, text=True, check=False).stderr
+    assert said.startswith("failsoft: search is retried although")
+
+
+def test_what_became_of_a_call_is_told_in_full() -> None:
+    Path("tools_of_test_run.py").write_text("async def deny(city): raise TimeoutError('no answer')")
+    Path("failsoft.yaml").write_text(MANIFEST.replace('deny"}, read_only: true', 'deny"}, idempotent: false'))
+    result = run("calls: [{tool: deny, args: {city: X}}]")
+    assert "DEADLINE_EXCEEDED, may have acted\n" in result.stdout
 
 
 def test_the_trace_is_written() -> None:

@@ -127,6 +127,9 @@ def test_export(store: str, tmp_path: Path) -> None:
     told = data("export", "one", "-o", str(page), "--store", store)
     assert (told["format"], told["file"], told["events"]) == ("html", str(page), len(lines.splitlines()))
     assert page.read_text().startswith("<!doctype html>")
+    assert (
+        invoke("export", "one", "-o", str(page), "--store", store).stderr == f"The waterfall of one written to {page}\n"
+    )
     assert "Connection reset by peer" in page.read_text()
     assert invoke("export", "one", "--format", "html", "--store", store).stdout == page.read_text()
 

@@ -119,7 +119,20 @@ def test_hostile_text_does_nothing_to_a_terminal(store: str) -> None:
 def test_a_turn_that_is_not_there(store: str, turn: str, said: str) -> None:
     result = invoke("why", turn, "--store", store)
     assert (result.exit_code, said in result.stderr) == (1, True)
-    assert "failsoft trace list" in result.stderr
+    assert f"failsoft trace list --store {store}\n" in result.stderr
+
+
+def test_a_path_in_the_place_of_an_address() -> None:
+    result = invoke("why", "--store", "kept.db")
+    assert (result.exit_code, "Try: --store sqlite:///kept.db\n" in result.stderr) == (2, True)
+
+
+def test_what_is_wrong_in_a_trace_file_is_told_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text("{}\n")
+    result = invoke("why", "--trace", str(tmp_path / "broken.jsonl"))
+    assert f"{tmp_path}/broken.jsonl:1: this line is no event" in result.stderr
+    result = invoke("why", "--trace", "example", "nope")
+    assert "Try: failsoft trace list --trace example\n" in result.stderr
 
 
 @pytest.mark.parametrize("address", ["memory:", "nonsense", "sqlite:"])

@@ -30,7 +30,7 @@ _EFFECTS = {
 def classify(text: str, as_json: bool) -> int:
     """Say what an error TEXT means, whether repeating can help, and by which rule.
 
-    TEXT is - for standard input. Exit code: 0.
+    TEXT is - for standard input. Exit codes: 0, 2 there is no text.
     """
     from failsoft.core.classify import classify as judge
 

@@ -54,16 +54,18 @@ RESULTS = {
     "cancelled": "magenta",
     "skipped": "bright_black",
 }
-_NAME, _RESULT, _BAR = 20, 27, 16  # the most; as much as there is room for; the least
+_NAME, _RESULT, _BAR = 20, 27, 16  # the most; what a turn that runs has; the least
 
 
 def show_waterfall(waterfall: Waterfall, width: int) -> RenderableType:
     """The picture with its axis and legend."""
     plain = lay_out(waterfall, 1)
     name = min(_NAME, max([cell_len(clean(line.name)) for line in plain], default=0))
-    result = max(
-        0, min(_RESULT, width - name - 6 - _BAR)
-    )  # the same for all, so that a picture that grows stands still
+    wanted = _RESULT  # always the same, so that a picture that grows stands still
+    if all(line.row.status is not None for line in plain):
+        longest = max([cell_len(clean(line.result)) for line in plain], default=0)
+        wanted = min(max(_RESULT, longest), width * 2 // 5)
+    result = max(0, min(wanted, width - name - 6 - _BAR))
     bar = max(_BAR, width - name - result - 6)
     lines = [Text(f"{'':{name + 4}}{axis(waterfall, bar)}", "bright_black")]
     lines += [_line(line, name, result) for line in lay_out(waterfall, bar)]

@@ -36,7 +36,8 @@ def check_address(store: str | None) -> None:
     try:
         open_store(store or "memory:", wall=time.time)
     except ManifestError as error:
-        raise CommandError(f"--{error}") from None
+        hint = "" if ":" in str(store) else f"Try: --store sqlite:///{store}"
+        raise CommandError(f"--{error}", hint=hint) from None
 
 
 def read(path: str, most: int = _LARGEST) -> bytes:

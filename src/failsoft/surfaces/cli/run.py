@@ -39,7 +39,7 @@ def run(plan: str, manifest: str | None, trace: Path | None, store: str | None, 
     path = find_manifest(manifest)
     assert path is not None, "it is needed"
     rt = _open(path, trace, store)
-    written = _load(plan, rt)
+    written = _load(plan, rt, path)
     console = None if as_json else make_console()
     report = asyncio.run(_play(rt, written, console))
     if console is None:
@@ -71,8 +71,8 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
         ) from None
 
 
-def _load(name: str, rt: Runtime) -> Plan:
-    from failsoft.core.manifest import load_plan
+def _load(name: str, rt: Runtime, manifest: str) -> Plan:
+    from failsoft.core.manifest import load, load_plan
 
     shown = "standard input" if name == "-" else name
     try:
@@ -80,6 +80,9 @@ def _load(name: str, rt: Runtime) -> Plan:
     except ManifestError as error:
         unknown = any("there is no tool" in problem for problem in error.problems)
         hint = f"The tools are: {', '.join(rt.tools) or 'none'}." if unknown else ""
+        nowhere = [id for id, tool in load(read(manifest), name=manifest).tools.items() if tool.entrypoint is None]
+        if unknown and nowhere:
+            hint += f" {manifest} has no entrypoint for {', '.join(nowhere)}: to be run from here they need one."
         raise CommandError(f"{shown} has mistakes", problems=error.problems, hint=hint) from None
 
 

@@ -45,6 +45,7 @@ class Source(NamedTuple):
     """Events that were kept, whoever kept them."""
 
     name: str
+    option: str  # which names it on the command line
     turns: Callable[[int], list[str]]  # ids, the latest first
     events: Callable[[str], list[Record]]  # of one turn
     read: Callable[[int], list[tuple[int, Record]]]  # everything behind a position
@@ -64,7 +65,7 @@ class Source(NamedTuple):
         found = [wanted] if wanted in known else [id for id in known if wanted in id]
         if len(found) != 1:
             many = f"{len(found)} turns have {wanted!r} in their ids" if found else f"there is no turn {wanted!r}"
-            raise CommandError(f"{many} in {self.name}", hint="Try: failsoft trace list", code=1)
+            raise CommandError(f"{many} in {self.name}", hint=f"Try: failsoft trace list{self.option}", code=1)
         return found[0]
 
 
@@ -96,6 +97,7 @@ def open_source(store: str | None, trace: str | None) -> Source:
     families = [value for _, value in sure(found.find("memory"))]
     return Source(
         str(found.path),
+        "" if store is None else f" --store {store}",
         lambda limit: sure(found.turns(limit)),
         lambda turn_id: [event for _, event in sure(found.read(turn_id=turn_id, limit=EVERYTHING))],
         lambda after: [*sure(found.read(after=after, limit=EVERYTHING))],
@@ -122,7 +124,7 @@ def open_kept(address: str | None) -> SqliteStore:
 
 
 def _open_file(path: str) -> Source:
-    name = "standard input" if path == "-" else Path(path).name
+    name = "standard input" if path == "-" else path
     events = [*_parse(read(str(EXAMPLE) if path == "example" else path, LARGEST), name)]
 
     def turns(limit: int) -> list[str]:
@@ -130,6 +132,7 @@ def _open_file(path: str) -> Source:
 
     return Source(
         name,
+        f" --trace {path}",
         turns,
         lambda turn_id: [event for event in events if event.get("turn_id") == turn_id],
         lambda after: [*enumerate(events, 1)][after:],

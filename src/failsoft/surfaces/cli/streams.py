@@ -4,6 +4,7 @@ Rules
 -----
 - A stream that is closed swallows what is written to it. So does one whose reader has left, or whose disk is full,
   once that has been said: nothing is said again when the program ends.
+- What is logged while a command runs says who says it.
 - Where the encoding is not UTF-8, drawings are made of the nearest plain characters, one for one, so that columns stay
   columns; what has none is a question mark. Data (``--json``, exports) is never changed: JSON is escaped instead.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -29,6 +31,8 @@ def prepare() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the program's whole life
         elif isinstance(stream, io.TextIOWrapper) and not is_utf8(stream):
             stream.reconfigure(errors=_HANDLER)
+    if logging.lastResort is not None:  # which writes to stderr where nobody has set up anything else
+        logging.lastResort.setFormatter(logging.Formatter("%(name)s: %(message)s"))
 
 
 def is_utf8(stream: object) -> bool:

@@ -163,7 +163,8 @@ def export(
     if as_json:
         print_json({"turn_id": turn_id, "format": form, "file": str(output), "events": len(events)})
     else:
-        click.echo(f"{len(events)} events written to {clean(str(output))}", err=True)
+        what = f"The waterfall of {turn_id}" if form == "html" else f"{len(events)} events"
+        click.echo(clean(f"{what} written to {output}"), err=True)
     return 0
 
 
