@@ -1,4 +1,8 @@
-"""One attempt: the SDK's own way of running a tool, and what its errors stand for."""
+"""One attempt: the SDK's own way of running a tool, and what its errors stand for.
+
+Why tools that the SDK has made are invoked directly: ``invoke_function_tool`` reads the annotations of the invoker anew
+in each call, to learn which context it wants. Of those it is known.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,8 @@ async def attempt(
     if arguments != given:
         text = json.dumps(arguments)
     try:
+        if is_made_by_sdk(tool):
+            return await tool.on_invoke_tool(context, text)
         return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
     except ModelBehaviorError as error:
         fault = find_misfit(tool.params_json_schema, text) or own_faults.bad_arguments(detail=error)
