@@ -9,6 +9,7 @@ Rules
 
 from __future__ import annotations
 
+import builtins
 import errno
 import re
 from types import GetSetDescriptorType, MemberDescriptorType
@@ -238,11 +239,18 @@ def _by_type(name: str) -> Verdict:
 
 
 def _by_name(name: str) -> Verdict:
-    kind = types.SPOKEN.get(name) or types.STRONG.get(f"builtins.{name}")
+    """What the name of an exception says: one that is built in by its bases as well (``UnboundLocalError``)."""
+    kind = types.SPOKEN.get(name)
     if kind is not None:
         return Verdict(GENERIC_CODE, kind, f"name: {name}")
-    kind = types.WEAK.get(f"builtins.{name}")
-    return Verdict(WEAK_TYPE, kind, f"name: {name}") if kind else _by_named_status(name)
+    cls = getattr(builtins, name, None)
+    for base in cls.__mro__ if isinstance(cls, type) else ():
+        known = f"builtins.{base.__name__}"
+        if known in types.STRONG:
+            return Verdict(GENERIC_CODE, types.STRONG[known], f"name: {name}")
+        if known in types.WEAK:
+            return Verdict(WEAK_TYPE, types.WEAK[known], f"name: {name}")
+    return _by_named_status(name)
 
 
 def _by_named_status(name: str) -> Verdict:

@@ -46,10 +46,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- bugs, in the words of Python, JavaScript, Java, Go, Rust ---
     Phrase(
         "bug",
-        "asse attr cast defi divi func indi loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
+        "asse attr call cast defi divi func indi loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
         r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
-        r"|event loop is (?:closed|already)|no running event loop|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
+        r"|event loop is (?:closed|already)|running event loop|call stack|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
         r"|object reference not set|undefined (?:local variable|method|variable)\b",
         "bug",
         firm=True,
@@ -111,7 +111,14 @@ PHRASES: tuple[Phrase, ...] = (
         r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
         r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
         r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument|unknown (?:field|parameter|property|argument|option|keyword|attribute)\b"
-        r"|expected type|parameter validation|cannot query field|schema (?:error|mismatch|validation)",
+        r"|expected type|parameter validation|cannot query field|schema (?:error|mismatch|validation)(?! service)",
+        "invalid",
+        firm=True,
+    ),
+    Phrase(
+        "JSON and addresses in JavaScript",
+        "json url",
+        r"json (?:at position|input)\b|parse url\b",
         "invalid",
         firm=True,
     ),
@@ -142,7 +149,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "must be",
         "can cann may must shou",
-        r"\b(?:must|should) (?:not )?(?:be (?!retried|restarted|closed|logged|signed|authenticated)|contain|match|start|end|include|have|specify)"
+        r"\b(?:must|should) (?:not )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify)"
         r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)",
         "invalid",
         firm=True,
@@ -189,7 +196,7 @@ PHRASES: tuple[Phrase, ...] = (
         "acco allo bala bill cred fund paym quot requ sear spen subs usag",
         r"insufficient (?:\w+ )?(?:quota|credits?|balance)|exceeded (?:\w+ ){0,5}quota"
         r"|\b(?<!throttling )(?<!rate limit )(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
-        r" ?(?:[\w-]+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
+        r" ?(?:[\w'-]+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
         r"|out of (?:credits?|quota|searches|requests|funds)|no (?:credits?|quota) (?:left|remaining)|enough (?:credits?|quota|balance)"
         r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
         r"|account (?:is |has been |was )?(?:suspended|past due|not active)|(?<!throttling )(?<!rate limit )quota (?:exceeded|exhausted|limit|error|failure)"
@@ -237,8 +244,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "local limit",
-        "heap many memo oom oomk thre",
-        r"too many open files|out of memory|cannot allocate memory|can't start new thread|memory exhausted|heap (?:space|out)|oom[ -]?killed",
+        "allo heap many memo oom oomk thre",
+        r"too many open files|out of memory|cannot allocate memory|can't start new thread|memory exhausted|heap (?:space|out)|oom[ -]?killed|memory error|unable to allocate",
         "local_limit",
         firm=True,
     ),
@@ -262,28 +269,43 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     # --- credentials and rights ---
     Phrase(
+        "AADSTS (Microsoft Entra: all but those that pass are about who asks)",
+        "aads",
+        r"aadsts(?!900(?:12|24|33|55|51)\b)\d+",
+        "unauthenticated",
+        firm=True,
+    ),
+    Phrase(
+        "not there, or not for you",
+        "exis foun",
+        r"(?:(?:does not|doesn't) exist|(?:was |were )?not found)\b,? or (?:you|it|the|is|may|access|your)\b",
+        "not_found",
+        firm=True,
+    ),
+    Phrase(
         "credentials",
         "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass reau role secr sess sign toke unau",
         r"\bunauthori[sz]ed\b(?! (?:for|to)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
-        r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,4}?"
+        r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,6}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
         r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:please )?log ?in (?:again|first|to continue)|login required|sign in to|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
-        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|account inactive|fatal: +role\b|bad credentials|login incorrect|pg hba\.conf"
+        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
         firm=True,
     ),
     Phrase(
         "permission",
-        "acce acco allo auth bloc deni enti forb gran leve perm priv reje righ role scop unau viol",
+        "acce acco allo appr auth bloc decl deni enti forb gran leve perm priv reje righ role scop unau veri viol",
         r"row[- ]level security|unauthori[sz]ed (?:for|to)\b|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to (?:\S+ ){1,4}?(?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
-        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b"
+        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)"
+        r"|(?:tool (?:use|call)|action|command) (?:was |has been )?(?:rejected|denied|declined)|user (?:\w+ )?(?:rejected|denied|declined)|(?:rejected|denied|declined) by (?:the )?user"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
         firm=True,
@@ -291,11 +313,11 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the model, the configuration, the content ---
     Phrase(
         "configuration",
-        "conf coun disa enab envi http impr loca misc proj regi seal sele sess sett terr unsa",
+        "acti conf coun disa enab envi http impr loca misc proj regi seal sele sess sett terr unsa",
         r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
         r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)|not (?:supported|available) in (?:your|this) (?:location|country|region|territory)"
-        r"|no (?:\w+ ){1,3}selected\b|\bhttp (?:request|response) (?:was )?(?:sent )?to (?:an? )?https\b",
+        r"|must be (?:enabled|activated)|no (?:\w+ ){1,3}selected\b|\bhttp (?:request|response) (?:was )?(?:sent )?to (?:an? )?https\b",
         "misconfigured",
         firm=True,
     ),
@@ -357,8 +379,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "more than one",
-        "disa more mult refe",
-        r"disambiguation|may refer to\b|multiple (?:\w+ )?(?:objects|results|rows|records|matches|elements|items) (?:were )?(?:returned|found|match)|(?:more than one|multiple) (?:\w+ )?(?:row|result|record|object|match|element|item)(?:es|s)? (?:was |were )?(?:found|returned|match)",
+        "disa elem foun matc more mult obje reco refe resu",
+        r"disambiguation|may refer to\b|found (?:[2-9]|\d\d+) (?:\w+ )?(?:matches|results|elements|records|objects)|multiple (?:\w+ )?(?:objects|results|rows|records|matches|elements|items) (?:were )?(?:returned|found|match)|(?:more than one|multiple) (?:\w+ )?(?:row|result|record|object|match|element|item)(?:es|s)? (?:was |were )?(?:found|returned|match)",
         "invalid",
         firm=True,
     ),
@@ -366,6 +388,13 @@ PHRASES: tuple[Phrase, ...] = (
         "precondition",
         "cond empt prec stat",
         r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|not in (?:a|the) (?:\w+ )?state\b|(?:invalid|incorrect) (?:(?!for |of |in )\w+ ){0,3}state\b(?! name| code)|not empty\b",
+        "precondition",
+        firm=True,
+    ),
+    Phrase(
+        "sold out",
+        "avai book inve sold seat stoc",
+        r"sold out|fully booked|out of stock|(?:insufficient|not enough|no) (?:\w+ )?(?:stock|inventory|seats|availability)\b",
         "precondition",
         firm=True,
     ),
@@ -416,8 +445,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "connect timeout",
-        "conn dial hand open sele time",
-        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|open ?timeout|connect etimedout|handshake (?:operation )?(?:time ?out|timed out)|(?:timed out|time ?out)(?: \w+){0,4} handshake|server selection",
+        "buff conn dial hand open sele time",
+        r"connect(?:ion|ing)?(?: attempt| request)?(?: to .{1,80}?)? (?:timed out|time ?out|timeout)|connect ?timeout|(?:timed out|time ?out|timeout) (?:while |when |trying to )?(?:connect|establish|acquir)|err connection timed out|dial (?:tcp )?.{0,80}time ?out|open ?timeout|connect etimedout|handshake (?:operation )?(?:time ?out|timed out)|(?:timed out|time ?out)(?: \w+){0,4} handshake|server selection|buffering timed out",
         "connect_timeout",
         firm=True,
     ),
@@ -425,7 +454,7 @@ PHRASES: tuple[Phrase, ...] = (
         "timeout",
         "elap exce exec expi life repl resp time took",
         r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b|exit\) time ?out\b"
-        r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool) time-?out"
+        r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool|invocation|function|script|workflow|activity|agent|model|llm|message|worker) time-?out"
         r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
         firm=True,
@@ -440,10 +469,10 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase("disconnected", "disc", r"disconnected: ", "disconnected", firm=True),  # Chrome DevTools
     Phrase(
         "refused",
-        "boot brok conn cont esta host lead netw node open prim reac refu serv",
+        "boot brok conn cont max esta host lead netw node open prim reac refu serv",
         r"connection (?:to (?:\S+ ){1,4})?(?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
-        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|connect fail(?:ed|ure)\b|connection to (?:\S+ ){1,3}failed|not connected\b|new connection|socket open|refused stream|unable to bootstrap",
+        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|connect fail(?:ed|ure)\b|connection to (?:\S+ ){1,3}failed|not connected\b|new connection|socket open|refused stream|unable to bootstrap|max retries per request",
         "refused",
         firm=True,
     ),
@@ -452,7 +481,7 @@ PHRASES: tuple[Phrase, ...] = (
         "brok clos conn cras disc drop end eof goaw gone hang hung mess peer prot repl rese resp stre term",
         r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
-        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly|pipe|socket|network connection)|peer shut ?down|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on)|\beof\W*$"
+        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly|pipe|socket|network connection)|peer shut ?down|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on|detected)|(?:error: |^)terminated\W*$|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|stream error: stream|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
         "disconnected",
         firm=True,
@@ -466,8 +495,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "overloaded",
-        "busy capa heav high over",
-        r"overload(?:ed)?|(?:at|over|insufficient|exceeded|no|lack of) (?:\w+ )?capacity|capacity (?:\w+ )?(?:exceeded|reached|constraint|temporarily|not available)|(?:server|service|system|model|engine|redis|worker|node) (?:is )?(?:currently |too |temporarily )*busy|too busy|high (?:load|demand|traffic)|heavy load|\bbusy\b",
+        "busy capa heav high over reso",
+        r"overload(?:ed)?|(?:at|over|insufficient|exceeded|no|lack of) (?:\w+ )?capacity|capacity (?:\w+ )?(?:exceeded|reached|constraint|temporarily|not available)|(?:server|service|system|model|engine|redis|worker|node) (?:is )?(?:currently |too |temporarily )*busy|too busy|high (?:load|demand|traffic)|(?:not|n't) have (?:sufficient|enough) (?:\S+ )?(?:capacity|resources)|heavy load|\bbusy\b",
         "overloaded",
         firm=True,
     ),
@@ -532,22 +561,22 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "not found",
-        "dele exis find foun gone loca long matc none pres remo such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|\bgone(?: error| exception)?$",
+        "dele exis find foun gone host loca long matc none pres remo reso such unde unkn",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not resolve to an?\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
     Phrase(
         "make sure it exists",
-        "exis",
-        r"(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
+        "betw exis",
+        r"no (?!connection|route|link)\w+ between\b|(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
         "not_found",
     ),
     Phrase("not implemented", "impl unim", r"not (?:yet )?implemented|unimplemented\b", "not_implemented", firm=True),
     Phrase(
         "unsupported",
         "allo avai hand supp unsu writ",
-        r"\bunsupported\b|\bnot (?:be )?supported|(?:does not|doesn't|do not|don't|cannot) support|method not allowed|cannot write mode|not available in (?:your|this)|no handler|not a supported",
+        r"\bunsupported\b|\bnot (?:be )?supported|(?:is|are|was)n't supported|(?:does not|doesn't|do not|don't|cannot) support|method not allowed|cannot write mode|not available in (?:your|this)|no handler|not a supported",
         "unsupported",
         firm=True,
     ),
@@ -580,12 +609,19 @@ PHRASES: tuple[Phrase, ...] = (
         r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
         "invalid",
     ),
+    Phrase("bad request", "requ", r"bad request: \w", "invalid", firm=True),
     Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),
     Phrase(
         "change something first",
         "resu retr subm try tryi",
         r"(?:add|adjust|change|check|close|configure|correct|create|delete|enable|fix|install|modify|provide|reduce|remove|rename|set|specify|update|upgrade|use|verify) "
         r"(?!(?:your |the |that )?(?:internet|network|connection))[^.;\n]{1,80}? (?:and|then|before) (?:then )?(?:try(?:ing)?|re-?try(?:ing)?|re-?submit)\b(?! later| in )",
+        "precondition",
+    ),
+    Phrase(
+        "cannot be done",
+        "beca can cann firs long",
+        r"(?:cannot|can't|can no longer|can not) be \w+ed\b(?! (?:right now|at th))|(?:cannot|can't|can not) \w+ [^.;\n]{1,80}? because|(?:read|open|create|call|run|initiali[sz]e|start|select|load) (?:it|this|that|them) first\b",
         "precondition",
     ),
     Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),
