@@ -71,7 +71,7 @@ def block(language: str, text: str, shown: str | None = None, excuse: str | None
         (block("text", "a picture\n"), "is not run"),
         (block("mermaid", "graph TD\n"), "is not run"),
     ],
-    ids=["output", "unshown", "command", "exit", "echo", "stranger", "extra", "extra of a clone", "bare", "text", "picture"],
+    ids=["output", "unshown", "command", "exit", "echo", "stranger", "extra", "clone", "bare", "text", "picture"],
 )
 def test_a_wrong_block_is_noticed(wrong: Block, match: str) -> None:
     run = PageRun({}, silent=True)
