@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from failsoft.core.plain import DEPTH, LENGTH, plain, shown
 
@@ -30,6 +33,22 @@ class Level(IntEnum):
 class Point(NamedTuple):
     x: int
     y: int
+
+
+@dataclass
+class Flight:
+    number: str
+    stops: list[Point] = field(default_factory=list)
+
+
+class Hotel(BaseModel):
+    name: str
+    since: dt.date
+
+
+@dataclass
+class Ring:
+    inside: Any = None
 
 
 class Hostile:
@@ -65,6 +84,11 @@ HostileLength.__name__ = "list"  # reprlib goes by the name
         (Shade.DARK, "dark"),
         (Level.HIGH, 3),
         (Point(1, 2), [1, 2]),
+        (Flight("AF 1234", [Point(1, 2)]), {"number": "AF 1234", "stops": [[1, 2]]}),
+        ([Hotel(name="Lutetia", since=dt.date(1910, 12, 28))], [{"name": "Lutetia", "since": "1910-12-28"}]),
+        (dt.datetime(2025, 11, 6, 10, 30, tzinfo=dt.UTC), "2025-11-06T10:30:00+00:00"),
+        (dt.timedelta(seconds=1), "datetime.timedelta(seconds=1)"),
+        (Flight, "<class 'tests.core.test_plain.Flight'>"),
         ({1: "x", Colour.RED: "y"}, {"1": "x", "red": "y"}),
         (float("nan"), "nan"),
         (float("-inf"), "-inf"),
@@ -90,6 +114,9 @@ def test_exact_types_come_out() -> None:
 
 
 def test_deep_and_cyclic_values_end() -> None:
+    ring = Ring()
+    ring.inside = [ring, ring]
+    json.dumps(plain(ring))
     cycle: list[Any] = []
     cycle.append(cycle)
     json.dumps(plain(cycle))

@@ -2,7 +2,8 @@
 
 Rules
 -----
-- What JSON knows stays as it is; tuples become lists; keys become text.
+- What JSON knows stays as it is; tuples become lists; keys become text; dates and times are written as ISO 8601.
+- Dataclasses and pydantic's models become their fields.
 - Everything else becomes its ``repr``, cut and sanitised: a value is shown, not kept. So do NaN and infinity, which
   are no JSON, whole numbers too long to print, and whatever lies deeper than ``DEPTH`` (which ends cycles as well).
 - Nothing raises, whatever a value's own methods do.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from reprlib import Repr
 from typing import Any
 
@@ -56,7 +58,20 @@ def _plain(value: Any, depth: int) -> Any:
         return [_plain(item, depth - 1) for item in value]
     if depth and isinstance(value, Mapping):
         return {_key(key): _plain(item, depth - 1) for key, item in value.items()}
-    return shown(value)
+    if depth and (fields := _fields(value)) is not None:
+        return _plain(fields, depth - 1)
+    return value.isoformat() if type(value).__module__ == "datetime" and hasattr(value, "isoformat") else shown(value)
+
+
+def _fields(value: Any) -> Any:
+    """What a dataclass or a pydantic model consists of; None if it is neither, or does not let itself be opened."""
+    try:
+        if is_dataclass(value) and not isinstance(value, type):
+            return asdict(value)
+        dump = getattr(type(value), "model_dump", None)
+        return dump(value) if callable(dump) else None
+    except Exception:  # whatever its own methods do; one that contains itself has no end
+        return None
 
 
 def _key(key: object) -> str:
