@@ -45,6 +45,7 @@ h1 { margin: 0; font-size: 20px; } h2 { margin: 28px 0 8px; font-size: 15px; } p
 .shares { margin: 14px 0 6px; height: 22px; }
 .call, .axis { display: grid; grid-template-columns: minmax(90px, 200px) 1fr minmax(110px, 230px); gap: 12px;
   align-items: center; padding: 0 6px; border-left: 3px solid transparent; }
+@media (max-width: 800px) { .call, .axis { grid-template-columns: 100px 1fr 110px; gap: 8px; } }
 .call > * { min-width: 0; } summary { list-style: none; cursor: pointer; } summary::-webkit-details-marker { display: none; }
 summary:hover .call, details[open] { background: var(--mark); } .critical { border-left-color: var(--ink); }
 .critical .name { font-weight: 600; } .name, .result { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
