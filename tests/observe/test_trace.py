@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 import time
@@ -12,8 +13,9 @@ import pytest
 from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, virtual
 
 from failsoft import Runtime
+from failsoft.core.runs import Run
 from failsoft.observe.events import REFUSED, Event, iso
-from failsoft.observe.trace import Trace
+from failsoft.observe.trace import Batches, Trace
 
 KEYS = {"seq", "event_type", "turn_id", "call_id", "tool_id", "timestamp"}
 
@@ -76,6 +78,34 @@ def test_plain_successes_are_counted_in_any_company() -> None:
         trace.record(("CallRefused", 2.0, "search", None, None, other))
     figures = trace.metrics("search").figures()
     assert (figures["success_count"], figures["refused_count"]) == (4, 1)  # a bare name is no tool
+
+
+def test_who_takes_batches_as_they_are_gets_plain_successes_of_one_turn_as_runs() -> None:
+    trace, turn = still(), Batches("t")
+    taken: list[Any] = []
+    trace.attach_raw(taken.append, name="store")
+    alone = ("CallSucceeded", 2.0, "search", None, None, 1.5)
+    within = ("CallSucceeded", 2.0, "search", 3, turn.track, 1.5)
+    other = ("Escalated", 2.0, None, "c", None, {"message": "x"})
+    for batch in ([alone] * 2, [within] * 2, [alone, within], [alone, other]):
+        for raw in batch:
+            trace.record(raw)
+        trace.drain()
+    assert trace.flush(time.monotonic() + 20)
+    first, second, *mixed = taken
+    assert isinstance(first, Run)
+    assert isinstance(second, Run)
+    seen = [event.to_dict() for event in trace.events()]
+    assert [*first, *second][-1:] == seen[:-4]  # the ring is smaller
+    assert [(event["seq"], event["turn_id"], event["duration_ms"]) for event in [*first, *second]] == [
+        (1, None, 500.0),
+        (2, None, 500.0),
+        (3, "t", 500.0),
+        (4, "t", 500.0),
+    ]
+    assert mixed == [([alone, within], 1_000_000.0, 5), ([alone, other], 1_000_000.0, 7)]
+    assert copy.deepcopy([*first]) == [*copy.deepcopy(first)]  # a store may do as it likes with it
+    trace.close(time.monotonic() + 20)
 
 
 def test_records_of_many_threads_are_all_there_once() -> None:

@@ -21,7 +21,6 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, real, virtual
 
 from failsoft import Runtime, TurnReport
 from failsoft.errors import ManifestError
-from failsoft.observe.trace import Taken
 from failsoft.runtime import keeping
 from failsoft.runtime.keeping import cut
 from failsoft.stores import sqlite
@@ -120,7 +119,7 @@ def test_batches_are_cut_where_runs_begin_and_end() -> None:
 
     other = ("Escalated", 2.0, None, "c", None, {"message": "x"})
     raws = [other, *[success()] * 5, other, *[success()] * 2, *[success(turn)] * 4]
-    stretches = [*cut(Taken(raws, 0.0, 1, None))]
+    stretches = [*cut(raws, 0.0, 1)]
     assert [(type(each).__name__, len(each)) for each in stretches] == [
         ("list", 1),
         ("Run", 5),
@@ -129,8 +128,6 @@ def test_batches_are_cut_where_runs_begin_and_end() -> None:
     ]
     assert [event["seq"] for each in stretches for event in each] == [*range(1, 14)]
     assert [event["turn_id"] for event in stretches[-1]] == ["t"] * 4
-    [whole] = cut(Taken([success(turn)] * 2, 0.0, 1, ["search"] * 2))
-    assert [(event["tool_id"], event["turn_id"]) for event in whole] == [("search", "t")] * 2
 
 
 @real

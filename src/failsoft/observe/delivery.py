@@ -25,7 +25,7 @@ from failsoft.observe.describe import describe
 PATIENCE = 0.05
 CAPACITY = 100_000
 IDLE = 0.5
-LOT = 4_096  # what the stream's own ring holds: nothing is kept in memory for longer than without
+LOT = 16_384  # half a megabyte of plain successes
 
 log = logging.getLogger("failsoft")
 

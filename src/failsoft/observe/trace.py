@@ -14,11 +14,12 @@ import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
-from failsoft.core.runs import name_call
+from failsoft.core.runs import Run, name_call
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.events import REFUSAL, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
@@ -27,6 +28,7 @@ BATCH = 1024
 CAPACITY = 4_096  # what fits into a processor's cache: older ones are the store's and the turns' business
 
 Raw = tuple[str, float, Any, str | int | None, "Track | None", Any, *tuple[Any, ...]]
+_WHEN, _CALL, _FIELDS = map(itemgetter, (1, 3, 5))
 _PLAIN = {float}  # what the fields are of a call that succeeded at once: when it began
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
 
@@ -57,15 +59,6 @@ class Track:
     def batches(self) -> list[Batch]:
         found = self._batches()
         return [] if found is None else found
-
-
-class Taken(NamedTuple):
-    """A batch for those who take it as it is."""
-
-    records: list[Raw]
-    offset: float
-    first: int
-    tools: list[str] | None  # all are plain successes, of one turn or of none: then their tools
 
 
 class Trace:
@@ -144,8 +137,11 @@ class Trace:
 
         return detach
 
-    def attach_raw(self, consume: Callable[[Taken], None], *, name: str) -> Delivery:
-        """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record."""
+    def attach_raw(self, consume: Callable[[Run | Batch], None], *, name: str) -> Delivery:
+        """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record.
+
+        Those of plain successes alone come as runs, made by whoever drains: it has just had them in its hands.
+        """
         delivery = Delivery(consume, name=name, wait=False, ask=self.drain)
         with self._lock:
             self._raw.append(delivery)
@@ -174,7 +170,8 @@ class Trace:
                 for delivery in self._deliveries:
                     delivery.put(made)
             if self._raw:
-                taken = Taken(batch, offset, first, plain if len(plain) == len(batch) and len(tracks) == 1 else None)
+                whole = len(plain) == len(batch) and len(tracks) == 1
+                taken = run_of(batch, offset, first, plain) if whole else self._ring[-1]
                 for delivery in self._raw:
                     delivery.put(taken, len(batch))
 
@@ -234,6 +231,17 @@ class Trace:
         if found is None:
             found = self._metrics[tool_id] = Metrics()
         return found
+
+
+def run_of(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
+    """Records of plain successes, of one turn or of none."""
+    from array import array  # only who has a store pays for these
+    from struct import pack
+
+    track, size = raws[0][4], len(raws)
+    times = array("d", pack(f"{2 * size}d", *map(_FIELDS, raws), *map(_WHEN, raws)))  # faster than from numbers
+    turn_id = None if track is None else track.id
+    return Run(first, offset, turn_id, tools, [*map(_CALL, raws)], times[:size], times[size:])
 
 
 def make(raw: Raw, offset: float, seq: int) -> Event:

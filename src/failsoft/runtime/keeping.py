@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 from collections.abc import Iterator
-from operator import itemgetter
 from threading import Lock
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from failsoft.core.fault import Code, Fault
 from failsoft.core.plain import plain
 from failsoft.core.runs import Run
 from failsoft.observe.delivery import left
-from failsoft.observe.trace import Raw, Taken, Trace, Track, make
+from failsoft.observe.trace import Batch, Raw, Trace, Track, make, run_of
 from failsoft.stores.base import Store, key_of
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ WAITERS = 4  # turns that wait at a time; one flush serves them all
 KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
 SHORTEST_RUN = 4
 LAST = 1.0  # seconds
-
-_WHEN, _CALL, _FIELDS = map(itemgetter, (1, 3, 5))  # of a record, as ``observe.events`` describes it
 
 
 class Keeper:
@@ -68,8 +65,8 @@ class Keeper:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def _append(self, batch: Taken) -> None:
-        for stretch in cut(batch):
+    def _append(self, batch: Run | Batch) -> None:
+        for stretch in (batch,) if isinstance(batch, Run) else cut(*batch):
             self._store.append(stretch)
 
     def flush(self, deadline: float) -> bool:
@@ -156,12 +153,8 @@ class Keeper:
         health.restore(BreakerState("open", failures=failures, generation=1, since=since), fault)
 
 
-def cut(batch: Taken) -> Iterator[Run | list[dict[str, Any]]]:
+def cut(raws: list[Raw], offset: float, first: int) -> Iterator[Run | list[dict[str, Any]]]:
     """A batch in stretches: runs of plain successes, and the events between them as flat records."""
-    raws, offset, first, tools = batch
-    if tools is not None:
-        yield _run(raws, offset, first, tools)
-        return
     begin, size = 0, len(raws)
     others: list[dict[str, Any]] = []
     while begin < size:
@@ -173,7 +166,7 @@ def cut(batch: Taken) -> Iterator[Run | list[dict[str, Any]]]:
             if others:
                 yield others
                 others = []
-            yield _run(raws[begin:end], offset, first + begin, [raw[2] for raw in raws[begin:end]])
+            yield run_of(raws[begin:end], offset, first + begin, [raw[2] for raw in raws[begin:end]])
         begin = end
     if others:
         yield others
@@ -186,12 +179,6 @@ def _run_end(raws: list[Raw], begin: int) -> int:
         if type(raw[5]) is not float or raw[4] is not turn:
             return at
     return len(raws)
-
-
-def _run(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
-    turn = raws[0][4]
-    calls, began, ended = [*map(_CALL, raws)], [*map(_FIELDS, raws)], [*map(_WHEN, raws)]
-    return Run(first, offset, None if turn is None else turn.id, tools, calls, began, ended)
 
 
 def _fault(data: dict[str, Any] | None) -> Fault | None:
