@@ -1,5 +1,8 @@
 """S10: what it costs to keep everything. CPU of a call whose event is durable in the end, × the same with nothing kept.
 
+A call of the benchmark is ten thousand calls and the flush that waits until all of them are on disk, with all threads
+that have a part in it. In sixty rounds that is three million events.
+
 And the store by itself: an event written, × aiosqlite with the same batches, the same columns and the same journal.
 """
 
@@ -13,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.harness import Peer, Plan, Table, compare
+from bench.harness import Peer, Plan, Table, add_instructions, compare
 from bench.s8_trace import event
 
-CALLS = 20_000  # per measured one, flushed at its end
+CALLS = 10_000  # per measured one, flushed at its end; with twice as many it would be one of the slow, and get 3 rounds
 EVENTS = 1_000  # in a batch
 PLACE = tempfile.TemporaryDirectory(prefix="bench_")
 
@@ -85,9 +88,10 @@ def place(name: str) -> str:
     return f"sqlite:///{PLACE.name}/{name}"
 
 
-KEPT = [
-    Peer("failsoft, nothing kept", calls),
-    Peer("failsoft with the SQLite store", lambda: calls(place("calls.db"))),
+COUNTS = (2, 6)  # times CALLS, under valgrind
+PEERS = [
+    Peer("failsoft, nothing kept", calls, counted=True),
+    Peer("failsoft with the SQLite store", lambda: calls(place("calls.db")), counted=True),
     Peer("failsoft to a JSONL file", lambda: calls(trace=Path(PLACE.name, "calls.jsonl"))),
 ]
 WRITTEN = [
@@ -95,11 +99,13 @@ WRITTEN = [
     Peer("failsoft store, plain successes", lambda: events(as_run=True)),
     Peer("aiosqlite, the same batches", aiosqlite_batches),
 ]
-COLUMNS = ["peer", "ns", "ratio"]
+COLUMNS = ["peer", "ns", "ratio", "best", "instr", "instr_ratio"]
 
 
 def run(plan: Plan) -> list[Table]:
-    kept, missing = compare(KEPT, plan, divide=CALLS)
+    kept, missing = compare(PEERS, plan, divide=CALLS)
+    if plan.instr:
+        add_instructions(kept, __name__, PEERS, divide=CALLS)
     written, unwritten = compare(WRITTEN, plan, divide=EVENTS)
     return [
         Table("S10", "A call whose event is kept, × with nothing kept", COLUMNS, kept, missing),
