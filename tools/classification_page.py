@@ -143,6 +143,7 @@ def page() -> str:
         *groups("Twilio", "code", codes.TWILIO),
         *groups("Types that beat the status", "type", types.FIRM_GROUPS),
         *groups("Types that beat the text", "type", types.STRONG_GROUPS),
+        *groups("Types that others' classes are derived from", "type", types.ADOPTED_GROUPS),
         *groups("Types that only hint", "type", types.WEAK_GROUPS),
         *groups("Names in text", "name", types.SPOKEN_GROUPS),
         *words(),

@@ -136,6 +136,8 @@ def _judge_names(names: list[str]) -> Verdict:
     weak, settled = UNKNOWN, False
     parser = any(_PARSER.search(name) for name in names)
     for name in names:
+        if name in types.ADOPTED and names[0][:9] != "builtins.":
+            return weak if weak.weight else Verdict(FIRM_NAME, types.ADOPTED[name], f"type: {name}, derived from")
         if name in types.STRONG:
             return Verdict(TYPE, types.STRONG[name], f"type: {name}")
         if name in types.WEAK:

@@ -46,11 +46,11 @@ PHRASES: tuple[Phrase, ...] = (
     # --- bugs, in the words of Python, JavaScript, Java, Go, Rust ---
     Phrase(
         "bug",
-        "asse attr call cast defi divi func indi loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
+        "asse attr call cast defi divi func indi loca loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
         r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
         r"|event loop is (?:closed|already)|running event loop|call stack|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
-        r"|object reference not set|undefined (?:local variable|method|variable)\b",
+        r"|object reference not set|local protocol\b|undefined (?:local variable|method|variable)\b",
         "bug",
         firm=True,
     ),
@@ -69,7 +69,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "no such program",
         "clas exec find foun inst modu reco such",
-        r"command not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
+        r"command (?:was |is )?not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
         r"|no module named|cannot find (?:module|package)|(?:module|class) not found|no class def found"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
@@ -106,12 +106,12 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments: statements that contain other words as their object come first ---
     Phrase(
         "schema",
-        "argu fiel inpu matc miss para prop sche type unkn vali",
+        "argu chec fiel inpu inst matc miss para prop sche type unkn vali",
         r"validation errors? (?:for|detected|in)\b|\bis a required (?:property|parameter|field|argument)|is not of type|field required"
         r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
         r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
         r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument|unknown (?:field|parameter|property|argument|option|keyword|attribute)\b"
-        r"|expected type|parameter validation|cannot query field|schema (?:error|mismatch|validation)(?! service)",
+        r"|expected type|not (?:an )?instance of|type check error|parameter validation|cannot query field|schema (?:error|mismatch|validation)(?! service)",
         "invalid",
         firm=True,
     ),
@@ -148,9 +148,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "must be",
-        "can cann may must shou",
+        "can cann may maxi more most must shou",
         r"\b(?:must|should) (?:not )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify)"
-        r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)",
+        r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)"
+        r"|at most \d+|(?:no more than|maximum of) \d+ (?:\w+ ){0,3}(?:per (?:request|call|batch)|allowed|permitted|at once)",
         "invalid",
         firm=True,
     ),
@@ -165,12 +166,12 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "too large",
-        "big exce larg leng long max maxi reac redu reso size toke wind",
+        "big comp deep elem exce fiel filt item larg leng long many max maxi reac redu reso size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
-        r"|resources exceeded|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long"
+        r"|resources exceeded|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
         firm=True,
@@ -198,7 +199,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|\b(?<!throttling )(?<!rate limit )(?:quota|credits?|allowance|spending (?:limit|cap)|usage (?:limit|cap)|billing (?:hard )?limit|subscription|credit balance)\b"
         r" ?(?:[\w'-]+ ){0,6}(?:exceeded|exhausted|reached|used up|expired|depleted|ran out|too low|insufficient|is 0)"
         r"|out of (?:credits?|quota|searches|requests|funds)|no (?:credits?|quota) (?:left|remaining)|enough (?:credits?|quota|balance)"
-        r"|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
+        r"|billing account (?:\S+ ){0,4}(?:not open|closed|disabled)|billing (?:is )?(?:not (?:active|enabled|configured)|disabled|required|error|details)|payment required"
         r"|account (?:is |has been |was )?(?:suspended|past due|not active)|(?<!throttling )(?<!rate limit )quota (?:exceeded|exhausted|limit|error|failure)"
         r"|over (?:\w+ ){0,2}quota|usage limit",
         "quota",
@@ -284,14 +285,14 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "credentials",
-        "acce api apik auth clie cred gran hba inac jwt log logg logi logo oaut pass reau role secr sess sign toke unau",
+        "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign toke unau veri",
         r"\bunauthori[sz]ed\b(?! (?:for|to)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,6}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
-        r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:please )?log ?in (?:again|first|to continue)|login required|sign in to|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
+        r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:log|sign) ?in (?:again|first|to continue)|login required|sign in to|re-?authenticate\b|(?:mfa|otp|verification|one-time) (?:code|password)|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
         r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
@@ -299,12 +300,12 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "permission",
-        "acce acco allo appr auth bloc decl deni enti forb gran leve perm priv reje righ role scop unau veri viol",
+        "acce acco allo appr auth blac bloc cons decl deni deny disa enti forb gran leve list outs perm priv reje righ role scop unau veri viol whit",
         r"row[- ]level security|unauthori[sz]ed (?:for|to)\b|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to (?:\S+ ){1,4}?(?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
-        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)"
+        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)|outside (?:of )?(?:the )?(?:sandbox|workspace|(?:allowed|permitted) (?:director|path|folder|root|scope))|not (?:white|allow)[ -]?listed|(?:black|deny|block)[ -]?listed|disallows\b|requires (?:\w+ ){0,2}(?:consent|approval)\b"
         r"|(?:tool (?:use|call)|action|command) (?:was |has been )?(?:rejected|denied|declined)|user (?:\w+ )?(?:rejected|denied|declined)|(?:rejected|denied|declined) by (?:the )?user"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
@@ -313,11 +314,11 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the model, the configuration, the content ---
     Phrase(
         "configuration",
-        "acti conf coun disa enab envi http impr loca misc proj regi seal sele sess sett terr unsa",
+        "acti conf coun data disa enab envi http impr loca misc proj regi seal sele sess sett terr unsa",
         r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
         r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)|not (?:supported|available) in (?:your|this) (?:location|country|region|territory)"
-        r"|must be (?:enabled|activated)|no (?:\w+ ){1,3}selected\b|\bhttp (?:request|response) (?:was )?(?:sent )?to (?:an? )?https\b",
+        r"|must be (?:enabled|activated)|unable to open database|no (?:\w+ ){1,3}selected\b|\bhttp (?:request|response) (?:was )?(?:sent )?to (?:an? )?https\b",
         "misconfigured",
         firm=True,
     ),
@@ -358,7 +359,7 @@ PHRASES: tuple[Phrase, ...] = (
         "exists already",
         "alre dupl exis take unav uniq use",
         r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|allocated|added|started|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
-        r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|(?:not|non)[ -]unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|(?<!sure the )(?<!that the )(?<!if the )(?<!whether the )file exists|resource exists|is taken\b",
+        r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|(?:not|non)[ -]unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|(?<!sure the )(?<!that the )(?<!if the )(?<!whether the )file exists|resource exists|is taken\b|conflicts? with (?:an )?existing\b",
         "exists",
         firm=True,
     ),
@@ -388,6 +389,13 @@ PHRASES: tuple[Phrase, ...] = (
         "precondition",
         "cond empt prec stat",
         r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|not in (?:a|the) (?:\w+ )?state\b|(?:invalid|incorrect) (?:(?!for |of |in )\w+ ){0,3}state\b(?! name| code)|not empty\b",
+        "precondition",
+        firm=True,
+    ),
+    Phrase(
+        "done already",
+        "alre",
+        r"already (?:been )?(?:paid|shipped|cancell?ed|processed|submitted|completed|delivered|refunded|approved|rejected|merged|archived|resolved|sent)\b",
         "precondition",
         firm=True,
     ),
@@ -478,10 +486,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "lost connection",
-        "brok clos conn cras disc drop end eof goaw gone hang hung mess peer prot repl rese resp stre term",
+        "brok clos conn cras disc drop end ende eof goaw gone hang hung mess peer prot repl rese resp stre term",
         r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
-        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly|pipe|socket|network connection)|peer shut ?down|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on|detected)|(?:error: |^)terminated\W*$|\beof\W*$"
+        r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly|pipe|socket|network connection)|peer shut ?down|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on|detected)|(?:error: |^)terminated\W*$|(?:stream|response|body|connection) ended (?:before|unexpectedly|prematurely)|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|stream error: stream|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
         "disconnected",
         firm=True,
@@ -510,8 +518,8 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase("moved", "migr move relo upgr", r"(?:migrated|upgraded|relocated|moved) to\b", "wrong_place", firm=True),
     Phrase(
         "removed",
-        "dele long priv remo take unav",
-        r"(?:has been|was|is|been) (?:removed|deleted|taken down)\b|(?:video|page|content|product|item|article|listing|post) (?:is )?(?:unavailable|no longer available|private)\b",
+        "deli dele disc long priv remo take unav",
+        r"(?:has been|was|is|been) (?:removed|deleted|taken down)\b|delisted|discontinued|(?:video|page|content|product|item|article|listing|post) (?:is )?(?:unavailable|no longer available|private)\b",
         "not_found",
         firm=True,
     ),
@@ -561,15 +569,15 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "not found",
-        "dele exis find foun gone host loca long matc none pres remo reso such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,3}(?:found|matches)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not resolve to an?\b|\bgone(?: error| exception)?$",
+        "dele exis find foun gone host loca long matc none pres remo ther reso such unde unkn",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not resolve to an?\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
     Phrase(
         "make sure it exists",
-        "betw exis",
-        r"no (?!connection|route|link)\w+ between\b|(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
+        "betw exis path",
+        r"no path\b|no (?!connection|route|link)\w+ between\b|(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
         "not_found",
     ),
     Phrase("not implemented", "impl unim", r"not (?:yet )?implemented|unimplemented\b", "not_implemented", firm=True),
@@ -600,6 +608,13 @@ PHRASES: tuple[Phrase, ...] = (
         "wrong_place",
         firm=True,
     ),
+    Phrase(
+        "malformed answer",
+        "answ repl resp",
+        r"(?:invalid|bad|malformed|illegal|corrupt(?:ed)?|unparsable) (?:\w+ )?(?:response|answer|reply) (?:from|received|was)\b",
+        "garbled",
+    ),
+    Phrase("not set", "set", r"not set\b", "misconfigured"),
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
@@ -637,5 +652,12 @@ PHRASES: tuple[Phrase, ...] = (
         "comm conn fetc netw prot sock tran",
         r"(?:network|connection|communication|communications|transport|socket|protocol) (?:link )?(?:error|failure|failed|exception|problem|issue)|fetch failed",
         "disconnected",
+    ),
+    # --- a statement of how things are, in which no word is about the way there ---
+    Phrase(
+        "says what is not so",
+        "alre are has have been wasn isn aren was were not",
+        r"(?:is|are|was|were|has|have|been) (?:already|not) (?:been )?(?!able|available|clear|complete|completed|connected|done|executed|expected|known|possible|processed|ready|reachable|responding|running|successful|sure|work|working|respond|finished|recover|performed|received|returned|sent|fulfilled|handled|yet|stable|healthy|alive|up|online|established|accepting|started|initiali[sz]ed|loaded|resolved|a|the|an)\w+",
+        "precondition",
     ),
 )

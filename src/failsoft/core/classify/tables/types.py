@@ -5,6 +5,7 @@ needs none. Rows are for names that say too little or something else.
 
 - ``FIRM`` rows beat even the status the exception claims.
 - ``STRONG`` rows beat the text.
+- ``ADOPTED`` rows take the place of a built-in type's where another package's class is derived from it.
 - ``WEAK`` rows say the subject, not the case: a better word anywhere in the chain beats them.
 - ``WRAPPERS`` say nothing themselves; what they carry does.
 """
@@ -152,6 +153,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "tomllib.TOMLDecodeError": "invalid",
             "xml.ParseError": "invalid",
             "xml.ExpatError": "invalid",
+            "xml.SAXParseException": "invalid",
             "pyexpat.ExpatError": "invalid",
             "decimal.InvalidOperation": "invalid",
             "re.error": "invalid",
@@ -169,6 +171,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "builtins.SystemExit": "cancelled",
             "builtins.GeneratorExit": "cancelled",
             "trio.Cancelled": "cancelled",
+            "trio.TooSlowError": "timeout",  # raised from the cancellation that it used
         },
     ),
     Group(
@@ -658,7 +661,18 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "anyio.WouldBlock": "busy",
             "trio.BrokenResourceError": "disconnected",
             "trio.ClosedResourceError": "disconnected",
-            "trio.TooSlowError": "timeout",
+        },
+    ),
+)
+
+ADOPTED_GROUPS: tuple[Group[str], ...] = (
+    Group(
+        "built-in programming errors as bases: a library that derives its own error from one speaks of what it was given",
+        {
+            "builtins.KeyError": "not_found",
+            "builtins.LookupError": "not_found",
+            "builtins.TypeError": "invalid",
+            "builtins.SyntaxError": "invalid",
         },
     ),
 )
@@ -740,5 +754,6 @@ SPOKEN_GROUPS: tuple[Group[str], ...] = (
 
 FIRM = merge(FIRM_GROUPS)
 STRONG = merge(STRONG_GROUPS)
+ADOPTED = merge(ADOPTED_GROUPS)
 WEAK = merge(WEAK_GROUPS)
 SPOKEN = merge(SPOKEN_GROUPS)
