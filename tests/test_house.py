@@ -105,7 +105,9 @@ def test_readme_code_runs(number: int, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", README_CODE[number]]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout
+    shown = [line.removeprefix("# ") for line in README_CODE[number].splitlines() if line.startswith("# ")]
+    attempts = re.compile(r"\d+ attempts")  # fewer where the machine is slow
+    assert [attempts.sub("", line) for line in ended.stdout.splitlines()] == [attempts.sub("", line) for line in shown]
 
 
 def test_every_ruling_has_its_record() -> None:
