@@ -12,7 +12,18 @@ from tests.core.planted import PLANTED, mixed, pem, survivors
 from tests.core.planted import TOKENS as BARE
 
 from failsoft.core.redact import LIMIT, MORE, sanitise
-from failsoft.core.secret_formats import SHAPES, TOKENS, WORDS, by_marker, find_marked
+from failsoft.core.secret_formats import (
+    BLOCK,
+    BLOCKS,
+    RUN,
+    SHAPES,
+    TOKENS,
+    WORDS,
+    by_joint,
+    by_marker,
+    compiled,
+    find_joined,
+)
 
 REDACTED = "[redacted]"
 
@@ -440,9 +451,21 @@ def test_hostile_texts_cost_little(filler: str) -> None:
 
 def test_no_pattern_matches_without_its_marker() -> None:
     for text, _ in PLANTED.values():
-        for forms, low in ((TOKENS, text), (SHAPES, text.lower()), (WORDS, text.lower())):
-            marked = find_marked(by_marker(forms), low)
+        low = text.lower().replace("\n", " ")
+        for forms, marked in (
+            (TOKENS, find_joined(by_joint(TOKENS), text)),
+            (SHAPES, by_marker(SHAPES).find(low)),
+            (WORDS, by_marker(WORDS).find(low) if compiled(RUN).search(text) else []),
+            (BLOCKS, by_marker(BLOCKS).find(low) if compiled(BLOCK).search(text) else []),
+        ):
             assert [form.name for form in forms if form not in marked and form.mask(text) != text] == []
+
+
+def test_tokens_are_found_by_their_joints_as_by_their_markers() -> None:
+    joined, marks = by_joint(TOKENS), by_marker(TOKENS)
+    assert len(joined) > 50
+    texts = [text for text, _ in PLANTED.values()] + [f"a-{marker}." for form in TOKENS for marker in form.markers]
+    assert [text for text in texts if find_joined(joined, text) != marks.find(text)] == []
 
 
 @pytest.mark.parametrize("prefix", ["sk_live_", "sk-proj-", "glpat-", "ghp_", "npm_", "xoxb-", "hf_", "shpat_"])

@@ -22,7 +22,19 @@ from __future__ import annotations
 
 import re
 
-from failsoft.core.secret_formats import LONG, REDACTED, SHAPES, SHORT, TOKENS, WORDS, by_marker, find_marked
+from failsoft.core.secret_formats import (
+    BLOCK,
+    BLOCKS,
+    REDACTED,
+    RUN,
+    SHAPES,
+    SHORT,
+    TOKENS,
+    WORDS,
+    by_joint,
+    by_marker,
+    find_joined,
+)
 from failsoft.core.secret_names import mask_named
 
 LIMIT = 8192
@@ -35,7 +47,9 @@ _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words th
 _NO_WORD = re.compile(r"\d|[_-][a-z]{16}")  # has neither: in small letters a name of words, and no token
 _FINISHED = re.compile(r"[\s\S]*\s")
 
-_SHAPES, _TOKENS, _WORDS = by_marker(SHAPES), by_marker(TOKENS), by_marker(WORDS)
+_RUN = re.compile(RUN, re.ASCII)
+_BLOCK = re.compile(BLOCK)
+_SHAPES, _TOKENS, _WORDS, _BLOCKS = by_marker(SHAPES), by_joint(TOKENS), by_marker(WORDS), by_marker(BLOCKS)
 
 _ESCAPE = re.compile(
     r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
@@ -57,7 +71,7 @@ def sanitise(value: object, *, limit: int = LIMIT) -> str:
     cut = len(text) > limit
     if cut:
         text = text[:limit]
-    if not text.isprintable():
+    if not (text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()):
         text = _clean(text)
     if not cut and text.isascii() and not _is_suspect(text):
         return text
@@ -116,13 +130,14 @@ def _is_suspect(text: str) -> bool:
 
 
 def _mask(text: str) -> str:
-    low = text.lower()
-    dense = [word for word in _DENSE.findall(text) if not word.islower() or _NO_WORD.search(word)]
-    found = find_marked(_SHAPES, low)
-    if dense:
-        found += find_marked(_TOKENS, " ".join(dense))
-    if any(len(word) >= LONG for word in dense):
-        found += find_marked(_WORDS, low)
+    low = text.lower().replace("\n", " ").replace("\t", " ")
+    found = _SHAPES.find(low)
+    dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
+    words = " ".join([word for word in dense if not word.islower() or _NO_WORD.search(word)])
+    if words:
+        found += find_joined(_TOKENS, words)
+        found += _BLOCKS.find(low) if _BLOCK.search(words) else []
+        found += _WORDS.find(low) if _RUN.search(words) else []
     for form in found:
         text = form.mask(text)
     return mask_named(text)

@@ -4,7 +4,7 @@ Rules
 -----
 - ``TOKENS`` say themselves what they are: their makers gave them a prefix or another mark, and the rest is random.
   They are words of ``SHORT`` characters and more.
-- ``WORDS`` have nothing but their form, and ``LONG`` characters.
+- ``WORDS`` have nothing but their form, with a ``RUN`` in it; ``BLOCKS`` are nothing but a ``BLOCK`` of base64.
 - ``SHAPES`` are known by what stands around them; what is harmless in that stays readable.
 - One of a format's markers is in every text that its pattern matches, so that a text without costs next to nothing.
 - Every pattern takes linear time on any text: no nested repeats, and a repeat that something must follow is bounded.
@@ -23,7 +23,8 @@ REDACTED = "[redacted]"
 ANYWHERE = ("",)  # as a marker: no text is without
 KEEP = rf"\1{REDACTED}"  # what the first group has found is harmless, and says what was here
 SHORT = 13
-LONG = 24
+RUN = r"[\w-]{16}"
+BLOCK = r"[A-Za-z0-9/+]{40}"
 
 
 class Format(NamedTuple):
@@ -38,23 +39,54 @@ class Format(NamedTuple):
         return compiled(self.pattern).sub(self.left, text)
 
 
-Marks = tuple[tuple[str, Format], ...]
+class Marks(NamedTuple):
+    """The markers of a table, each with the places of the formats that it marks."""
+
+    forms: tuple[Format, ...]
+    places: list[tuple[str, list[int]]]
+
+    def places_in(self, text: str) -> set[int]:
+        return {place for marker, places in self.places if marker in text for place in places}
+
+    def find(self, text: str) -> list[Format]:
+        """The formats that have a marker in the text, in their order."""
+        return [self.forms[place] for place in sorted(self.places_in(text))]
 
 
 def by_marker(forms: tuple[Format, ...]) -> Marks:
-    """Every marker with its format: one plain loop over these is five times as fast as asking each format."""
-    return tuple((marker, form) for form in forms for marker in form.markers)
+    """One plain loop over all markers is five times as fast as asking each format."""
+    places: dict[str, list[int]] = {}
+    for place, form in enumerate(forms):
+        for marker in form.markers:
+            places.setdefault(marker, []).append(place)
+    return Marks(forms, list(places.items()))
 
 
-def find_marked(marks: Marks, text: str) -> list[Format]:
-    """The formats that have a marker in the text, in their order."""
-    return list(dict.fromkeys([form for marker, form in marks if marker in text]))
+def by_joint(forms: tuple[Format, ...]) -> dict[str, Marks]:
+    """Most tokens' markers have a joint (``sk-``, ``ghp_``, ``ya29.``): each under its own, the others under ""."""
+    joined = {"": Marks(forms, [])}
+    for marker, places in by_marker(forms).places:
+        joint = _JOINT.search(marker)
+        joined.setdefault(joint[0] if joint else "", Marks(forms, [])).places.append((marker, places))
+    return joined
+
+
+def find_joined(joined: dict[str, Marks], text: str) -> list[Format]:
+    """As ``Marks.find``, by the joints that the text has: two hundred markers in a quarter of the time."""
+    plain = joined[""]
+    found = plain.places_in(text)
+    for joint in _JOINT.findall(text):
+        if joint in joined:
+            found |= joined[joint].places_in(text)
+    return [plain.forms[place] for place in sorted(found)]
 
 
 @cache  # when first needed: compiling the whole table takes longer than importing the rest of the core
 def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
+
+_JOINT = re.compile(r"[A-Za-z0-9]{2}[-_.]")
 
 # Where a token may begin: not inside a word, but right after an escape that was written out (\n, %3D, \x1b[31m).
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbfv])|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9;\[]m))"
@@ -135,7 +167,7 @@ _MARKED = (
     ),
 )
 
-# The shapes' markers are looked for in the lowered text.
+# The shapes' markers are looked for in the lowered text, where every white space is a blank.
 SHAPES = (
     Format(
         "private key (PEM, OpenSSH, PGP)",
@@ -167,7 +199,7 @@ SHAPES = (
     ),
     Format("Oracle address", ("jdbc:oracle",), r"(jdbc:oracle:\w{1,10}:[^/\s]{1,64}+/)[^@\s]{1,128}+(?=@)", KEEP),
     # command lines, files, speech
-    Format("curl -u", ("-u", "--user"), r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}+:)[^\s\"']+", KEEP),
+    Format("curl -u", ("-u",), r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}+:)[^\s\"']+", KEEP),
     Format(
         "option on a command line",
         ("--",),
@@ -184,21 +216,21 @@ SHAPES = (
     ),
     Format(
         "XML element",
-        ("password>", "passwd>", "secret>", "token>", "key>"),
+        ("<",),
         r"(?i)(<[\w:]{0,20}(?:password|passwd|secret|token|api_?key)>\s{0,20})"
         r"(?!\[redacted\])(?:[^<]{1,200}+(?=</)|[^<\s]{1,200}+\Z)",
         KEEP,
     ),
     Format(
         "spoken of",
-        ("password", "passphrase", "token", "secret", "key"),
+        ("password ", "passphrase ", "token ", "secret ", "key "),
         r"(?i)(\b(?:password|passphrase|token|secret|api[ _-]?key)\s{1,3}(?:is\s|was\s)?[\"'`]?)"
         r"(?=[a-z_.~+/-]{0,40}\d)(?=[\d_.~+/-]{0,40}[a-z])[\w.~+/=-]{12,}",
         KEEP,
     ),
     Format(
         "spoken of in quotes",
-        ("password", "passphrase"),
+        ("password ", "passphrase "),
         r"(?i)(\b(?:password|passphrase)\s{1,3}(?:is\s|was\s)?([\"'`]))[^\"'`\s]{3,128}(?=\2)",
         KEEP,
     ),
@@ -239,18 +271,21 @@ SHAPES = (
     ),
 )
 
-WORDS = (
+BLOCKS = (
     Format(
         "AWS secret key: 40 characters of three kinds",
         ANYWHERE,
-        r"(?=[A-Za-z0-9/+]{40})"
+        rf"(?={BLOCK})"
         + _START
         + r"(?<![/+._-])(?=[A-Za-z\d]{0,39}[/+]|[A-Za-z]{0,38}\d[A-Za-z]{0,38}\d)(?=[a-zA-Z/+]{0,39}\d)"
         r"(?=[a-z\d/+]{0,39}[A-Z])(?=[A-Z\d/+]{0,39}[a-z])[A-Za-z0-9][A-Za-z0-9/+]{39}(?![\w/+=]|[.-]\w)",
     ),
     Format("Azure storage key", ("==",), _START + r"[A-Za-z0-9+/]{86}=="),
-    Format("Telegram bot", (":", "%3a"), r"(?<!\d)\d{6,12}(?::|%3[Aa])(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
-    Format("Discord bot", (".",), r"(?=[MNO])" + _START + r"[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{20,}"),
+)
+
+WORDS = (
+    Format("Telegram bot", (":", "%3a"), r"\d(?<!\d.)\d{5,11}(?::|%3[Aa])(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
+    Format("Discord bot", (".",), rf"[MNO](?<={_START}.)" + r"[\w-]{22,27}\.[\w-]{5,7}\.[\w-]{20,}"),
     Format("Airtable", ("pat",), _START + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{16,}"),
     Format("Asana", tuple(f"{digit}/" for digit in range(10)), r"(?<![\d/])\d/\d{12,20}:[0-9a-f]{16,}"),
     Format("Mailchimp", tuple(f"-us{digit}" for digit in range(10)), _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),

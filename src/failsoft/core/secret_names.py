@@ -35,6 +35,7 @@ _OF_A_KEY = _words(
 _OF_A_TOKEN = _words("access api auth bearer bot csrf device id oauth refresh security session xsrf")
 _MAYBE = _words("token authorization signature sig auth jwt otp pin sid sessionid")
 _IN_QUERY = _words("key code access hmac")
+_ONLY_IN_QUERY = ("code", "access", "hmac")  # "key" may be the end of a longer name
 _ENDINGS = _words("value hash raw")  # words after a name that do not make it another thing
 
 # A value that is one of these says something about the secret; in quotes, one that holds a verdict does.
@@ -50,8 +51,8 @@ _VERDICTS = _words(
 )
 
 _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it, the sign
-    (?: passw(?:or)?d | pass(?:phrase|code)? | pwd | secret | key | token | credentials? | authorization | auth
-      | signature | sig | jwt | otp | pin | sid | session[_-]?id | code | access | hmac )
+    (?: p(?: assw(?:or)?d | ass(?:phrase|code)? | wd | in ) | s(?: ecret | ig(?:nature)? | id | ession[_-]?id ) | key
+      | token | c(?: redentials? | ode ) | a(?: uth(?:orization)? | ccess ) | jwt | otp | hmac )
     (?: [_-]?(?:value|hash|raw) | \d{1,3} )?+ [\]"'`\\]*+ (?:%2[27])?+ (?:[ ]provided)?+ \s{0,8}+
     (?P<sign> :=?+ | == | =>?+ | %3[ad] )
 """
@@ -87,8 +88,11 @@ def mask_named(text: str) -> str:
     for named in compiled(_NAMED).finditer(_lower(text)):
         if named.start() < done:
             continue  # within a value that is masked already
+        before = text[max(done, named.start() - _BEFORE) : named.start("sign")]
+        if named[0].startswith(_ONLY_IN_QUERY) and not ("?" in before or "&" in before or "%" in before):
+            continue
         colon = named["sign"] in {":", "%3a"}
-        name = _read_name(text[max(done, named.start() - _BEFORE) : named.start("sign")], colon=colon)
+        name = _read_name(before, colon=colon)
         span = None if name is None else _find_secret(text, named.end(), name, colon=colon)
         if span is not None:
             parts += text[done : span[0]], REDACTED

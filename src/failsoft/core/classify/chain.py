@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from failsoft.core.classify.engine import PAGE, UNSENT, WORDS, judge, judge_text, read_codes
+from failsoft.core.classify.engine import PAGE, TEXT, UNSENT, WORDS, judge, judge_text, read_codes
 from failsoft.core.classify.evidence import Evidence, gather, read
 from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
 from failsoft.core.classify.reading import Reading
@@ -85,13 +85,22 @@ def _weigh(finding: Finding, first: int) -> None:
     if links and best.rule in _UNREADABLE and best is not verdicts[0] and Reading(links[0][1]).status is not None:
         best = judge_text(links[0][1])  # whoever could not read the answer's body has seen its status
     if best.weight < NAME:
-        spoken = ["\n".join([text, *one.texts]) for one, text in links if not one.speechless]
-        verdicts = [judge_text(text) for text in spoken if text]
-        said = max(verdicts, key=lambda verdict: verdict.weight, default=UNKNOWN)
+        said = _hear(["\n".join([text, *one.texts]) for one, text in links if not one.speechless])
         firm = best.weight == FIRM_NAME and said.weight == WORDS
         best = said if said.weight > best.weight and not firm else best
     if best.weight > finding.verdict.weight:
         finding.verdict = best
+
+
+def _hear(texts: list[str]) -> Verdict:
+    """The heaviest verdict on a text; when one weighs as much as a text can, the others need not be read."""
+    best = UNKNOWN
+    for text in texts:
+        verdict = judge_text(text) if text else UNKNOWN
+        best = verdict if verdict.weight > best.weight else best
+        if best.weight >= TEXT:
+            break
+    return best
 
 
 def codes_of(subject: BaseException | str) -> list[str]:
