@@ -169,7 +169,7 @@ class Reading:
 
 def spell(text: str) -> str:
     """Names as words: ``RateLimitError`` and ``rate_limit_error`` both become "rate limit error"."""
-    return _HUMP.sub(r" \1", text).replace("_", " ").lower()
+    return _HUMP.sub(r" \1", text).replace("_", " ").replace("’", "'").lower()
 
 
 def _name_codes(text: str) -> list[tuple[str, str]]:
