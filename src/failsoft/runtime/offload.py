@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -41,6 +40,17 @@ class Job:
         self.refused = False  # it will never run: no thread is left
 
 
+class _Seat:
+    """Where an idle thread waits for its next job: at a lock of its own."""
+
+    __slots__ = ("job", "wake")
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.wake = threading.Lock()
+        self.wake.acquire()
+
+
 class Offload:
     """The threads of one runtime."""
 
@@ -49,10 +59,10 @@ class Offload:
 
     def renew(self) -> None:
         """Start over: also in a forked child, which has none of its parent's threads."""
-        self._pid = os.getpid()
-        self._changed = threading.Condition()
-        self._jobs: deque[Job] = deque()
-        self._idle = self._busy = self._threads = self._abandoned = 0
+        self._lock = threading.Lock()
+        self._jobs: deque[Job] = deque()  # while nobody is idle
+        self._idle: list[_Seat] = []  # whoever has worked last is next: it is warm
+        self._busy = self._threads = self._abandoned = 0
 
     @property
     def abandoned(self) -> int:
@@ -60,15 +70,19 @@ class Offload:
 
     def submit(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> Job | None:
         """Run it in a thread, as soon as one is free. ``begun`` and ``done`` are called there. None: no thread left."""
-        with self._changed:
+        job = Job(run, begun, done)
+        with self._lock:
             if self._abandoned >= MOST_ABANDONED:
                 return None
-            job = Job(run, begun, done)
-            self._jobs.append(job)
-            if self._idle >= len(self._jobs):
-                self._changed.notify()
-            elif self._threads - self._abandoned < MOST_THREADS:
-                self._start()
+            if not self._idle:
+                self._jobs.append(job)
+                if self._threads - self._abandoned < MOST_THREADS:
+                    self._start()
+                return job
+            seat = self._idle.pop()
+            seat.job = job
+            self._busy += 1
+        seat.wake.release()
         return job
 
     def _start(self) -> None:
@@ -77,8 +91,8 @@ class Offload:
 
     def abandon(self, job: Job) -> bool:
         """Nobody waits for it any more. True if it is running and goes on."""
-        with self._changed:
-            job.abandoned = True
+        with self._lock:
+            job.abandoned = True  # if a thread is on its way to it, it turns back
             if not job.running:
                 if job in self._jobs:
                     self._jobs.remove(job)
@@ -106,26 +120,41 @@ class Offload:
         return stranded
 
     def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._idle += 1
-                self._changed.wait_for(lambda: self._jobs, IDLE_SECONDS)
-                self._idle -= 1
-                if not self._jobs:
-                    self._threads -= 1
-                    return
-                job = self._jobs.popleft()
-                job.running = True
-                self._busy += 1
+        seat = _Seat()
+        while (job := self._take(seat)) is not None:
             try:
                 job.begun()
                 job.value = job.context.run(job.run)
             except BaseException as error:  # it belongs to the caller, whatever it is
                 job.error = error
-            with self._changed:
+            with self._lock:
                 job.running = False
                 self._busy -= 1
                 if job.abandoned:
                     self._abandoned -= 1
             job.done(job)
             del job  # an idle thread must not keep the last value alive
+
+    def _take(self, seat: _Seat) -> Job | None:
+        """The next job, as soon as there is one; None: there was none for long, and the thread is to end."""
+        while True:
+            with self._lock:
+                job, seat.job = seat.job, None
+                if job is None and self._jobs:
+                    job = self._jobs.popleft()
+                    self._busy += 1
+                if job is None:
+                    self._idle.append(seat)
+                elif job.abandoned:
+                    self._busy -= 1
+                    continue
+                else:
+                    job.running = True
+                    return job
+            if not seat.wake.acquire(timeout=IDLE_SECONDS):
+                with self._lock:
+                    if seat in self._idle:
+                        self._idle.remove(seat)
+                        self._threads -= 1
+                        return None
+                seat.wake.acquire()  # it was given a job in this very moment
