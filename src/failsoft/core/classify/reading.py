@@ -76,7 +76,7 @@ _STATUS = (
 
 _CONNECTING = (
     r"c(?<=\b.)onnect e[a-z]{4,}|s(?<=\b.)yscall\W{1,4}connect\b|\(connect[,)]|tcp connect|dial tcp"
-    r"|connect (?:error|exception|timeout)|connection to [^\n]{1,60} failed|handshake|k(?<=\b.)ex |key exchange"
+    r"|connect (?:error|exception|timeout)|connection to [^\n]{1,60} failed|handshak|k(?<=\b.)ex |key exchange"
     r"|ssh banner|protocol banner|"
     + "|".join(
         f"{word} (?:open|establish|connect)"

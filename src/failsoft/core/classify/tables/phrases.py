@@ -97,7 +97,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "garbled answer",
         "answ chun cont deco down http inco loss mess read resp stat",
-        r"incomplete(?:d)? (?:chunked )?(?:read|body|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
+        r"incomplete(?:d)? (?:chunked )?(?:read|body|encoding|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
         r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
         r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
         "garbled",
@@ -166,10 +166,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "too large",
-        "big comp deep elem exce fiel filt item larg leng long many max maxi reac redu reso size toke wind",
+        "big comp cont deep elem exce fiel filt item larg leng long many max maxi reac redu reso size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
-        r"|context (?:length|window|size)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
+        r"|context (?:length|window|size|limit)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
         r"|resources exceeded|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
@@ -618,9 +618,9 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi appe bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file form give iden ille imag inco inte inva know leng long look malf matc miss nega none null numb out pars pdf prov read reco repo requ seem shap shor size smal spec stri supp trun type unde unex unma mars unkn unpr unre vali wron zip",
+        "allo ambi appe bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file form give iden ille imag inco inte inva know leng long look malf matc miss nega none null numb out pars pdf proc prov read reco repo requ seem shap shor size smal spec stri supp trun type unde unex unma mars unkn unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
-        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal)"
+        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
         r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
         "invalid",
     ),
@@ -629,7 +629,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "change something first",
         "resu retr subm try tryi",
-        r"(?:add|adjust|change|check|close|configure|correct|create|delete|enable|fix|install|modify|provide|reduce|remove|rename|set|specify|update|upgrade|use|verify) "
+        r"(?:add|adjust|change|check|close|configure|correct|create|decrease|delete|enable|fix|install|modify|provide|reduce|remove|rename|set|shorten|specify|update|upgrade|use|verify) "
         r"(?!(?:your |the |that )?(?:internet|network|connection))[^.;\n]{1,80}? (?:and|then|before) (?:then )?(?:try(?:ing)?|re-?try(?:ing)?|re-?submit)\b(?! later| in )",
         "precondition",
     ),
@@ -656,8 +656,9 @@ PHRASES: tuple[Phrase, ...] = (
     # --- a statement of how things are, in which no word is about the way there ---
     Phrase(
         "says what is not so",
-        "alre are has have been wasn isn aren was were not",
-        r"(?:is|are|was|were|has|have|been) (?:already|not) (?:been )?(?!able|available|clear|complete|completed|connected|done|executed|expected|known|possible|processed|ready|reachable|responding|running|successful|sure|work|working|respond|finished|recover|performed|received|returned|sent|fulfilled|handled|yet|stable|healthy|alive|up|online|established|accepting|started|initiali[sz]ed|loaded|resolved|a|the|an)\w+",
+        "alre are been has have not requ was were",
+        r"(?:is|are|was|were|has|have|been) (?:already|not) (?:been )?(?!(?:able|accepting|alive|answered|available|clear|complete|completed|connected|delivered|done|enough|established|executed|expected|finished|fulfilled|fully|good|handled|healthy|initialised|initialized|known|loaded|ok|online|performed|possible|processed|reachable|ready|received|recovered|reported|resolved|respond|responding|responsive|returned|right|running|sent|stable|started|successful|sure|the|up|what|work|working|yet)\b)\w+"
+        r"|requires (?:an? |the |at least )?\w+",
         "precondition",
     ),
 )
