@@ -279,14 +279,15 @@ class Runtime:
         ``timeout`` and ``on_timeout`` are the manifest's unless said here. ``thread`` and ``tenant`` hold for all calls.
         """
         self._engine.refuse_if_closed()
-        settings = self._settings
-        try:
-            options = TurnOptions(
-                timeout=settings.turn.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
-                on_timeout=on_timeout or settings.turn.on_timeout,
-            )
-        except ValueError as error:
-            raise ManifestError(f"turn: {error}") from None
+        options = self._settings.turn
+        if timeout is not None or on_timeout is not None:
+            try:
+                options = TurnOptions(
+                    timeout=options.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
+                    on_timeout=on_timeout or options.on_timeout,
+                )
+            except ValueError as error:
+                raise ManifestError(f"turn: {error}") from None
         turn_id = id or f"turn-{self._random.getrandbits(48):012x}"
         return Turn(
             self._engine,

@@ -96,4 +96,5 @@ def _is_control(error: BaseException) -> bool:
 
 def is_guarded(tool: BaseTool) -> bool:
     """Is its function one that a runtime has guarded already (``@rt.tool``)?"""
-    return any(hasattr(getattr(tool, name, None), "__failsoft__") for name in ("coroutine", "func"))
+    coroutine, function = getattr(tool, "coroutine", None), getattr(tool, "func", None)
+    return hasattr(coroutine, "__failsoft__") or hasattr(function, "__failsoft__")

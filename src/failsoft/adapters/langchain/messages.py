@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
@@ -28,11 +29,18 @@ def find_dangling(messages: Iterable[AnyMessage]) -> dict[str, str]:
     """The calls that nobody has answered: their ids, and the tools."""
     dangling: dict[str, str] = {}
     for message in messages:
-        if isinstance(message, ToolMessage):
-            dangling.pop(message.tool_call_id, None)
-        elif isinstance(message, AIMessage) and message.tool_calls:
+        asks, answers = _does(type(message))
+        if answers:
+            dangling.pop(message.tool_call_id, None)  # type: ignore[union-attr]  # a ToolMessage
+        elif asks and message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
             dangling |= asked(message)
     return dangling
+
+
+@cache
+def _does(kind: type) -> tuple[bool, bool]:
+    """Do such messages ask for calls, do they answer them? ``isinstance`` is slow for pydantic's classes."""
+    return issubclass(kind, AIMessage), issubclass(kind, ToolMessage)
 
 
 def asked(message: AnyMessage) -> dict[str, str]:
