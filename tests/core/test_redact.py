@@ -451,7 +451,7 @@ def test_hostile_texts_cost_little(filler: str) -> None:
 
 def test_no_pattern_matches_without_its_marker() -> None:
     for text, _ in PLANTED.values():
-        low = text.lower().replace("\n", " ")
+        low = f" {text.lower()}".replace("\n", " ")
         for forms, marked in (
             (TOKENS, find_joined(by_joint(TOKENS), text)),
             (SHAPES, by_marker(SHAPES).find(low)),

@@ -130,7 +130,7 @@ def _is_suspect(text: str) -> bool:
 
 
 def _mask(text: str) -> str:
-    low = text.lower().replace("\n", " ").replace("\t", " ")
+    low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
     found = _SHAPES.find(low)
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
     words = " ".join([word for word in dense if not word.islower() or _NO_WORD.search(word)])

@@ -167,7 +167,7 @@ _MARKED = (
     ),
 )
 
-# The shapes' markers are looked for in the lowered text, where every white space is a blank.
+# The shapes' markers are looked for in the lowered text, where every white space is a blank, with one more in front.
 SHAPES = (
     Format(
         "private key (PEM, OpenSSH, PGP)",
@@ -187,7 +187,7 @@ SHAPES = (
         r"(?:[^\s?#\"'<>]{1,200}(?=@)|[^\s/?#@\"'<>*]{4,200}+\Z)",
         KEEP,
     ),
-    Format("key as user in a URL", ("://",), r"(://)(?=[A-Za-z_-]{0,60}\d)[\w-]{20,200}+(?=@|:[^\s/@]{0,64}@)", KEEP),
+    Format("key as user in a URL", ("@",), r"(://)(?=[A-Za-z_-]{0,60}\d)[\w-]{20,200}+(?=@|:[^\s/@]{0,64}@)", KEEP),
     Format(
         "password in an encoded URL",
         ("%3a%2f%2f",),
@@ -199,7 +199,7 @@ SHAPES = (
     ),
     Format("Oracle address", ("jdbc:oracle",), r"(jdbc:oracle:\w{1,10}:[^/\s]{1,64}+/)[^@\s]{1,128}+(?=@)", KEEP),
     # command lines, files, speech
-    Format("curl -u", ("-u",), r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}+:)[^\s\"']+", KEEP),
+    Format("curl -u", (" -u", " --user"), r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}+:)[^\s\"']+", KEEP),
     Format(
         "option on a command line",
         ("--",),
@@ -286,16 +286,18 @@ BLOCKS = (
 WORDS = (
     Format("Telegram bot", (":", "%3a"), r"\d(?<!\d.)\d{5,11}(?::|%3[Aa])(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
     Format("Discord bot", (".",), rf"[MNO](?<={_START}.)" + r"[\w-]{22,27}\.[\w-]{5,7}\.[\w-]{20,}"),
-    Format("Airtable", ("pat",), _START + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{16,}"),
-    Format("Asana", tuple(f"{digit}/" for digit in range(10)), r"(?<![\d/])\d/\d{12,20}:[0-9a-f]{16,}"),
+    Format("Airtable", ("pat",), rf"pat(?<={_START}pat)" + r"[A-Za-z0-9]{14}\.[0-9a-f]{16,}"),
+    Format("Asana", tuple(f"{digit}/" for digit in range(10)), r"\d(?<![\d/].)/\d{12,20}:[0-9a-f]{16,}"),
     Format("Mailchimp", tuple(f"-us{digit}" for digit in range(10)), _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
-    Format("Vault, old", ("s.",), r"(?<![\w.])s\.(?=[A-Za-z]{0,23}\d)[A-Za-z0-9]{24}(?![A-Za-z0-9])"),
+    Format("Vault, old", ("s.",), r"s(?<![\w.].)\.(?=[A-Za-z]{0,23}\d)[A-Za-z0-9]{24}(?![A-Za-z0-9])"),
 )
 
 
 def _token(name: str, prefixes: str, body: str) -> Format:
     starts = tuple(prefixes.split())
-    return Format(name, starts, f"{_START}(?:{'|'.join(map(re.escape, starts))}){body}{_WRAPPED}")
+    # the letters first, and what must be true before them behind: that is searched for quickly
+    begun = [f"{start}(?<={_START}{start})" for start in map(re.escape, starts)]
+    return Format(name, starts, f"(?:{'|'.join(begun)}){body}{_WRAPPED}")
 
 
 TOKENS = (*_MARKED, *(_token(*row) for row in _PREFIXED))

@@ -127,7 +127,10 @@ def _classify_error(error: BaseException, now: float | None) -> Fault:
         return _classify_error(finding.nested, now)._replace(cause=error)
     message = finding.texts[0]
     return _fault(
-        finding.verdict, _message(message) if message.strip() else type(error).__name__, _delay(finding, now), error
+        finding.verdict,
+        _message(message) if message[:_LONG].strip() else type(error).__name__,
+        _delay(finding, now),
+        error,
     )
 
 
@@ -141,8 +144,8 @@ def _delay(finding: Finding, now: float | None) -> float | None:
             delay = find_delay(headers, evidence.delays, (), now=now)
             if delay is not None:
                 return delay
-    texts = [text for evidence in finding.evidence for text in evidence.texts]
-    return find_delay({}, (), [text[:LENGTH] for text in (*finding.texts, *texts)], now=now)
+    texts = dict.fromkeys([*finding.texts, *[text for evidence in finding.evidence for text in evidence.texts]])
+    return find_delay({}, (), [text[:LENGTH] for text in texts if text], now=now)
 
 
 def _message(text: str) -> str:

@@ -64,7 +64,7 @@ def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: list[Ba
     links = [start]
     while links and len(seen) < _LINKS:
         link = links.pop(0)
-        if any(link is one for one in seen):
+        if seen and any(link is one for one in seen):
             continue
         seen.append(link)
         if len(seen) > 1 and isinstance(link, (CallFailed, BaseExceptionGroup)):
@@ -78,11 +78,14 @@ def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: list[Ba
 
 def _weigh(finding: Finding, first: int) -> None:
     links = list(zip(finding.evidence[first:], finding.texts[first:], strict=True))
-    verdicts = [judge(evidence, text) for evidence, text in links]
-    # asyncio.timeout raises its TimeoutError from the cancellation it used
-    verdicts[1:] = [one._replace(weight=WEAK_TYPE) if one.kind == "cancelled" else one for one in verdicts[1:]]
-    best = max(verdicts, key=lambda verdict: verdict.weight, default=UNKNOWN)
-    if links and best.rule in _UNREADABLE and best is not verdicts[0] and Reading(links[0][1]).status is not None:
+    best, outer = UNKNOWN, True
+    for evidence, text in links:
+        verdict = judge(evidence, text)
+        if verdict.kind == "cancelled" and evidence is not links[0][0]:
+            verdict = verdict._replace(weight=WEAK_TYPE)  # asyncio.timeout raises from the cancellation it used
+        if verdict.weight > best.weight:
+            best, outer = verdict, evidence is links[0][0]
+    if best.rule in _UNREADABLE and not outer and Reading(links[0][1]).status is not None:
         best = judge_text(links[0][1])  # whoever could not read the answer's body has seen its status
     if best.weight < NAME:
         said = _hear(["\n".join([text, *one.texts]) for one, text in links if not one.speechless])

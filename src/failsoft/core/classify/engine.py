@@ -66,7 +66,7 @@ def judge_text(text: str) -> Verdict:
         return Verdict(TEXT, "not_json", PAGE)
     verdict = _weigh(evidence, reading)
     if verdict.weight <= GENERIC_CODE:
-        phrase = reading.phrase(firm=True) or (None if verdict.weight == GENERIC_CODE else reading.phrase(quoted=True))
+        phrase = find_phrase(reading.bare, firm=True) if verdict.weight == GENERIC_CODE else reading.phrase()
         if phrase is not None and phrase.kind == "quota":
             phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the limit's name
         if phrase is not None:
@@ -154,7 +154,7 @@ def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
         return generic
     if room:
         anything = room is http.ANYTHING
-        phrase = reading.phrase(firm=True, quoted=True) if anything else find_phrase(reading.full, room, firm=True)
+        phrase = reading.phrase(firm=True) if anything else find_phrase(reading.full, room, firm=True)
         if phrase is not None and phrase.kind != base.kind:
             kind = "in_progress" if status == 409 and phrase.kind in http.AT_WORK else phrase.kind
             return Verdict(FIRM_WORDS, kind, f"phrase: {phrase.name}", status)

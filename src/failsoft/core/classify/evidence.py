@@ -137,10 +137,10 @@ def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
     names = facts.attributes
     if own:
         names = names | (own.keys() & WANTED)
+    if facts.package in UNREAD:
+        names = names - UNREAD[facts.package]
     found: dict[str, Any] = {}
     for name in names:
-        if name in UNREAD.get(facts.package, ()):
-            continue
         value = read(error, name)
         if value is not None:
             found[name] = value
@@ -342,14 +342,16 @@ def _holders(error: BaseException, carried: Mapping[str, Any], response: Any, fa
 
 def _gather_inner(error: BaseException, carried: Mapping[str, Any], evidence: Evidence) -> None:
     args = read(error, "args")
-    candidates: list[Any] = list(args[:_BREADTH]) if isinstance(args, tuple) else []
-    candidates += [carried[name] for name in INNER if name in carried]
-    if "last_attempt" in carried:  # tenacity
-        candidates.append(read(carried["last_attempt"], "_exception"))
-    kwargs = carried.get("kwargs")  # botocore
-    if isinstance(kwargs, dict):
-        candidates.append(kwargs.get("error"))
-    evidence.inner = [one for one in map(_last, candidates) if isinstance(one, BaseException)]
+    candidates = [arg for arg in args[:_BREADTH] if type(arg) is not str] if isinstance(args, tuple) else []
+    if carried:
+        candidates += [carried[name] for name in INNER if name in carried]
+        if "last_attempt" in carried:  # tenacity
+            candidates.append(read(carried["last_attempt"], "_exception"))
+        kwargs = carried.get("kwargs")  # botocore
+        if isinstance(kwargs, dict):
+            candidates.append(kwargs.get("error"))
+    if candidates:
+        evidence.inner = [one for one in map(_last, candidates) if isinstance(one, BaseException)]
     if error.__cause__ is not None:
         evidence.inner.append(error.__cause__)
     elif not error.__suppress_context__:

@@ -50,7 +50,7 @@ _WRAPPED = (
     r"(?i)^\W{0,3}(?:tool ?)?(?:error|exception|failure|failed)?[: ]{0,2}(?:while |when )?(?:executing|calling|running|invoking|in)"
     r" (?:the )?tool\W{1,3}[\w.-]{1,80}\W{0,2}: "
 )
-_TRACE = r"Traceback \(most recent call last\)|\n\s+at [\w.$<]|\n\s+File \""
+_TRACE = r"Traceback \(most recent call last\)|\n(?:[^\S\n]+|[^\S\n]*\n)(?:at [\w.$<]|File \")"
 _FRAME = (
     r"(?m)^[ \t]+File \".*\n(?:    .*\n)*"  # Python
     r"|^[ \t]+(?:at |\.\.\. \d+ more).*\n?"  # Java, JavaScript, .NET
@@ -60,7 +60,7 @@ _FRAME = (
 _REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?:, [\s\S]*)?\)$"
 _CAPITAL = re.compile(r"[A-Z](?<!\w.)\w{2,60}")
 _PATH = r"([a-z_]\w*)(?:\.\w+)*\.$"
-_DIGITS = re.compile(r"(?<!\d)[3-5]\d\d(?!\d)")
+_DIGITS = re.compile(r"[3-5](?<!\d.)\d\d(?!\d)")
 _AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
 _STATUS = (
     rf"(?i)\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
@@ -159,12 +159,10 @@ class Reading:
         """Whether the text says that the failure was in making the connection."""
         return _compiled(_CONNECTING).search(self.full) is not None
 
-    def phrase(self, kinds: frozenset[str] | None = None, *, firm: bool = False, quoted: bool = False) -> Phrase | None:
-        """The first phrase that fits; of these kinds only, or firm ones only; in quotations too, if it must be."""
-        found = find_phrase(self.bare, kinds, firm=firm)
-        if found is None and quoted and self.full is not self.bare:
-            found = find_phrase(self.full, kinds, firm=firm)
-        return found
+    def phrase(self, *, firm: bool = False) -> Phrase | None:
+        """The first phrase that fits, and rather a firm one; or firm ones only. In quotations too, if it must be."""
+        found = find_phrase(self.bare, firm=firm, rather_firm=True)
+        return find_phrase(self.full, firm=firm) if found is None and self.full is not self.bare else found
 
 
 def spell(text: str) -> str:

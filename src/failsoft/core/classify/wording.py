@@ -55,22 +55,27 @@ class _Row:
 _ROWS: list[_Row | None] = [None] * len(PHRASES)  # made when first needed
 
 
-def find_phrase(spelled: str, kinds: frozenset[str] | None = None, *, firm: bool = False) -> Phrase | None:
-    """The first phrase of the table that fits, of those wanted: of these kinds only, or firm ones only."""
+def find_phrase(
+    spelled: str, kinds: frozenset[str] | None = None, *, firm: bool = False, rather_firm: bool = False
+) -> Phrase | None:
+    """The first phrase of the table that fits, of those wanted: of these kinds, firm ones only, or rather than others."""
     starts = {word[:4] for word in _WORD.findall(spelled)}
     rows = {row for start in starts if start in _BY_KEY for row in _BY_KEY[start]}
     starts.update([start[:3] for start in starts])
     starts.add("")
+    second: Phrase | None = None
     for index in sorted(rows):
         phrase = PHRASES[index]
-        if (firm and not phrase.firm) or (kinds is not None and phrase.kind not in kinds):
+        if ((firm or second) and not phrase.firm) or (kinds is not None and phrase.kind not in kinds):
             continue
         row = _ROWS[index]
         if row is None:
             row = _ROWS[index] = _Row(phrase.pattern)
         if not row.starts.isdisjoint(starts) and row.fits(spelled, starts):
-            return phrase
-    return None
+            if phrase.firm or not rather_firm:
+                return phrase
+            second = phrase
+    return second
 
 
 def _split(pattern: str) -> list[str]:
