@@ -97,7 +97,7 @@ def mask_named(text: str) -> str:
         if span is not None:
             parts += text[done : span[0]], REDACTED
             done = span[1]
-    return "".join([*parts, text[done:]])
+    return "".join([*parts, text[done:]]) if parts else text
 
 
 def _lower(text: str) -> str:

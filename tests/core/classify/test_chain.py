@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.core.classify.made import error_type, http_error, make
 
-from failsoft.core.classify import classify
+from failsoft.core.classify import chain, classify
+from failsoft.core.classify.engine import judge_text
+from failsoft.core.classify.lookup import Verdict
 from failsoft.core.fault import Code, Fault
 from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed, CircuitOpen
@@ -156,3 +158,17 @@ def test_a_guarded_call_without_a_fault() -> None:
 
 def test_message_of_an_error_without_text_is_its_type() -> None:
     assert classify(error_type("httpx.PoolTimeout")()).message == "PoolTimeout"
+
+
+def test_texts_are_read_until_one_has_said_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def judged(text: str) -> Verdict:
+        read.append(text)
+        return judge_text(text)
+
+    monkeypatch.setattr(chain, "judge_text", judged)
+    error = RuntimeError("Connection refused")
+    error.__cause__ = RuntimeError("quite another text, connection reset by peer")
+    assert classify(error).rule == "phrase: refused"
+    assert read == ["Connection refused"]

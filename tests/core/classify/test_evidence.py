@@ -311,3 +311,12 @@ def test_properties_are_read_once_and_only_by_known_names() -> None:
 @pytest.mark.parametrize("value", [float("nan"), -1, 10**30, "9" * 50, b"429", [], {}, object(), True])
 def test_odd_codes(value: Any) -> None:
     assert classify(make("acme.Error", "xyzzy", status_code=value, code=value, sqlstate=value)).http_status is None
+
+
+@pytest.mark.parametrize("name", ["code", "error_code", "body"])
+def test_a_secret_in_a_code_does_not_get_into_the_rule(name: str) -> None:
+    secret = "sk-proj-" + "abc123def456ghi789jkl012"
+    code = f"invalid_api_key:{secret}"
+    fault = classify(make("acme.ApiError", "no", **{name: {"error": {"code": code}} if name == "body" else code}))
+    assert fault.rule == "code: invalid_api_key:[redacted]"
+    assert secret not in repr(fault)

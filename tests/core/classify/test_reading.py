@@ -174,6 +174,14 @@ def test_what_tools_servers_and_programs_say(classification: str, text: str) -> 
         "((",
         "try again in ",
         "\n    at ",
+        "\n",
+        " \n",
+        "eyJ",
+        "A1b/",
+        "token is ",
+        "password=hunter2 ",
+        "sk-proj-abc123def456ghi789jkl012 ",
+        '{"error": {"code": "x", "message": "rate limit"}}, ',
     ],
 )
 def test_huge_and_hostile_texts_cost_little(part: str) -> None:
@@ -186,3 +194,13 @@ def test_huge_and_hostile_texts_cost_little(part: str) -> None:
         return perf_counter() - start
 
     assert min(cost() for _ in range(5)) < 0.02  # T16; a millisecond on a quiet machine
+
+
+@pytest.mark.parametrize("at", [0.001, 0.5, 0.999])
+def test_what_is_not_read_of_a_huge_text_does_not_get_out(at: float) -> None:
+    secret = "sk-proj-" + "abc123def456ghi789jkl012"
+    filler = "all is well " * 50_000
+    place = int(len(filler) * at)
+    fault = classify(f"{filler[:place]} invalid_api_key_{secret} {filler[place:]}")
+    assert "abc123def456" not in repr(fault)
+    assert len(fault.message) <= 400

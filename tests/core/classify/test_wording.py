@@ -80,3 +80,19 @@ def test_a_branch_begins_where_a_word_begins() -> None:
         False,
     ]
     assert [row.fits(text, {"tool", "done"}) for text in ("done", "not done")] == [True, False]
+
+
+def test_few_patterns_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typical message costs a handful of short searches, however long the table grows."""
+    tried: list[str] = []
+
+    class Counted(wording._Row):
+        __slots__ = ()
+
+        def fits(self, text: str, starts: set[str]) -> bool:
+            tried.extend(self.starts & starts)
+            return super().fits(text, starts)
+
+    monkeypatch.setattr(wording, "_ROWS", [Counted(phrase.pattern) for phrase in PHRASES])
+    assert find_phrase("could not reach db-7.example.com:5432: connection reset by peer") is not None
+    assert 0 < len(tried) <= 16

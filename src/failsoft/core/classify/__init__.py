@@ -190,7 +190,7 @@ def _fault(verdict: Verdict, message: str, delay: float | None, cause: BaseExcep
         kind.effect,
         message,
         kind.reason,
-        verdict.rule,
+        _message(verdict.rule),  # it may quote a code that came from outside
         delay,
         verdict.status,
         cause,

@@ -71,7 +71,8 @@ def _stated(
             yield _delay_or_date(headers[name], now) if "ms" not in name else _number(headers[name], 0.001)
     for name, value in body:
         yield _of_body(name, value, now)
-    yield _reset(headers, now)
+    if headers:
+        yield _reset(headers, now)
     for text in texts:
         yield _spoken(text)
 

@@ -148,10 +148,14 @@ class Reading:
         text = self.text
         low = text.lower()
         found: list[tuple[str, str]] = []
-        for pattern, space in [(pattern, space) for hint, pattern, space in _SPOTS if hint in low]:
+        for hint, pattern, space in _SPOTS:
+            if hint not in low:
+                continue
             spot = _compiled(pattern)
-            matches = [spot.match(text)] if pattern[0] == "^" else islice(spot.finditer(text), _CODES)
-            found += [(space, match[match.lastindex or 0]) for match in matches if match]
+            if pattern[0] != "^":
+                found += [(space, match[match.lastindex or 0]) for match in islice(spot.finditer(text), _CODES)]
+            elif match := spot.match(text):
+                found.append((space, match[match.lastindex or 0]))
         return found + _name_codes(text)
 
     @property
