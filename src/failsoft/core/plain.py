@@ -22,6 +22,7 @@ from failsoft.core.redact import sanitise
 DEPTH = 32
 LENGTH = 1000  # characters of a repr
 
+_AS_IS = {str, bool, type(None)}  # most of what events are made of
 _LONGEST_INT = 4000 * 3  # bits: surely fewer digits than the interpreter's limit of 4,300
 _brief = Repr()
 _brief.maxstring = _brief.maxother = _brief.maxlong = LENGTH
@@ -57,7 +58,10 @@ def _plain(value: Any, depth: int) -> Any:
     if depth and isinstance(value, list | tuple):
         return [_plain(item, depth - 1) for item in value]
     if depth and isinstance(value, Mapping):
-        return {_key(key): _plain(item, depth - 1) for key, item in value.items()}
+        return {
+            key if type(key) is str else _key(key): item if type(item) in _AS_IS else _plain(item, depth - 1)
+            for key, item in value.items()
+        }
     if depth and (fields := _fields(value)) is not None:
         return _plain(fields, depth - 1)
     return value.isoformat() if type(value).__module__ == "datetime" and hasattr(value, "isoformat") else shown(value)

@@ -84,9 +84,10 @@ def name_call(tool: str | None, call_id: str | int | None, seq: int) -> str:
 
 def iso(timestamp: float) -> str:
     """ISO 8601 in UTC, to the millisecond."""
-    from datetime import UTC, datetime  # not before there is an event to show
+    import datetime as dt  # not before there is an event to show
 
-    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    text = dt.datetime.fromtimestamp(timestamp, dt.UTC).isoformat(timespec="milliseconds")
+    return text[:-6] + "Z"  # for +00:00
 
 
 def pack(run: Run) -> bytes:

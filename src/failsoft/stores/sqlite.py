@@ -65,6 +65,7 @@ RETRY_SECONDS = 0.5  # after a write that failed
 PRUNE_EVERY = 600.0
 
 log = logging.getLogger("failsoft")
+_encode = json.JSONEncoder(check_circular=False).encode
 
 
 class Troubles(NamedTuple):
@@ -125,10 +126,7 @@ class SqliteStore:
             self._queue([Append(as_text(events.turn_id), events.timestamp, len(events), pack(events))])
         else:
             self._queue(
-                [
-                    Append(as_text(event.get("turn_id")), event.get("timestamp"), 1, json.dumps(event))
-                    for event in events
-                ]
+                [Append(as_text(event.get("turn_id")), event.get("timestamp"), 1, _encode(event)) for event in events]
             )
 
     def _queue(self, operations: Sequence[Put | Append]) -> None:

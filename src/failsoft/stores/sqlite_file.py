@@ -53,7 +53,9 @@ def size_of(operations: Sequence[Put | Append]) -> int:
 
 def as_text(turn_id: str | None) -> str | None:
     """An id as SQLite takes it: it knows no half characters."""
-    return None if turn_id is None else turn_id.encode("utf-8", "backslashreplace").decode()
+    if turn_id is None or turn_id.isascii():
+        return turn_id
+    return turn_id.encode("utf-8", "backslashreplace").decode()
 
 
 def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connection:
