@@ -10,11 +10,11 @@ Rules
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from itertools import compress, count, repeat
+from operator import is_, is_not, itemgetter
 from types import FunctionType
 from typing import Any
 from weakref import ref
@@ -25,11 +25,10 @@ from failsoft.observe.events import REFUSAL, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 
 BATCH = 1024
-CAPACITY = 4_096  # what fits into a processor's cache: older ones are the store's and the turns' business
+CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
 
 Raw = tuple[str, float, Any, str | int | None, "Track | None", Any, *tuple[Any, ...]]
-_WHEN, _CALL, _FIELDS = map(itemgetter, (1, 3, 5))
-_PLAIN = {float}  # what the fields are of a call that succeeded at once: when it began
+_WHEN, _TOOL, _CALL, _TRACK, _FIELDS = map(itemgetter, range(1, 6))
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
 
 
@@ -68,7 +67,7 @@ class Trace:
         self.pending: list[Raw] = []
         self.record = self.pending.append
         self.limit = BATCH  # drain when more are pending; 0 while somebody listens
-        self.number = itertools.count(1).__next__  # for calls that nobody has named
+        self.number = count(1).__next__  # for calls that nobody has named
         self._ring: deque[Batch] = deque()
         self._capacity = capacity
         self._monotonic = monotonic
@@ -161,7 +160,7 @@ class Trace:
             while self._count - self._ring[0][2] >= self._capacity + BATCH and len(self._ring) > 1:
                 self._ring.popleft()
             plain = self._tally(batch)
-            tracks = {raw[4] for raw in batch}
+            tracks = {*map(_TRACK, batch)}
             for track in tracks:
                 if track is not None:
                     track.batches.append(self._ring[-1])
@@ -177,19 +176,20 @@ class Trace:
 
     def _tally(self, batch: list[Raw]) -> list[str]:
         """Count everything but retries on the short way, which have been; the tools' ids of the plain successes."""
-        kinds = {type(raw[5]) for raw in batch}
-        if kinds == _PLAIN:
-            plain = [raw[2] for raw in batch]
+        kinds = [*map(type, map(_FIELDS, batch))]
+        others: list[Raw] = []
+        if kinds.count(float) == len(batch):
+            plain = [*map(_TOOL, batch)]
         else:
-            plain = [raw[2] for raw in batch if type(raw[5]) is float] if float in kinds else []
+            plain = [*map(_TOOL, compress(batch, map(is_, kinds, repeat(float))))]
+            others = [*compress(batch, map(is_not, kinds, repeat(float)))]
         for tool_id, successes in Counter(plain).items():
             self._metrics_of(tool_id).succeed(successes)
         if bytes in kinds:
-            for tool_id, refusals in Counter(raw[2] for raw in batch if raw[5] is REFUSED).items():
+            for tool_id, refusals in Counter(raw[2] for raw in others if raw[5] is REFUSED).items():
                 self._metrics_of(tool_id).add("refused_count", refusals)
         if dict in kinds:
-            for raw in batch:
-                event_type, _, tool, _, _, fields = raw[:6]
+            for event_type, _, tool, _, _, fields, *_ in others:
                 if type(fields) is dict and tool is not None and type(tool) is not str:  # a bare name may be invented
                     self._metrics_of(tool.id).count(event_type, fields)
         return plain

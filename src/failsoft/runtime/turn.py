@@ -23,6 +23,7 @@ from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
+from failsoft.core.partial import Partial
 from failsoft.core.report import TurnReport
 from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
@@ -39,6 +40,7 @@ from failsoft.runtime.settings import merged
 from failsoft.runtime.threads import BLANK
 
 if TYPE_CHECKING:
+    from failsoft.core.breaker import Ticket
     from failsoft.core.manifest import Plan
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.keeping import Keeper
@@ -286,18 +288,28 @@ class Turn:
         """A call suspends."""
         self.lanes.doze(handle)
 
-    def succeeded(self, handle: Handle[Any], value: Any, ended: float) -> None:
-        """A plain call has brought its value; it may have been left or cancelled before."""
+    def succeeded(self, handle: Handle[Any], ticket: Ticket | None, value: Any) -> bool:
+        """A plain call has brought a value. If something about that is not plain, it is not done with."""
+        tool: Any = handle.tool
+        engine, started = self.engine, handle.started
+        ended = engine.now()
+        if ended - started > tool.timeout or tool.ticket is not ticket or value.__class__ is Partial:
+            return False
+        trace = engine.trace
+        trace.record((events.CALL_SUCCEEDED, ended, tool.id, handle.id, self.track, started))
+        if len(trace.pending) > trace.limit:
+            trace.drain()
         if self.notes.wary:
-            self.engine.notebook.note_success(handle.whole())
-        if handle.state != "running":
+            engine.notebook.note_success(handle.whole())
+        if handle.state != "running":  # it was left or cancelled before
             self.perform(self.machine.finish(handle, "succeeded"))
-            return
+            return True
         handle.result, handle.ended = value, ended
         ready = self.machine.succeed(handle)
         self._arrive(handle)
         if ready:
             self.lanes.start(ready)
+        return True
 
     def finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """A call has come to its end; it may have been left or cancelled before."""
