@@ -49,8 +49,8 @@ PHRASES: tuple[Phrase, ...] = (
         "asse attr call cast defi divi func indi loca loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
         r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
-        r"|event loop is (?:closed|already)|running event loop|call stack|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
-        r"|object reference not set|local protocol\b|undefined (?:local variable|method|variable)\b",
+        r"|event loop is (?:closed|already)|running event loop|call stack|call to undefined|called '' on an? '' value|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
+        r"|object reference not set|attempt to (?:index|call|compare|concatenate|perform)\b.{0,40}\bnil\b|local protocol\b|undefined (?:local variable|method|variable)\b",
         "bug",
         firm=True,
     ),
@@ -79,7 +79,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "no such model",
         "depl endp mode prov",
-        r"\b(?:model|deployment)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
+        r"\b(?<!\.)(?:models?|deployment)\b(?!\.)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
         r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided"
         r"|\bmodel (?:id|identifier|name) (?:\S+ )?(?:is |was )?(?:invalid|unknown|not valid|not recogni[sz]ed)|^model: [\w.:/-]+\W*$",
         "unknown_model",
@@ -133,7 +133,7 @@ PHRASES: tuple[Phrase, ...] = (
         "invalid setting",
         "bad ille inva unkn unsu",
         r"\b(?:invalid|illegal|bad|unsupported|unknown) (?:value for |value of )?(?!base[ -]?url)(?:\w+ ){0,2}"
-        r"(?:time ?out|retry|retries|rate limit|port|url|uri|date|format|type|size|unit|interval|cursor|header|scheme|encoding|currency|language|locale|charset|codec|algorithm|extension)\b"
+        r"(?:time ?out|retry|retries|rate limit|port|url|uri|date|format|type|size|unit|interval|cursor|header|scheme|encoding|currency|language|locale|charset|codec|algorithm|extension|argument|attribute|option)\b"
         r"(?! (?:error|exceeded|reached|expired))",
         "invalid",
         firm=True,
@@ -149,7 +149,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "must be",
         "can cann may maxi more most must shou",
-        r"\b(?:must|should) (?:not )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify)"
+        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify)"
         r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)"
         r"|at most \d+|(?:no more than|maximum of) \d+ (?:\w+ ){0,3}(?:per (?:request|call|batch)|allowed|permitted|at once)",
         "invalid",
@@ -171,7 +171,7 @@ PHRASES: tuple[Phrase, ...] = (
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size|limit)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
-        r"|resources exceeded|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b"
+        r"|resources exceeded|exceeds (?:\w+ ){0,4}(?:maximum|max) \d|(?:argument list|path|name) too long|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
         firm=True,
@@ -255,7 +255,7 @@ PHRASES: tuple[Phrase, ...] = (
         "certificate",
         "anch cert host issu pkix self",
         r"known hosts\b|host key (?:verification|for|mismatch|is not)|certificate (?:verify|verification|has|is|was|signed|expired|required|unknown|common|subject|chain|invalid|error|validation|could not|cannot)"
-        r"|self[- ]signed|local issuer|(?:invalid|untrusted|expired|bad|verify the first) certificate|\bcert (?:has|is|common|authority|date|invalid|expired|verify|untrusted)"
+        r"|self[- ]signed|local issuer|(?:invalid|untrusted|expired|bad|insecure|verify the first) certificate|\bcert (?:has|is|common|authority|date|invalid|expired|verify|untrusted)"
         r"|certification path|certificate\W{0,3}$|certificate verify|trust anchor|ssl certificate|pkix path",
         "certificate",
         firm=True,
@@ -286,14 +286,14 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "credentials",
         "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign toke unau veri",
-        r"\bunauthori[sz]ed\b(?! (?:for|to)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
+        r"\bunauthori[sz]ed\b(?! (?:for|to|access)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,6}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
         r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:log|sign) ?in (?:again|first|to continue)|login required|sign in to|re-?authenticate\b|(?:mfa|otp|verification|one-time) (?:code|password)|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
-        r"|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|login incorrect|pg hba\.conf"
+        r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
         firm=True,
@@ -301,7 +301,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "permission",
         "acce acco allo appr auth blac bloc cons decl deni deny disa enti forb gran leve list outs perm priv reje righ role scop unau veri viol whit",
-        r"row[- ]level security|unauthori[sz]ed (?:for|to)\b|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to (?:\S+ ){1,4}?(?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
+        r"row[- ]level security|unauthori[sz]ed (?:for|to|access)\b|account (?:\S+ )?(?:is |has been |was )(?:\w+ )?(?:locked|disabled|deactivated|blocked|banned)|authori[sz]ation (?:failed|failure|error|exception|denied|rejected)|(?:access )?not granted|permission(?:s)? (?:\w+ )?(?:denied|error|required)|\bforbidden\b(?! (?:character|control|key|extra))|access (?:is |was |to (?:\S+ ){1,4}?(?:is |was )?)?(?:denied|refused|forbidden|blocked|restricted)"
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
@@ -340,8 +340,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "conflict",
-        "conc conf dead lock reba seri tran writ",
-        r"\bdead ?lock|could not serialize|serialization (?:failure|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)"
+        "conc conf cont dead lock reba seri tran writ",
+        r"\bdead ?lock|could not serialize|serialization (?:failure|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)|\bcontention\b"
         r"|transaction (?:was |is |has been )?(?:aborted|conflict|rolled back|cancelled|canceled|restart|retry)|optimistic (?:lock|concurrency)|in conflict|transient transaction|conflicting (?:operation|concurrent)|rebalanc(?:ed|ing)",
         "conflict",
         firm=True,
@@ -352,6 +352,14 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:already |still |currently |is |another \w+ )(?:in progress|being (?:processed|updated|created|modified|deleted))|(?:already|still|currently) (?:running|pending)|\bin[ -]progress\b|another (?:\w+ )?(?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
         r"|operation (?:is )?(?:pending|underway)|concurrent (?:request|operation|call)|idempotency key in use",
         "in_progress",
+        firm=True,
+    ),
+    Phrase("address in use", "addr", r"address (?:is )?already in use", "busy", firm=True),
+    Phrase(
+        "cluster and transactions (Redis)",
+        "disc hash",
+        r"hash to the same slot|discarded because of previous errors",
+        "invalid",
         firm=True,
     ),
     Phrase("none exists", "exis", r"no (?:[\w'-]+ ){1,5}exists\b", "not_found", firm=True),
@@ -463,7 +471,7 @@ PHRASES: tuple[Phrase, ...] = (
         "elap exce exec expi life repl resp time took",
         r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b|exit\) time ?out\b"
         r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool|invocation|function|script|workflow|activity|agent|model|llm|message|worker) time-?out"
-        r"|deadline (?:\w+ )?exceeded|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
+        r"|deadline (?:\w+ )?(?:exceeded|elapsed|expired)|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
         firm=True,
     ),
@@ -477,10 +485,10 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase("disconnected", "disc", r"disconnected: ", "disconnected", firm=True),  # Chrome DevTools
     Phrase(
         "refused",
-        "boot brok conn cont max esta host lead netw node open prim reac refu serv",
+        "bad boot brok conn cont max esta host lead netw node open prim reac refu serv",
         r"connection (?:to (?:\S+ ){1,4})?(?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
-        r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|reach\b|contact)"
-        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|connect fail(?:ed|ure)\b|connection to (?:\S+ ){1,3}failed|not connected\b|new connection|socket open|refused stream|unable to bootstrap|max retries per request",
+        r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|create (?:a |the )?(?:new )?connection|reach\b|contact)"
+        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|connect fail(?:ed|ure)\b|connection to (?:\S+ ){1,3}failed|not connected\b|new connection|socket open|refused stream|unable to bootstrap|max retries per request|bad connection\b",
         "refused",
         firm=True,
     ),
@@ -569,8 +577,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "not found",
-        "dele exis find foun gone host loca long matc none pres remo ther reso such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not resolve to an?\b|\bgone(?: error| exception)?$",
+        "dele exis find foun gone host loca long matc none pres rows remo ther reso such unde unkn",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not match any\b|no rows\b|not resolve to an?\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
@@ -618,14 +626,14 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi appe bad cast coer data cons conv corr deco dese dime dire empt enco erro exce expe file form give iden ille imag inco inte inva know leng long look malf matc miss nega none null numb out pars pdf proc prov read reco repo requ seem shap shor size smal spec stri supp trun type unde unex unma mars unkn unpr unre vali wron zip",
-        r"\binvalid\b|\bnot (?:a )?valid\b|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
-        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|\bwrong (?:type|format|number|value|argument|shape)|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|^bad (?!gateway)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
+        "allo ambi appe bad cast coer cons conv corr data deco defi dese dime dire empt enco enou erro exce expe file form give iden ille imag inco inde inpu inte inva iter know leng long look malf mars matc miss nega none null numb out pars pdf proc prov read reco repo requ seem shap shor size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
+        r"\binvalid\b|\bnot (?:a )?valid\b|\w+n't (?:a )?valid\b|(?:enter|specify|provide|use|choose|select|pass|supply) (?:an? )?valid\b|no input\b|not enough (?:segments|values|arguments|columns|parts|bytes|characters)\b|not defined\b|symbolic links|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
+        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|index|iterate|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!command|connection|gateway|news|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
         "invalid",
     ),
     Phrase("bad request", "requ", r"bad request: \w", "invalid", firm=True),
-    Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$", "conflict_state"),
+    Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$|^conflict: ", "conflict_state"),
     Phrase(
         "change something first",
         "resu retr subm try tryi",
@@ -635,8 +643,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "cannot be done",
-        "beca can cann firs long",
-        r"(?:cannot|can't|can no longer|can not) be \w+ed\b(?! (?:right now|at th))|(?:cannot|can't|can not) \w+ [^.;\n]{1,80}? because|(?:read|open|create|call|run|initiali[sz]e|start|select|load) (?:it|this|that|them) first\b",
+        "beca can cann firs long woul",
+        r"(?:cannot|can't|can no longer|can not) be \w+ed\b(?! (?:right now|at th))|(?:cannot|can't|can not) \w+ [^.;\n]{1,80}? because|would be (?:overwritten|lost)\b|(?:read|open|create|call|run|initiali[sz]e|start|select|load) (?:it|this|that|them) first\b",
         "precondition",
     ),
     Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),
@@ -656,9 +664,9 @@ PHRASES: tuple[Phrase, ...] = (
     # --- a statement of how things are, in which no word is about the way there ---
     Phrase(
         "says what is not so",
-        "alre are been has have not requ was were",
-        r"(?:is|are|was|were|has|have|been) (?:already|not) (?:been )?(?!(?:able|accepting|alive|answered|available|clear|complete|completed|connected|delivered|done|enough|established|executed|expected|finished|fulfilled|fully|good|handled|healthy|initialised|initialized|known|loaded|ok|online|performed|possible|processed|reachable|ready|received|recovered|reported|resolved|respond|responding|responsive|returned|right|running|sent|stable|started|successful|sure|the|up|what|work|working|yet)\b)\w+"
-        r"|requires (?:an? |the |at least )?\w+",
+        "alre are aren been has hasn have isn not requ was wasn were",
+        r"(?:(?:is|are|was|were|has|have|been) (?:already|not)|(?:is|are|was|were|has|have)n't) (?:been )?(?!(?:able|accepting|alive|answered|available|clear|complete|completed|connected|delivered|done|enough|established|executed|expected|finished|fulfilled|fully|good|handled|healthy|initialised|initialized|known|loaded|ok|online|performed|possible|processed|reachable|ready|received|recovered|reported|resolved|respond|responding|responsive|returned|right|running|sent|stable|started|successful|sure|the|up|what|work|working|yet)\b)\w+"
+        r"|requires (?:an? |the |at least )?\w+|(?:has|have) no (?!answer|capacity|connection|effect|reply|response|result)\w+",
         "precondition",
     ),
 )

@@ -147,6 +147,7 @@ GROUPS: tuple[Group[str], ...] = (
             "idprejectedclaim": "unauthenticated",
             "incorrectstate": "precondition",
             "dryrunoperation": "precondition",
+            "serializationexception": "invalid",
         },
     ),
     Group(

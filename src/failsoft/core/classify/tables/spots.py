@@ -30,6 +30,12 @@ SPOTS: tuple[Spot, ...] = (
     Spot("spawn", r"\bspawn(?:Sync)? \S{1,80} (ENOENT)\b", "program", "Node.js child_process"),
     Spot("[ssl: ", r"\[SSL: ([A-Z0-9_]{4,60})\]", "provider", "Python ssl"),
     Spot("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
+    Spot(
+        "error(",
+        r"\b(?:OS|IO|Connection\w*|BrokenPipe|BlockingIO|Timeout|Permission|File\w+|gai)[Ee]rror\((-?\d{1,3}), ['\"]",
+        "errno_number",
+        "Python: repr of an OSError",
+    ),
     Spot("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
     Spot("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
     Spot("sqlstate", r"(?i:sqlstate)\W{0,3}([0-9A-Z]{5})\b", "sqlstate", "psql, Go pgx, PHP PDO, JDBC"),

@@ -733,6 +733,7 @@ SPOKEN_GROUPS: tuple[Group[str], ...] = (
             "ObjectDisposedException": "bug",
             "RejectedExecutionException": "local_limit",
             "InvalidCastException": "bug",
+            "InvalidOperationException": "bug",
             "ReferenceError": "bug",
             "IllegalArgumentException": "invalid",
             "ArgumentException": "invalid",
