@@ -25,7 +25,7 @@ from failsoft.observe.describe import describe
 PATIENCE = 0.05
 CAPACITY = 100_000
 IDLE = 0.5
-LOT = 16_384  # half a megabyte of plain successes
+LOT = 16_384  # half a megabyte of plain successes, about fifteen of failures
 
 log = logging.getLogger("failsoft")
 
