@@ -114,6 +114,34 @@ async def test_waiting_for_a_thread_is_not_tool_time() -> None:
     assert {outcome.value for outcome in outcomes} == {"rested"}
 
 
+@real
+async def test_blocking_tools_inside_blocking_tools_do_not_use_up_all_threads() -> None:
+    """All threads are in outer calls at once, and each outer call waits for two more further in."""
+    rt = Runtime()
+    most = offload.MOST_THREADS
+    everybody = threading.Barrier(most)
+    seen: list[int] = []
+
+    @rt.tool(timeout="30s", retry=ONCE)
+    def innermost(number: int) -> int:
+        seen.append(threading.active_count())
+        return number
+
+    @rt.tool(timeout="30s", retry=ONCE)
+    def inner(number: int) -> int:
+        return innermost(number)
+
+    @rt.tool(timeout="30s", retry=ONCE)
+    def outer(number: int) -> int:
+        everybody.wait(20)
+        return inner(number)
+
+    before = threading.active_count()
+    outcomes = await asyncio.gather(*(rt.call("outer", {"number": number}) for number in range(3 * most)))
+    assert [outcome.value for outcome in outcomes] == list(range(3 * most))
+    assert max(seen) - before <= 3 * most  # at most as many as before work; the others wait for them
+
+
 @pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
 @real
 async def test_context_variables_reach_the_tool(limit: str | None) -> None:

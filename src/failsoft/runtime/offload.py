@@ -7,15 +7,18 @@ Rules
   busy at a time, then new jobs are refused: a tool that always hangs must not eat all threads of the process.
 - Jobs wait for a free thread in order; waiting is not running. A thread that is lost to an abandoned job is replaced;
   when that may not be and none is left, those who wait are refused as well (T6).
+- A thread whose job waits for another job is not counted, and that one is next: jobs inside jobs cannot use up all
+  threads and then wait for each other.
 - Context variables of the submitter are there (T24).
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from threading import get_ident
 from typing import Any
 
 MOST_ABANDONED = 64
@@ -26,7 +29,7 @@ IDLE_SECONDS = 10.0
 class Job:
     """One function call on its way through a thread."""
 
-    __slots__ = ("abandoned", "begun", "context", "done", "error", "refused", "run", "running", "value")
+    __slots__ = ("abandoned", "begun", "context", "done", "error", "outer", "refused", "run", "running", "value")
 
     def __init__(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> None:
         self.run = run
@@ -38,6 +41,7 @@ class Job:
         self.running = False
         self.abandoned = False
         self.refused = False  # it will never run: no thread is left
+        self.outer: int | None = None  # the thread of ours that waits for it
 
 
 class _Seat:
@@ -63,6 +67,8 @@ class Offload:
         self._jobs: deque[Job] = deque()  # while nobody is idle
         self._idle: list[_Seat] = []  # whoever has worked last is next: it is warm
         self._busy = self._threads = self._abandoned = 0
+        self._ours: set[int] = set()  # threads
+        self._waiting: Counter[int] = Counter()  # those of them that wait for other jobs: for how many
 
     @property
     def abandoned(self) -> int:
@@ -74,9 +80,15 @@ class Offload:
         with self._lock:
             if self._abandoned >= MOST_ABANDONED:
                 return None
+            if get_ident() in self._ours:
+                job.outer = get_ident()
+                self._waiting[job.outer] += 1
             if not self._idle:
-                self._jobs.append(job)
-                if self._threads - self._abandoned < MOST_THREADS:
+                if job.outer is None:
+                    self._jobs.append(job)
+                else:
+                    self._jobs.appendleft(job)
+                if self._active() < MOST_THREADS:
                     self._start()
                 return job
             seat = self._idle.pop()
@@ -84,6 +96,18 @@ class Offload:
             self._busy += 1
         seat.wake.release()
         return job
+
+    def _active(self) -> int:
+        """Threads that do something for those who wait, or will."""
+        return self._threads - self._abandoned - len(self._waiting)
+
+    def _go_on(self, job: Job) -> None:
+        """Whoever has waited for this job does not any more."""
+        if job.outer is not None:
+            self._waiting[job.outer] -= 1
+            if not self._waiting[job.outer]:
+                del self._waiting[job.outer]
+            job.outer = None
 
     def _start(self) -> None:
         self._threads += 1
@@ -93,6 +117,7 @@ class Offload:
         """Nobody waits for it any more. True if it is running and goes on."""
         with self._lock:
             job.abandoned = True  # if a thread is on its way to it, it turns back
+            self._go_on(job)
             if not job.running:
                 if job in self._jobs:
                     self._jobs.remove(job)
@@ -110,17 +135,19 @@ class Offload:
             if self._threads - self._busy < len(self._jobs):  # each has one on its way otherwise
                 self._start()
             return []
-        if self._threads > self._abandoned:
+        if self._active() > 0:
             return []  # somebody still serves them
         stranded = list(self._jobs)
         self._jobs.clear()
         for job in stranded:
+            self._go_on(job)
             job.refused = True
             job.error = RuntimeError("no thread is left: too many are busy with calls that were abandoned")
         return stranded
 
     def _work(self) -> None:
         seat = _Seat()
+        self._ours.add(get_ident())
         while (job := self._take(seat)) is not None:
             try:
                 job.begun()
@@ -130,6 +157,7 @@ class Offload:
             with self._lock:
                 job.running = False
                 self._busy -= 1
+                self._go_on(job)
                 if job.abandoned:
                     self._abandoned -= 1
             job.done(job)
@@ -140,6 +168,9 @@ class Offload:
         while True:
             with self._lock:
                 job, seat.job = seat.job, None
+                if job is None and self._active() > MOST_THREADS:
+                    self._leave()  # it was one more while others waited
+                    return None
                 if job is None and self._jobs:
                     job = self._jobs.popleft()
                     self._busy += 1
@@ -155,6 +186,10 @@ class Offload:
                 with self._lock:
                     if seat in self._idle:
                         self._idle.remove(seat)
-                        self._threads -= 1
+                        self._leave()
                         return None
                 seat.wake.acquire()  # it was given a job in this very moment
+
+    def _leave(self) -> None:
+        self._threads -= 1
+        self._ours.discard(get_ident())
