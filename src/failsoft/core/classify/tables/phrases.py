@@ -96,22 +96,22 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the answer was damaged on its way ---
     Phrase(
         "garbled answer",
-        "answ chun cont deco down http inco loss mess read resp stat",
+        "answ chun cont deco down http inco loss mess payl read resp stat",
         r"incomplete(?:d)? (?:chunked )?(?:read|body|encoding|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
         r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
-        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
+        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|payload is not completed|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
         "garbled",
         firm=True,
     ),
     # --- the arguments: statements that contain other words as their object come first ---
     Phrase(
         "schema",
-        "argu chec fiel inpu inst matc miss para prop sche type unkn vali",
+        "argu chec expe fiel inpu inst matc miss para prop sche type unkn vali",
         r"validation errors? (?:for|detected|in)\b|\bis a required (?:property|parameter|field|argument)|is not of type|field required"
         r"|input should be|additional properties are not allowed|failed validating|does not match the schema"
         r"|extra (?:fields|inputs)(?: are)? not permitted|missing \d+ required|required (?:positional |keyword-only )?argument"
         r"|missing required (?:param|arg|field|prop|key|input|attr|header|value)|unexpected keyword argument|unknown (?:field|parameter|property|argument|option|keyword|attribute)\b"
-        r"|expected type|not (?:an )?instance of|type check error|parameter validation|cannot query field|schema (?:error|mismatch|validation)(?! service)",
+        r"|expected type|expected (?:an? )?(?:int(?:eger)?|str(?:ing)?|number|bool(?:ean)?|array|object|float|list|dict|date)\b|not (?:an )?instance of|type check error|parameter validation|cannot query field|schema (?:error|mismatch|validation)(?! service)",
         "invalid",
         firm=True,
     ),
@@ -149,7 +149,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "must be",
         "can cann may maxi more most must shou",
-        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify)"
+        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify|stay|remain|equal|provide|supply)|can only (?:be|have|contain|accept|receive)\b"
         r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)"
         r"|at most \d+|(?:no more than|maximum of) \d+ (?:\w+ ){0,3}(?:per (?:request|call|batch)|allowed|permitted|at once)",
         "invalid",
@@ -171,7 +171,7 @@ PHRASES: tuple[Phrase, ...] = (
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size|limit)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
-        r"|resources exceeded|exceeds (?:\w+ ){0,4}(?:maximum|max) \d|(?:argument list|path|name) too long|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b"
+        r"|resources exceeded|max(?:imum)? allowed (?:tokens|length|size)|exceeds (?:\w+ ){0,4}(?:maximum|max) \d|(?:argument list|path|name) too long|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
         firm=True,
@@ -262,10 +262,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "parsing",
-        "csv dese expe html inco json mapp pars synt toke toml unte utf well xml yaml",
+        "csv dese expe extr html inco json mapp pars synt toke toml unex unte utf well xml yaml",
         r"not well[- ]formed|unexpected token(?! ?')|(?:could not|cannot|can't|unable to|failed to|error) (?:be )?pars(?:e|ed|ing)\b|pars(?:e|ing) (?:error|failed|failure)"
         r"|expecting (?:value|property|',')|jsondecode|json decode|(?:invalid|malformed|not valid|bad) (?:json|xml|yaml|toml|csv|html|utf-?8)"
-        r"|syntax (?:error|is|near|to use)|unterminated|mapping values are not allowed|incomplete input|could not deserialize",
+        r"|syntax (?:error|is|near|to use)|unterminated|mapping values are not allowed|incomplete input|could not deserialize|unexpected end[ -]of[ -](?:input|data)|extra data\b|tokenizing",
         "invalid",
     ),
     # --- credentials and rights ---
@@ -287,13 +287,13 @@ PHRASES: tuple[Phrase, ...] = (
         "credentials",
         "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign toke unau veri",
         r"\bunauthori[sz]ed\b(?! (?:for|to|access)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
-        r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: \w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
+        r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: (?!retryable)\w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,6}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
         r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:log|sign) ?in (?:again|first|to continue)|login required|sign in to|re-?authenticate\b|(?:mfa|otp|verification|one-time) (?:code|password)|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
-        r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|login incorrect|pg hba\.conf"
+        r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|problem with (?:\w+ )?authentication|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
         firm=True,
@@ -389,7 +389,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "more than one",
         "disa elem foun matc more mult obje reco refe resu",
-        r"disambiguation|may refer to\b|found (?:[2-9]|\d\d+) (?:\w+ )?(?:matches|results|elements|records|objects)|multiple (?:\w+ )?(?:objects|results|rows|records|matches|elements|items) (?:were )?(?:returned|found|match)|(?:more than one|multiple) (?:\w+ )?(?:row|result|record|object|match|element|item)(?:es|s)? (?:was |were )?(?:found|returned|match)",
+        r"disambiguation|may refer to\b|returned (?:more than one|multiple)\b|found (?:[2-9]|\d\d+) (?:\w+ )?(?:matches|results|elements|records|objects)|multiple (?:\w+ )?(?:objects|results|rows|records|matches|elements|items) (?:were )?(?:returned|found|match)|(?:more than one|multiple) (?:\w+ )?(?:row|result|record|object|match|element|item)(?:es|s)? (?:was |were )?(?:found|returned|match)",
         "invalid",
         firm=True,
     ),
@@ -578,14 +578,14 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "not found",
         "dele exis find foun gone host loca long matc none pres rows remo ther reso such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:\w+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not match any\b|no rows\b|not resolve to an?\b|\bgone(?: error| exception)?$",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:[\w']+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not match any\b|no rows\b|not resolve to an?\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
     Phrase(
         "make sure it exists",
-        "betw exis path",
-        r"no path\b|no (?!connection|route|link)\w+ between\b|(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
+        "betw exis name path with",
+        r"no path\b|does not have an? \w+ named\b|no \w+ with (?:the |that |this )?(?:id|name|key|slug|email|title|number)\b|no (?!connection|route|link)\w+ between\b|(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
         "not_found",
     ),
     Phrase("not implemented", "impl unim", r"not (?:yet )?implemented|unimplemented\b", "not_implemented", firm=True),
@@ -626,10 +626,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi appe bad cast coer cons conv corr data deco defi dese dime dire empt enco enou erro exce expe file form give iden ille imag inco inde inpu inte inva iter know leng long look malf mars matc miss nega none null numb out pars pdf proc prov read reco repo requ seem shap shor size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
-        r"\binvalid\b|\bnot (?:a )?valid\b|\w+n't (?:a )?valid\b|(?:enter|specify|provide|use|choose|select|pass|supply) (?:an? )?valid\b|no input\b|not enough (?:segments|values|arguments|columns|parts|bytes|characters)\b|not defined\b|symbolic links|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
-        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|index|iterate|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!command|connection|gateway|news|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
+        "allo ambi appe bad broa cast coer cons cont conv corr data deco defi dese dime dire empt enco enou erro exce expe file form give hand iden ille imag inco inde inpu inte inva iter know leng long look malf mars matc mism miss nega none null numb out pars pdf proc prov read real reco repo requ sche seem shap shor sing size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
+        r"\binvalid\b|\bnot (?:a )?valid\b|\w+n't (?:a )?valid\b|(?:enter|specify|provide|use|choose|select|pass|supply) (?:an? )?valid\b|no input\b|not enough (?:segments|values|arguments|columns|parts|bytes|characters)\b|not defined\b|symbolic links|\bmismatch(?:ed)?\b|could not be broadcast|singular matrix|not in (?:the )?schema|is this really|contains (?:whitespace|illegal|control|null)|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
+        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|index|iterate|handle|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!command|connection|gateway|news|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
         "invalid",
     ),
     Phrase("bad request", "requ", r"bad request: \w", "invalid", firm=True),
@@ -641,10 +641,11 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?!(?:your |the |that )?(?:internet|network|connection))[^.;\n]{1,80}? (?:and|then|before) (?:then )?(?:try(?:ing)?|re-?try(?:ing)?|re-?submit)\b(?! later| in )",
         "precondition",
     ),
+    Phrase("right now", "mome now time", r"(?:right now|at the moment|at this time)\b", "unavailable"),
     Phrase(
         "cannot be done",
         "beca can cann firs long woul",
-        r"(?:cannot|can't|can no longer|can not) be \w+ed\b(?! (?:right now|at th))|(?:cannot|can't|can not) \w+ [^.;\n]{1,80}? because|would be (?:overwritten|lost)\b|(?:read|open|create|call|run|initiali[sz]e|start|select|load) (?:it|this|that|them) first\b",
+        r"(?:cannot|can't|can no longer|can not) be \w+ed\b(?! (?:right now|at th))|(?:cannot|can't|can not) (?!be \w+ (?:right now|at th))\w+ [^.;\n]{1,80}? because|would be (?:overwritten|lost)\b|(?:read|open|create|call|run|initiali[sz]e|start|select|load|connect) \S+ first\b",
         "precondition",
     ),
     Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),

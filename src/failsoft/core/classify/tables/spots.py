@@ -72,7 +72,7 @@ SPOTS: tuple[Spot, ...] = (
     Spot("error_", r"\berror_(?:perm|temp)\W{1,3}(\d{3})\b", "ftp", "ftplib"),
     Spot(
         " ",
-        r"^(?:(?:smtp|ftp)\w*\W{1,3})?(421(?= (?!Misdirected))|55[0-6])[ -][A-Za-z0-9]",
+        r"^(?:(?:smtp|ftp)\w*\W{1,3})?(421(?= (?!Misdirected|Client Error))|55[0-6])[ -][A-Za-z0-9]",
         "smtp",
         "RFC 5321, RFC 959: no HTTP status",
     ),
