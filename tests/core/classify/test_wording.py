@@ -60,7 +60,9 @@ def test_whatever_a_pattern_fits_is_found(phrase: Phrase) -> None:
         ("(?:(?:bad|ill) (?:x|y)|[|)]x)y", {"bad", "ill", ""}),
         ("^killed", {"kill"}),
         ("(?<!not )found", {"foun"}),
+        (r"\b(?<!\.)(?!tool box)tool", {"tool"}),
         ("log ?in", {"log"}),
+        (r"(?:host)? ?name", {"host", "name"}),
         ("exit[ed]", {"exit"}),
         ("file?s", {"fil"}),
         ("ab?c", {""}),
@@ -72,13 +74,25 @@ def test_where_branches_begin(pattern: str, starts: set[str]) -> None:
     assert wording._Row(pattern).starts == starts
 
 
+@pytest.mark.parametrize(
+    ("branch", "piece"),
+    [
+        (r"\b\w+n't (?:be )?allowed", "allowed"),
+        (r"\b\d+ redirects", " redirects"),
+        (r"\bi/o time-?out", "o time"),
+        (r"\bx(?:abc(?:def)|[(]ghi)? ab?", " a"),
+        (r"\b\w{1,4000}x{0,3} err", " err"),
+        (r"\b\w+[abc]\d", ""),
+    ],
+)
+def test_plain_text_in_a_branch(branch: str, piece: str) -> None:
+    assert wording._longest_piece(branch) == piece
+
+
 def test_a_branch_begins_where_a_word_begins() -> None:
-    row = wording._Row("(?<!no )tool missing|^done")
-    assert [row.fits(text, {"tool", "done"}) for text in ("a tool missing", "no tool missing", "toytool missing")] == [
-        True,
-        False,
-        False,
-    ]
+    row = wording._Row("(?<!no )(?!tool missing x)tool missing|^done")
+    texts = ("a tool missing", "no tool missing", "toytool missing", "tool missing x", "tool missing x, tool missing")
+    assert [row.fits(text, {"tool", "done"}) for text in texts] == [True, False, False, False, True]
     assert [row.fits(text, {"tool", "done"}) for text in ("done", "not done")] == [True, False]
 
 

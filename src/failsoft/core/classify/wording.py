@@ -5,7 +5,7 @@ Rules
 - A row is tried where one of its keys begins a word of the text.
 - Its pattern is taken apart into branches, by the letters that they begin with: ``(?:no|unknown) tool|tool not found``
   has branches in "no", "unkn" and "tool". A branch is tried where a word of the text begins so.
-- What begins with anything but letters is tried wherever its row is.
+- What begins with anything but letters is tried where the longest piece of plain text in it occurs.
 
 Why so: a typical message has ten words, and a search for all of a table's patterns would take longer than everything
 else. Looking words up leaves a few short patterns, and those that nobody needs are never compiled.
@@ -21,7 +21,10 @@ from failsoft.core.classify.tables.phrases import PHRASES, Phrase
 _WORD = re.compile(r"[a-z]{2,}")
 _SYNTAX = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()|]")  # of a pattern: escapes and classes are passed over
 _START = re.compile(r"[a-z]{3,4}(?![?*+{])|[a-z]{2}(?=(?:[ ':=/-]|\[ -\])(?![?*+{]))")
-_ASSERTED = re.compile(r"\\b|\^|\(\?<!\w[\w -]*\)")
+_NOT_PLAIN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]")
+_GROUP = re.compile(r"\([^()]*\)|.\{[\d,]*\}")
+_PIECE = re.compile(r"[a-z0-9' ]+(?![?*+{])")
+_ASSERTED = re.compile(r"\\b|\^|\(\?<?[!=](?:\\.|[^\\()])*\)")
 
 _BY_KEY: dict[str, list[int]] = {}
 for _index, _phrase in enumerate(PHRASES):
@@ -32,7 +35,7 @@ for _index, _phrase in enumerate(PHRASES):
 class _Row:
     """The pattern of one phrase, taken apart."""
 
-    __slots__ = ("_branches", "_patterns", "starts")
+    __slots__ = ("_branches", "_patterns", "_pieces", "starts")
 
     def __init__(self, pattern: str) -> None:
         self._branches: dict[str, list[str]] = {}
@@ -40,10 +43,13 @@ class _Row:
             for start, rest in _begin(branch):
                 self._branches.setdefault(start, []).append(rest)
         self.starts = frozenset(self._branches)
+        self._pieces = [_longest_piece(branch) for branch in self._branches.get("", ())]
         self._patterns: dict[str, re.Pattern[str]] = {}  # compiled when first needed
 
     def fits(self, text: str, starts: set[str]) -> bool:
         for start in self.starts & starts:
+            if not start and not any(piece in text for piece in self._pieces):
+                continue
             pattern = self._patterns.get(start)
             if pattern is None:
                 pattern = self._patterns[start] = re.compile(f"{start}(?:{'|'.join(self._branches[start])})")
@@ -93,6 +99,7 @@ def _begin(branch: str, before: str = r"\b") -> Iterator[tuple[str, str]]:
     """The ways in which a branch can begin: the letters, and what must follow (and be true before) them."""
     while asserted := _ASSERTED.match(branch):
         before, branch = before + asserted[0], branch[asserted.end() :]
+    branch = branch.removeprefix(" ?")  # after a blank a word begins as well
     if branch.startswith("(?:"):
         end = _end_of_group(branch)
         inside, tail = branch[3:end], branch[end + 1 :]
@@ -110,6 +117,14 @@ def _begin(branch: str, before: str = r"\b") -> Iterator[tuple[str, str]]:
         yield "", before + branch
     else:
         yield found[0], f"(?<={before}{found[0]}){branch[found.end() :]}"
+
+
+def _longest_piece(branch: str) -> str:
+    """Of the plain text that is in everything that a branch fits."""
+    plain, last = _NOT_PLAIN.sub("|", branch), ""
+    while plain != last:
+        plain, last = _GROUP.sub("|", plain), plain  # from the innermost outwards; and what is repeated
+    return max(_PIECE.findall(plain), key=len, default="")
 
 
 def _end_of_group(branch: str) -> int:
