@@ -250,3 +250,59 @@ def test_exceptions_of_threads_keep_their_traceback() -> None:
     cause = caught.value.__cause__
     assert isinstance(cause, ValueError)
     assert cause.__traceback__ is not None
+
+
+class Ran:
+    """A job's function that notes where it ran, and lets one wait until its thread is idle again."""
+
+    def __init__(self, pool: offload.Offload) -> None:
+        self.pool = pool
+        self.threads: list[int] = []
+
+    def submit(self) -> offload.Job:
+        job = self.pool.submit(lambda: self.threads.append(threading.get_ident()), lambda: None, lambda _: None)
+        assert job is not None
+        return job
+
+    def settle(self) -> None:
+        deadline = time.monotonic() + 10
+        while not self.pool._idle and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+
+def test_a_thread_is_used_again() -> None:
+    ran = Ran(offload.Offload())
+    for _ in range(3):
+        ran.submit()
+        ran.settle()
+    assert len(ran.threads) == 3
+    assert len(set(ran.threads)) == 1
+
+
+def test_a_job_that_is_abandoned_while_a_thread_is_on_its_way_never_runs() -> None:
+    ran = Ran(offload.Offload())
+    ran.submit()
+    ran.settle()
+    (seat,) = ran.pool._idle
+    wake, seat.wake = seat.wake, threading.Lock()
+    seat.wake.acquire()
+    job = ran.submit()  # the thread sleeps on
+    assert ran.pool.abandon(job) is False
+    seat.wake = wake
+    wake.release()
+    ran.settle()
+    assert len(ran.threads) == 1
+    ran.submit()
+    ran.settle()
+    assert len(ran.threads) == 2
+
+
+def test_a_thread_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offload, "IDLE_SECONDS", 0.01)
+    ran = Ran(offload.Offload())
+    for times in (1, 2):
+        ran.submit()
+        deadline = time.monotonic() + 10
+        while ran.pool._threads and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert (ran.pool._threads, ran.pool._idle, len(ran.threads)) == (0, [], times)
