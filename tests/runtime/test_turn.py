@@ -259,6 +259,24 @@ async def test_a_turn_is_used_in_its_time_and_once() -> None:
     assert list(turn.report.outcomes) == ["a-1"]
 
 
+def test_a_turn_takes_no_calls_from_another_event_loop_of_the_same_thread() -> None:
+    rt = Runtime()
+    rt.add(echo)
+    turn = rt.turn()
+
+    async def submit() -> None:
+        turn.call("echo")
+
+    with asyncio.Runner() as its_own:
+        its_own.run(turn.__aenter__())
+        with asyncio.Runner() as other, pytest.raises(TurnError, match="belongs to another event loop"):
+            other.run(submit())
+        assert not turn.machine.calls
+        its_own.run(submit())
+        its_own.run(turn.__aexit__(None, None, None))
+    assert [*turn.report.results] == ["echo-1"]
+
+
 @virtual
 async def test_calls_from_another_loop_or_thread_are_refused() -> None:
     rt = tools(a="a")

@@ -75,8 +75,8 @@ PROTECTIONS: dict[int, Protection] = {
     10: Protection(
         "when a call suspends, another lane takes over what is ready",
         "runtime/lanes.py",
-        "        self._awake -= 1\n        self._open()\n",
-        "        self._awake -= 1\n",
+        "        self.awake -= 1\n        self._open()\n",
+        "        self.awake -= 1\n",
     ),
     11: Protection(
         "a crash costs one worker",

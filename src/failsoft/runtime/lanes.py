@@ -52,24 +52,24 @@ class Seat:
 class Lanes:
     """The lanes of one turn, and the calls before them."""
 
-    __slots__ = ("_awake", "_dozing", "_ready", "_tasks", "_turn")
+    __slots__ = ("_dozing", "_ready", "_tasks", "_turn", "awake")
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._ready: deque[Handle[Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._awake = 0  # lanes that will see to what is ready
+        self.awake = 0  # lanes that will see to what is ready
         self._dozing: set[Handle[Any]] = set()  # calls that run in no lane and have suspended
 
     def start(self, handles: Iterable[Handle[Any]]) -> None:
         """Have these calls run."""
         self._ready.extend(handles)
-        if not self._awake:
+        if not self.awake:
             self._open()
 
     def enter(self) -> None:
         """A call runs in a task that is no lane; it counts as one until it dozes or leaves."""
-        self._awake += 1
+        self.awake += 1
 
     def leave(self, handle: Handle[Any]) -> None:
         if handle in self._dozing:
@@ -84,13 +84,13 @@ class Lanes:
 
     def _rest(self) -> None:
         """A lane waits with its call: another one goes on with what is ready."""
-        self._awake -= 1
+        self.awake -= 1
         self._open()
 
     def _open(self) -> None:
         """Open another lane, if calls are ready and nobody else will see to them."""
-        if self._ready and not self._awake:
-            self._awake += 1
+        if self._ready and not self.awake:
+            self.awake += 1
             lane = self._turn.loop.create_task(self._run())
             self._tasks.add(lane)
             lane.add_done_callback(self._tasks.discard)
@@ -122,7 +122,7 @@ class Lanes:
                 # Out here, so that the errors of further attempts do not get the first one as their context.
                 await self._go_long(seat.handle, first, seat.ticket)
         finally:
-            self._awake -= 1
+            self.awake -= 1
             self._open()
 
     async def _go_straight(self, seat: Seat) -> Any:
@@ -162,7 +162,7 @@ class Lanes:
         try:
             await finish(stepper, waiting, tool, tool.timeout, box, self._turn.engine.place)
         finally:
-            self._awake += 1
+            self.awake += 1
 
     async def _go_long(self, handle: Handle[Any], first: Ended | None = None, ticket: Ticket | None = None) -> None:
         """Take a call to its outcome that is not plain, or whose first attempt was not."""
@@ -179,7 +179,7 @@ class Lanes:
                 raise
             return
         finally:
-            self._awake += 1
+            self.awake += 1
         self._turn.finished(handle, without_frames(outcome))
 
     def _survives(self, handle: Handle[Any], error: BaseException) -> bool:

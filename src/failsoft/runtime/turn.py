@@ -123,7 +123,7 @@ class Turn:
         idempotency_key: str | None = None,
     ) -> Handle[Any]:
         """Submit a call; it starts at once, or when what it depends on is there."""
-        if self._ended or get_ident() != self._thread:
+        if self._ended or get_ident() != self._thread or not (self.lanes.awake or self._runs_here()):
             self._refuse()
         found = self.engine.index.get(tool)
         name = self._unknown_name(tool) if found is None else found.id
@@ -255,8 +255,14 @@ class Turn:
 
     def refuse_if_closed(self) -> None:
         """Only while it lasts, and only where it lives, does a turn take calls."""
-        if self._ended or get_ident() != self._thread:
+        if self._ended or get_ident() != self._thread or not self._runs_here():
             self._refuse()
+
+    def _runs_here(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:  # none runs: its own one rests
+            return True
 
     def _refuse(self) -> NoReturn:
         self.engine.refuse_if_closed()
@@ -264,7 +270,7 @@ class Turn:
             raise TurnError("the turn has ended: it takes no more calls")
         if self._loop is None:
             raise TurnError("the turn has not begun: use it with async with")
-        raise TurnError("the turn belongs to the event loop of another thread: submit its calls from there")
+        raise TurnError("the turn belongs to another event loop: submit its calls from there")
 
     def _unknown_name(self, tool: str | Callable[..., Any]) -> str:
         found = self.engine.find(tool)  # raises for a function that is no tool
