@@ -68,10 +68,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "no such program",
-        "clas exec find foun inst modu reco such",
+        "clas depe exec find foun inst modu reco such",
         r"command (?:was |is )?not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
-        r"|no module named|cannot find (?:module|package)|(?:module|class) not found|no class def found"
+        r"|no module named|cannot find (?:module|package)|(?:module|class) not found|no class def found|missing dependenc|dependency error"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
         "no_such_tool",
         firm=True,
@@ -148,8 +148,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "must be",
-        "can cann may maxi more most must shou",
-        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify|stay|remain|equal|provide|supply)|can only (?:be|have|contain|accept|receive)\b"
+        "can cann mand may maxi more most must shou",
+        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify|stay|remain|equal|provide|supply)|can only (?:be|have|contain|accept|receive)\b|is mandatory\b"
         r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)"
         r"|at most \d+|(?:no more than|maximum of) \d+ (?:\w+ ){0,3}(?:per (?:request|call|batch)|allowed|permitted|at once)",
         "invalid",
@@ -245,8 +245,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "local limit",
-        "allo heap many memo oom oomk thre",
-        r"too many open files|out of memory|cannot allocate memory|can't start new thread|memory exhausted|heap (?:space|out)|oom[ -]?killed|memory error|unable to allocate",
+        "allo heap many memo oom oomk queu thre",
+        r"too many open files|out of memory|cannot allocate memory|can't start new thread|memory exhausted|heap (?:space|out)|oom[ -]?killed|memory error|unable to allocate|queue (?:is )?full\b",
         "local_limit",
         firm=True,
     ),
@@ -285,7 +285,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "credentials",
-        "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign toke unau veri",
+        "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign toke two unau veri",
         r"\bunauthori[sz]ed\b(?! (?:for|to|access)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: (?!retryable)\w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
@@ -293,7 +293,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,6}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
         r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:log|sign) ?in (?:again|first|to continue)|login required|sign in to|re-?authenticate\b|(?:mfa|otp|verification|one-time) (?:code|password)|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
-        r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|problem with (?:\w+ )?authentication|login incorrect|pg hba\.conf"
+        r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b(?! method)|two[ -]factor|credentials? error|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|problem with (?:\w+ )?authentication|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
         firm=True,
@@ -326,7 +326,7 @@ PHRASES: tuple[Phrase, ...] = (
         "blocked content",
         "bloc filt flag guar mode nsfw poli proh resp safe viol",
         r"content (?:\w+ )?(?:policy|filter|blocked|violation|moderation)|safety (?:system|setting|filter|reason|policy)|flagged|nsfw|moderation|guardrail (?:\w+ )?(?:tripwire|triggered|blocked|intervened)|responsible ai"
-        r"|violat\w+ (?:\S+ ){0,4}polic(?:y|ies)|prohibited (?:content|use)",
+        r"|violat\w+ (?:\S+ ){0,4}polic(?:y|ies)|prohibited (?:content|use)|model refus(?:al|ed)",
         "blocked_content",
         firm=True,
     ),
@@ -357,8 +357,8 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase("address in use", "addr", r"address (?:is )?already in use", "busy", firm=True),
     Phrase(
         "cluster and transactions (Redis)",
-        "disc hash",
-        r"hash to the same slot|discarded because of previous errors",
+        "cros disc hash",
+        r"cross slot|hash to the same slot|discarded because of previous errors",
         "invalid",
         firm=True,
     ),

@@ -208,6 +208,8 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "requests.InvalidHeader": "invalid",
             "requests.InvalidProxyURL": "misconfigured",
             "requests.StreamConsumedError": "bug",
+            "requests.UnrewindableBodyError": "bug",
+            "requests.URLRequired": "invalid",
         },
     ),
     Group(
@@ -236,6 +238,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "aiohttp.ServerTimeoutError": "timeout",
             "aiohttp.ClientPayloadError": "garbled",
             "aiohttp.InvalidURL": "invalid",
+            "aiohttp.NonHttpUrlClientError": "invalid",
             "aiohttp.TooManyRedirects": "wrong_place",
         },
     ),
@@ -289,6 +292,8 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "azure.ServiceResponseTimeoutError": "timeout",
             "azure.CredentialUnavailableError": "unauthenticated",
             "azure.IncompleteReadError": "garbled",
+            "azure.ResponseNotReadError": "bug",
+            "azure.StreamConsumedError": "bug",
         },
     ),
     Group(
