@@ -237,7 +237,10 @@ def _by_type(name: str) -> Verdict:
     known = f"{types.ALIASES.get(package, package)}.{simple}"
     if known in types.STRONG:
         return Verdict(CODE, types.STRONG[known], f"type: {known}")
-    return _by_name(simple)
+    verdict = _by_name(simple)
+    if verdict is UNKNOWN and known in types.WEAK:
+        return Verdict(WEAK_TYPE, types.WEAK[known], f"type: {known}")
+    return verdict
 
 
 def _by_name(name: str) -> Verdict:

@@ -43,13 +43,16 @@ PHRASES: tuple[Phrase, ...] = (
         "contract",
         firm=True,
     ),
+    Phrase(
+        "too early (MCP: lifecycle)", "init", r"before initiali[sz]ation (?:was |is )?complete", "contract", firm=True
+    ),
     # --- bugs, in the words of Python, JavaScript, Java, Go, Rust ---
     Phrase(
         "bug",
-        "asse attr call cast defi divi func indi loca loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
+        "asse attr call canc cast defi divi func indi loca loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
         r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
-        r"|event loop is (?:closed|already)|running event loop|call stack|call to undefined|called '' on an? '' value|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
+        r"|event loop is (?:closed|already)|running event loop|cancel scope|call stack|call to undefined|called '' on an? '' value|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
         r"|object reference not set|attempt to (?:index|call|compare|concatenate|perform)\b.{0,40}\bnil\b|local protocol\b|undefined (?:local variable|method|variable)\b",
         "bug",
         firm=True,
@@ -62,16 +65,16 @@ PHRASES: tuple[Phrase, ...] = (
         r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?[:\s'`]{0,4}(?:[\w.-]+[\s'`]{1,4}){0,3}"
         r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|does not exist|is (?:missing|disabled|unavailable))"
         r"|no (?:tool|extension|plugin|function) (?:named|called|with|registered|found)"
-        r"|(?:unknown|no such) function(?! name)\b(?!:)|(?:tool|function)\W{1,3}(?:\S+ ){1,6}?(?:which )?(?:was |is )?not (?:found )?in (?:the )?(?:\w+[ .])?(?:tools|functions|registry)\b",
+        r"|not a (?:valid|known|registered|recogni[sz]ed) (?:tool|function)\b|(?:unknown|no such) function(?! name)\b(?!:)|(?:tool|function)\W{1,3}(?:\S+ ){1,6}?(?:which )?(?:was |is )?not (?:found )?in (?:the )?(?:\w+[ .])?(?:tools|functions|registry)\b",
         "no_such_tool",
         firm=True,
     ),
     Phrase(
         "no such program",
-        "clas depe exec find foun inst modu reco such",
+        "clas depe exec find foun inst modu reco spaw such",
         r"command (?:was |is )?not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
-        r"|no module named|cannot find (?:module|package)|(?:module|class) not found|no class def found|missing dependenc|dependency error"
+        r"|no module named|cannot find (?:module|package)|(?:module|class) not found|spawn\b.{0,60}no such file|no class def found|missing dependenc|dependency error"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
         "no_such_tool",
         firm=True,
@@ -629,11 +632,16 @@ PHRASES: tuple[Phrase, ...] = (
         "allo ambi appe bad broa cast coer cons cont conv corr data deco defi dese dime dire empt enco enou erro exce expe file form give hand iden ille imag inco inde inpu inte inva iter know leng long look malf mars matc mism miss nega none null numb out pars pdf proc prov read real reco repo requ sche seem shap shor sing size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\w+n't (?:a )?valid\b|(?:enter|specify|provide|use|choose|select|pass|supply) (?:an? )?valid\b|no input\b|not enough (?:segments|values|arguments|columns|parts|bytes|characters)\b|not defined\b|symbolic links|\bmismatch(?:ed)?\b|could not be broadcast|singular matrix|not in (?:the )?schema|is this really|contains (?:whitespace|illegal|control|null)|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|index|iterate|handle|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|does not match\b|doesn't match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!command|connection|gateway|news|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|(?:does|did|do)(?: not|n't) match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!command|connection|gateway|news|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
         "invalid",
     ),
     Phrase("bad request", "requ", r"bad request: \w", "invalid", firm=True),
-    Phrase("conflict by name", "conf", r"\bconflict(?: error| exception)?$|^conflict: ", "conflict_state"),
+    Phrase(
+        "conflict by name",
+        "conf",
+        r"\bconflict(?: error| exception)?$|^conflict: |ha(?:s|ve) (?:merge )?conflicts\b",
+        "conflict_state",
+    ),
     Phrase(
         "change something first",
         "resu retr subm try tryi",
