@@ -94,7 +94,7 @@ class Offload:
             seat = self._idle.pop()
             seat.job = job
             self._busy += 1
-        seat.wake.release()
+            seat.wake.release()
         return job
 
     def _active(self) -> int:
