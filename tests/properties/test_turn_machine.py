@@ -135,11 +135,11 @@ def expect(history: History) -> None:
     assert set(history.started).isdisjoint(history.skips)
     for id, substitutes in history.started.items():
         bad = [need for need in calls[id].needs if ends[need] != "succeeded"]
-        arguments = {argument for need in bad for argument in calls[id].needs[need]}
+        arguments = {argument for need in bad for argument in calls[id].fills[need]}
         assert dict(substitutes) == {name: f"default {name}" for name in arguments}
         if bad:
             assert calls[id].required is not False
-            assert all(calls[id].needs[need] for need in bad), "a plain order cannot be substituted"
+            assert all(calls[id].fills[need] for need in bad), "a plain order cannot be substituted"
             assert arguments <= set(calls[id].defaults)
     for id, skip in history.skips.items():
         if skip.root is None:
@@ -153,7 +153,7 @@ def expect(history: History) -> None:
         assert skip.root in history.started, "the root really ran"
         assert ends[skip.root] in ("failed", "timed_out", "cancelled")
         assert skip.root == (history.skips[skip.because].root if skip.because in history.skips else skip.because)
-        arguments = set(calls[id].needs[skip.because])
+        arguments = set(calls[id].fills[skip.because])
         if ends[skip.root] == "timed_out":
             assert not skip.escalate, "the deadline does not escalate"
         else:

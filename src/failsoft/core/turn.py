@@ -39,7 +39,7 @@ _OPEN = ("waiting", "running")  # the likelier one first
 class Call:
     """A call as the machine knows it. Drivers derive their own kind, with what they keep for each call."""
 
-    __slots__ = ("defaults", "dependants", "id", "missing", "needs", "required", "state", "substitutes")
+    __slots__ = ("defaults", "dependants", "fills", "id", "missing", "needs", "required", "state", "substitutes")
 
     def __init__(
         self,
@@ -49,7 +49,8 @@ class Call:
         defaults: Mapping[str, Any] = _NOTHING,
     ) -> None:
         self.id = id
-        self.needs = needs
+        self.needs: tuple[str, ...] = tuple(needs)
+        self.fills = needs  # may leave out those that are a plain order
         self.required = required
         self.defaults = defaults
         # The rest is the machine's.
@@ -61,7 +62,7 @@ class Call:
     def grounds(self, because: Call | None = None) -> dict[str, Any]:
         """What ``cascade`` was told about a call that has missed a value, for the trace: it can be judged again."""
         said = {"required": self.required, "defaults": sorted(self.defaults)}
-        return said if because is None else {**said, "arguments": sorted(self.needs[because.id])}
+        return said if because is None else {**said, "arguments": sorted(self.fills.get(because.id, ()))}
 
 
 C = TypeVar("C", bound=Call)
@@ -246,7 +247,7 @@ class TurnMachine(Generic[C]):
         for call, need in misses:  # grows while it is read
             if call.state != "waiting":
                 continue  # skipped before, for another dependency
-            arguments = call.needs[need.id]
+            arguments = call.fills.get(need.id, ())
             verdict = "skip" if self._over else cascade(call.required, call.defaults, arguments)
             if verdict == "substitute":
                 fill = {argument: call.defaults[argument] for argument in arguments}

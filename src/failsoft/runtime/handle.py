@@ -45,7 +45,8 @@ class Handle(core.Call, Generic[T]):
     def __init__(self, turn: Turn, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
         # What ``super().__init__`` would do comes first: one call less is worth a fifth of this.
         self.id = id
-        self.needs = NONE
+        self.needs = ()
+        self.fills = NONE
         if isinstance(tool, str):
             self.plain, self.required, self.defaults = False, None, NONE
         else:

@@ -15,7 +15,7 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
-    """Note the calls that this one waits for, each with the arguments that its value fills."""
+    """Note the calls that this one waits for, and the arguments that their values fill."""
     turn = handle.turn
     needs: dict[str, tuple[str, ...]] = {}
     if isinstance(depends_on, str) or isinstance(depends_on, Handle):  # noqa: SIM101 - a union is made anew each time
@@ -31,8 +31,8 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
                 if other.turn is not turn:
                     _refuse_foreign(other)
                 needs[other.id] = (*needs.get(other.id, ()), name)
-                handle.refers = True
-    handle.needs = needs
+                handle.refers, handle.fills = True, needs
+    handle.needs = tuple(needs)  # a tuple each: the trace keeps it for a while
 
 
 def fill_in(handle: Handle[Any]) -> None:

@@ -221,7 +221,8 @@ class Turn:
             handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
             handle = handles[call.id]
-            handle.arguments, handle.needs, handle.refers = call.fill(handles), call.needs, any(call.needs.values())
+            handle.arguments, handle.needs, handle.fills = call.fill(handles), tuple(call.needs), call.needs
+            handle.refers = any(call.needs.values())
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
             self.write_down(handle)
