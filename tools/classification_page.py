@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from failsoft.core.classify import lookup
-from failsoft.core.classify.engine import FIRM_TYPE, FIRM_WORDS, TEXT, WORDS
+from failsoft.core.classify.engine import FIRM_TYPE, FIRM_WORDS, GUESS, TEXT, WORDS
 from failsoft.core.classify.hints import LONGEST
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.tables import codes, errnos, http, phrases, providers, spots, sql, types
@@ -51,6 +51,7 @@ ORDER = (
     (lookup.GENERIC_CODE, "codes that say little", "`invalid_request_error`"),
     (lookup.WEAK_NAME, "words in the type's name that only hint", "`acme.ConnectionProblem`"),
     (lookup.WEAK_TYPE, "types that only hint", "`ValueError`"),
+    (GUESS, "sentences that say how things are", '"the order has no items"'),
     (lookup.NOTHING, "nothing is known: transient, because that is the safer default", '"something went wrong"'),
 )
 
@@ -99,10 +100,12 @@ def words() -> list[str]:
     note = (
         "Read from top to bottom; the first that fits decides. Messages, codes and type names are spelled out first: "
         "`RateLimitError` and `rate_limit_error` are both read as `rate limit error`. A firm phrase states what happened "
-        "beyond doubt. The patterns stand in `tables/phrases.py`."
+        "beyond doubt; a guess goes by the wording alone, and any type or cause knows better. The patterns stand in `tables/phrases.py`."
     )
-    lines = ["## Phrases", "", note, "", *table("phrase", "kind", "firm")]
-    lines += [row(one.name, f"`{one.kind}`", "yes" if one.firm else "") for one in phrases.PHRASES]
+    lines = ["## Phrases", "", note, "", *table("phrase", "kind", "")]
+    lines += [
+        row(one.name, f"`{one.kind}`", "firm" if one.firm else "guess" if one.guess else "") for one in phrases.PHRASES
+    ]
     return [*lines, ""]
 
 

@@ -277,3 +277,67 @@ def test_a_damaged_answer_that_is_a_page_is_a_page() -> None:
 
 def test_an_answer_that_breaks_its_schema_is_not_the_callers_fault() -> None:
     assert classify(make("acme.ResponseValidationError", "Response validation failed: EOF")).code is Code.DATA_LOSS
+
+
+def wrapped(text: str, cause: Exception) -> Exception:
+    error = RuntimeError(text)
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TimeoutError("The server has not responded"),
+        TimeoutError("The lock was not acquired"),
+        ConnectionError("The channel is not open"),
+        MemoryError("heap has no room"),
+        wrapped("The order was not created", ConnectionError()),
+        wrapped("The job was not saved", TimeoutError()),
+        wrapped("The row cannot be changed", ConnectionResetError()),
+    ],
+    ids=["timeout", "lock", "channel", "memory", "wrapped connection", "wrapped timeout", "wrapped reset"],
+)
+def test_a_guess_by_wording_yields_to_types_and_causes(error: Exception) -> None:
+    assert classify(error).classification == "transient"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your request has not been completed",
+        "The job has not been started",
+        "The service is not currently available",
+        "The leader has not been elected yet",
+        "The quorum was not reached",
+        "The socket has already been closed",
+        "The pool has no idle connections",
+        "This requires a few more minutes",
+        "Check your VPN connection and try again",
+        "Use exponential backoff and retry",
+        "The connection cannot be established",
+        "At most 5 requests per second are allowed",
+        "Too many items in queue, try again later",
+        "Failed to install dependencies: network timeout",
+        "The tool call was rejected because the server is busy",
+        "There are no workers for this queue",
+        "The server does not appear to be up",
+    ],
+)
+def test_what_passes_is_not_taken_for_a_state_that_stays(text: str) -> None:
+    assert classify(text).classification == "transient"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The order has no items",
+        "The issue is already closed",
+        "The subscription is not active",
+        "The invoice cannot be changed because it is paid",
+        "Rename the file and try again",
+        "At most 5 tags are allowed",
+    ],
+)
+def test_a_state_that_stays_is_permanent(text: str) -> None:
+    assert classify(text).classification == "permanent"

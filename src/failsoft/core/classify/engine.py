@@ -29,6 +29,7 @@ PAGE: Final = "page"
 FIRM_WORDS: Final = 80
 TEXT: Final = 50
 WORDS: Final = 45
+GUESS: Final = 15
 
 _FREE: Final = "jsonrpc: -320"  # codes that every server may use as it likes (JSON-RPC 2.0, 5.1)
 _PER_MINUTE: Final = frozenset({"per_minute"})
@@ -70,7 +71,8 @@ def judge_text(text: str) -> Verdict:
         if phrase is not None and phrase.kind == "quota":
             phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the limit's name
         if phrase is not None:
-            verdict = Verdict(TEXT if phrase.firm else WORDS, phrase.kind, f"phrase: {phrase.name}")
+            weight = TEXT if phrase.firm else GUESS if phrase.guess else WORDS
+            verdict = Verdict(weight, phrase.kind, f"phrase: {phrase.name}")
     if verdict.kind in UNSENT and reading.connecting:
         verdict = verdict._replace(kind=UNSENT[verdict.kind])
     return verdict._replace(weight=min(verdict.weight, TEXT))

@@ -25,6 +25,7 @@ class Phrase(NamedTuple):
     pattern: str
     kind: str
     firm: bool = False
+    guess: bool = False  # by its wording alone: any type, and any cause, knows better
 
 
 PHRASES: tuple[Phrase, ...] = (
@@ -152,9 +153,9 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "must be",
         "can cann mand may maxi more most must shou",
-        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify|stay|remain|equal|provide|supply)|can only (?:be|have|contain|accept|receive)\b|is mandatory\b"
+        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify|stay|remain|equal|provide|supply)|can only (?:be|have|contain|accept|receive)\b(?! (?:\S+ ){0,4}(?:connections?|requests?|per (?:second|minute|hour))\b)|is mandatory\b"
         r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)"
-        r"|at most \d+|(?:no more than|maximum of) \d+ (?:\w+ ){0,3}(?:per (?:request|call|batch)|allowed|permitted|at once)",
+        r"|at most \d++(?! (?:\w+ )?(?:requests?|calls?|connections?|sessions?)\b)|(?:no more than|maximum of) \d++ (?!(?:\w+ )?(?:requests?|calls?|connections?|sessions?)\b)(?:\w+ ){0,3}(?:per (?:request|call|batch)|allowed|permitted|at once)",
         "invalid",
         firm=True,
     ),
@@ -174,7 +175,7 @@ PHRASES: tuple[Phrase, ...] = (
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size|limit)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
-        r"|resources exceeded|max(?:imum)? allowed (?:tokens|length|size)|exceeds (?:\w+ ){0,4}(?:maximum|max) \d|(?:argument list|path|name) too long|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b"
+        r"|resources exceeded|max(?:imum)? allowed (?:tokens|length|size)|exceeds (?:\w+ ){0,4}(?:maximum|max) \d|(?:argument list|path|name) too long|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b(?! (?:in (?:the )?(?:queue|flight)|queued|pending|locked))"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
         firm=True,
@@ -309,7 +310,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
         r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)|outside (?:of )?(?:the )?(?:sandbox|workspace|(?:allowed|permitted) (?:director|path|folder|root|scope))|not (?:white|allow)[ -]?listed|(?:black|deny|block)[ -]?listed|disallows\b|requires (?:\w+ ){0,2}(?:consent|approval)\b"
-        r"|(?:tool (?:use|call)|action|command) (?:was |has been )?(?:rejected|denied|declined)|user (?:\w+ )?(?:rejected|denied|declined)|(?:rejected|denied|declined) by (?:the )?user"
+        r"|(?:tool (?:use|call)|action|command) (?:was |has been )?(?:rejected|denied|declined)(?! because|: (?:server|too many))|user (?:\w+ )?(?:rejected|denied|declined)|(?:rejected|denied|declined) by (?:the )?user"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
         firm=True,
@@ -413,14 +414,14 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "sold out",
         "avai book inve sold seat stoc",
-        r"sold out|fully booked|out of stock|(?:insufficient|not enough|no) (?:\w+ )?(?:stock|inventory|seats|availability)\b",
+        r"sold out|fully booked|out of stock|(?:insufficient|not enough|no) (?:\w+ )?(?:stock|inventory|seats|availability(?= (?:for|on|in|at|between)\b|\W*$)(?<!server availability)(?<!service availability))\b",
         "precondition",
         firm=True,
     ),
     Phrase(
         "dependencies",
         "depe reso solv",
-        r"(?:resolve|satisfy|install) (?:\w+ )?dependenc(?:y|ies)|dependency (?:conflict|resolution)|version solving failed",
+        r"(?:resolve|satisfy|install) (?:\w+ )?dependenc(?:y|ies)(?!.{0,80}(?:time|timed) ?out|.{0,80}econn)|dependency (?:conflict|resolution)(?! service)|version solving failed",
         "precondition",
         firm=True,
     ),
@@ -581,7 +582,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "not found",
         "dele exis find foun gone host loca long matc none pres rows remo ther reso such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:[\w']+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not match any\b|no rows\b|not resolve to an?\b|\bgone(?: error| exception)?$",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:[\w']+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active|available|workers?|brokers?|replicas?|nodes?|primary)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not match any\b|no rows\b|not resolve to an?\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
@@ -631,8 +632,8 @@ PHRASES: tuple[Phrase, ...] = (
         "invalid",
         "allo ambi appe bad broa cast coer cons cont conv corr data deco defi dese dime dire empt enco enou erro exce expe file form give hand iden ille imag inco inde inpu inte inva iter know leng long look malf mars matc mism miss nega none null numb out pars pdf proc prov read real reco repo requ sche seem shap shor sing size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\w+n't (?:a )?valid\b|(?:enter|specify|provide|use|choose|select|pass|supply) (?:an? )?valid\b|no input\b|not enough (?:segments|values|arguments|columns|parts|bytes|characters)\b|not defined\b|symbolic links|\bmismatch(?:ed)?\b|could not be broadcast|singular matrix|not in (?:the )?schema|is this really|contains (?:whitespace|illegal|control|null)|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
-        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|index|iterate|handle|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|(?:does|did|do)(?: not|n't) match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!command|connection|gateway|news|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)",
+        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at|answer|reply|response)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|index|iterate|handle (?!(?:the |this |your )?requests?\b)|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|(?:does|did|do)(?: not|n't) match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!answer|command|connection|day|gateway|luck|news|reply|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)(?! (?:be |it is )?(?:up|running|respond\w*|alive|online|available|reachable|ready|connected|work\w*)\b)",
         "invalid",
     ),
     Phrase("bad request", "requ", r"bad request: \w", "invalid", firm=True),
@@ -646,15 +647,17 @@ PHRASES: tuple[Phrase, ...] = (
         "change something first",
         "resu retr subm try tryi",
         r"(?:add|adjust|change|check|close|configure|correct|create|decrease|delete|enable|fix|install|modify|provide|reduce|remove|rename|set|shorten|specify|update|upgrade|use|verify) "
-        r"(?!(?:your |the |that )?(?:internet|network|connection))[^.;\n]{1,80}? (?:and|then|before) (?:then )?(?:try(?:ing)?|re-?try(?:ing)?|re-?submit)\b(?! later| in )",
+        r"(?!(?:\w+ ){0,3}?(?:internet|network|connection|connectivity|wi-?fi|vpn|proxy|firewall|status|server|page|app|dialog|window|browser|button|backoff|back-off|frequency|rate|wait)\b)[^.;\n]{1,80}? (?:and|then|before) (?:then )?(?:try(?:ing)?|re-?try(?:ing)?|re-?submit)\b(?! later| in )",
         "precondition",
+        guess=True,
     ),
     Phrase("right now", "mome now time", r"(?:right now|at the moment|at this time)\b", "unavailable"),
     Phrase(
         "cannot be done",
         "beca can cann firs long woul",
-        r"(?:cannot|can't|can no longer|can not) be \w+ed\b(?! (?:right now|at th))|(?:cannot|can't|can not) (?!be \w+ (?:right now|at th))\w+ [^.;\n]{1,80}? because|would be (?:overwritten|lost)\b|(?:read|open|create|call|run|initiali[sz]e|start|select|load|connect) \S+ first\b",
+        r"(?:cannot|can't|can no longer|can not) be (?!contacted|served|established|opened|locked|loaded|displayed|fetched|retrieved|delivered|fulfilled|reached|acquired|obtained|processed|completed|handled|connected|executed|assumed)\w+ed\b(?! (?:right now|at (?:th|present)|currently|yet))|(?:cannot|can't|can not) (?!be \w+ (?:right now|at th))\w+ [^.;\n]{1,80}? because|would be (?:overwritten|lost)\b|(?:read|open|create|call|run|initiali[sz]e|start|select|load|connect) \S+ first\b",
         "precondition",
+        guess=True,
     ),
     Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),
     Phrase("cancelled", "abor canc", r"\bcancell?ed\b|(?:operation|request) (?:was )?aborted|aborted by", "cancelled"),
@@ -670,12 +673,22 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:network|connection|communication|communications|transport|socket|protocol) (?:link )?(?:error|failure|failed|exception|problem|issue)|fetch failed",
         "disconnected",
     ),
+    Phrase(
+        "not yet",
+        "alre are aren curr has hasn have isn not requ time was wasn were with yet",
+        r"(?:not|n't) (?:[\w-]+ ){0,6}?(?:yet|currently|in time|within)\b|(?:is|are|was|were|has|have)(?:n't| not) (?:currently |been |yet )*(?:answer|reply|replied|respond|reach|acknowledg|acked|acquir|obtain|releas|elect|elapse|schedul|synced|replicat|caught|heard|contact|serv|open\b|back\b|in sync|warm|function|operat|keeping|taking|loading|start|complet)\w*"
+        r"|already (?:\w+ing\b|underway|queued|held|in recovery|(?:been )?(?:reached|locked))|(?:connection|session|channel|socket|stream|pool|transport|client) (?:\w+ ){0,3}already (?:been )?(?:closed|shut)|requires (?:an? )?(?:more |few |short |some |little )*(?:time|moment|minutes?|seconds?|break)\b"
+        r"|(?:has|have) no (?:\w+ ){0,2}(?:free|idle|available|spare|active|ready|running|healthy|network|internet|connectivity|leader|workers|slots|threads|endpoints|backends|memory|nodes)\b",
+        "unavailable",
+        guess=True,
+    ),
     # --- a statement of how things are, in which no word is about the way there ---
     Phrase(
         "says what is not so",
         "alre are aren been has hasn have isn not requ was wasn were",
-        r"(?:(?:is|are|was|were|has|have|been) (?:already|not)|(?:is|are|was|were|has|have)n't) (?:been )?(?!(?:able|accepting|alive|answered|available|clear|complete|completed|connected|delivered|done|enough|established|executed|expected|finished|fulfilled|fully|good|handled|healthy|initialised|initialized|known|loaded|ok|online|performed|possible|processed|reachable|ready|received|recovered|reported|resolved|respond|responding|responsive|returned|right|running|sent|stable|started|successful|sure|the|up|what|work|working|yet)\b)\w+"
+        r"(?:(?:is|are|was|were|has|have|been) (?:already|not)|(?:is|are|was|were|has|have)n't) (?:been )?+(?!(?:able|accepting|alive|answered|available|clear|complete|completed|connected|delivered|done|enough|established|executed|expected|finished|fulfilled|fully|good|handled|healthy|initialised|initialized|known|loaded|ok|online|performed|possible|processed|reachable|ready|received|recovered|reported|resolved|respond|responding|responsive|returned|right|running|sent|stable|started|successful|sure|the|up|what|work|working|yet)\b)\w+"
         r"|requires (?:an? |the |at least )?\w+|(?:has|have) no (?!answer|capacity|connection|effect|reply|response|result)\w+",
         "precondition",
+        guess=True,
     ),
 )
