@@ -306,3 +306,40 @@ def test_a_thread_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> Non
         while ran.pool._threads and time.monotonic() < deadline:
             time.sleep(0.001)
         assert (ran.pool._threads, ran.pool._idle, len(ran.threads)) == (0, [], times)
+
+
+@real
+async def test_a_system_without_threads_is_a_fault_and_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    rt = Runtime()
+    rt.add(lambda: "here", id="blocks", timeout="5s", retry=ONCE)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as system:
+        system.setattr(threading.Thread, "start", refuse)
+        for _ in range(offload.MOST_THREADS + 1):
+            assert (await rt.call("blocks")).fault is not None
+    assert (await rt.call("blocks")).value == "here"
+
+
+def test_the_collector_may_abandon_a_job_while_another_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = offload.Offload()
+    held = threading.Event()
+    stranded = threads.submit(held.wait, lambda: None, lambda _: None)
+    assert stranded is not None
+    active = offload.Offload._active
+
+    def collected(self: offload.Offload) -> int:
+        monkeypatch.setattr(offload.Offload, "_active", active)
+        self.abandon(stranded)
+        return active(self)
+
+    monkeypatch.setattr(offload.Offload, "_active", collected)
+    done = threading.Event()
+    worker = threading.Thread(
+        target=threads.submit, args=(lambda: None, lambda: None, lambda _: done.set()), daemon=True
+    )
+    worker.start()
+    assert done.wait(20)
+    held.set()

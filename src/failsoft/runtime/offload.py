@@ -10,6 +10,8 @@ Rules
 - A thread whose job waits for another job is not counted, and that one is next: jobs inside jobs cannot use up all
   threads and then wait for each other.
 - Context variables of the submitter are there (T24).
+- The garbage collector may end a forgotten call in the middle of any of this, in the same thread, and that abandons its
+  job: so the lock lets its own thread in, and no thread is started while it is held.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Offload:
 
     def renew(self) -> None:
         """Start over: also in a forked child, which has none of its parent's threads."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._jobs: deque[Job] = deque()  # while nobody is idle
         self._idle: list[_Seat] = []  # whoever has worked last is next: it is warm
         self._busy = self._threads = self._abandoned = 0
@@ -83,18 +85,24 @@ class Offload:
             if get_ident() in self._ours:
                 job.outer = get_ident()
                 self._waiting[job.outer] += 1
-            if not self._idle:
-                if job.outer is None:
-                    self._jobs.append(job)
-                else:
-                    self._jobs.appendleft(job)
-                if self._active() < MOST_THREADS:
-                    self._start()
+            if self._idle:
+                seat = self._idle.pop()
+                seat.job = job
+                self._busy += 1
+                seat.wake.release()
                 return job
-            seat = self._idle.pop()
-            seat.job = job
-            self._busy += 1
-            seat.wake.release()
+            if job.outer is None:
+                self._jobs.append(job)
+            else:
+                self._jobs.appendleft(job)
+            more = self._active() < MOST_THREADS
+            self._threads += more
+        if more and not self._start():
+            with self._lock:
+                if self._active() <= 0 and job in self._jobs:
+                    self._jobs.remove(job)
+                    self._go_on(job)
+                    return None
         return job
 
     def _active(self) -> int:
@@ -109,9 +117,15 @@ class Offload:
                 del self._waiting[job.outer]
             job.outer = None
 
-    def _start(self) -> None:
-        self._threads += 1
-        threading.Thread(target=self._work, name="failsoft tool", daemon=True).start()
+    def _start(self) -> bool:
+        """Start a thread that has been counted; False if the system has none for us."""
+        try:
+            threading.Thread(target=self._work, name="failsoft tool", daemon=True).start()
+        except RuntimeError:
+            with self._lock:
+                self._threads -= 1
+            return False
+        return True
 
     def abandon(self, job: Job) -> bool:
         """Nobody waits for it any more. True if it is running and goes on."""
@@ -123,20 +137,21 @@ class Offload:
                     self._jobs.remove(job)
                 return False
             self._abandoned += 1
-            stranded = self._replace_thread()
+            # Each of those who wait has a thread on its way otherwise.
+            more = self._abandoned < MOST_ABANDONED and self._threads - self._busy < len(self._jobs)
+            self._threads += more
+            stranded = self._strand()
+        if more:
+            self._start()
         for other in stranded:
             other.begun()
             other.done(other)
         return True
 
-    def _replace_thread(self) -> list[Job]:
-        """A thread is lost to those who wait: start another one, or give back those that nobody will ever serve."""
-        if self._abandoned < MOST_ABANDONED:
-            if self._threads - self._busy < len(self._jobs):  # each has one on its way otherwise
-                self._start()
+    def _strand(self) -> list[Job]:
+        """Those who wait and whom nobody will ever serve."""
+        if self._abandoned < MOST_ABANDONED or self._active() > 0:
             return []
-        if self._active() > 0:
-            return []  # somebody still serves them
         stranded = list(self._jobs)
         self._jobs.clear()
         for job in stranded:
