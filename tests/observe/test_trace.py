@@ -230,3 +230,12 @@ def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
     first.join(20)
     second.join(20)
     assert (flushed, len(taken)) == ([True], 1)
+
+
+def test_the_ring_keeps_its_capacity_also_after_a_large_batch() -> None:
+    trace = Trace(lambda: 0.0, lambda: 0.0, capacity=100)
+    for size in (5000, 10, 20):
+        for _ in range(size):
+            trace.record(("CallSucceeded", 1.0, "search", None, None, 0.5))
+        trace.drain()
+    assert [event.seq for event in trace.events()] == list(range(4931, 5031))

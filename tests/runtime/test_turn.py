@@ -736,3 +736,62 @@ async def test_what_a_tool_has_started_belongs_to_its_turn_after_the_end_too() -
     assert [event["turn_id"] for event in records(turn.report) if event["call_id"] == "outer-1/inner-1"] == ["T"]
     with pytest.raises(TurnError, match="has ended"):
         handle.turn.call("outer")
+
+
+@virtual
+async def test_a_default_is_a_value_and_no_handle() -> None:
+    rt = tools(a="a")
+    rt.add(echo)
+    async with rt.turn() as turn:
+        first = turn.call("a")
+        with pytest.raises(TurnError, match="'of' has a handle in it"):
+            turn.call("echo", {"of": first}, defaults={"of": [first]})
+    assert [*turn.report.outcomes] == ["a-1"]
+
+
+@virtual
+async def test_a_guarded_function_that_waits_for_its_next_attempt_does_not_hold_up_the_turn() -> None:
+    rt = Runtime()
+    began: dict[str, float] = {}
+    clock = asyncio.get_running_loop().time
+
+    @rt.tool(read_only=True, retry={"initial_delay": "5s", "max_delay": "5s", "max_total_time": "1m"})
+    async def flaky() -> str:
+        if "flaky" not in began:
+            began["flaky"] = clock()
+            raise ConnectionError("refused")
+        return "there"
+
+    @rt.tool
+    async def other() -> None:
+        began["other"] = clock()
+
+    async with rt.turn() as turn:
+        waiting = asyncio.ensure_future(flaky())
+        await asyncio.sleep(1)
+        turn.call("other")
+        assert await waiting == "there"
+    assert began["other"] - began["flaky"] == pytest.approx(1)
+
+
+@real
+async def test_a_loop_that_is_over_is_let_go() -> None:
+    rt = Runtime()
+
+    @rt.tool(timeout="5s")
+    async def naps() -> None:
+        await asyncio.sleep(0)
+
+    loops: list[weakref.ref[Any]] = []
+
+    async def once() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await naps()
+
+    def one_after_the_other() -> None:
+        for _ in range(4):
+            asyncio.run(once())
+
+    await asyncio.to_thread(one_after_the_other)
+    gc.collect()
+    assert [loop() is None for loop in loops] == [True, True, True, False]

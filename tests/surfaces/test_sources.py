@@ -36,6 +36,8 @@ def test_an_event_without_its_fields_breaks_nobody(event_type: str, tmp_path: Pa
         ({"turn_id": 5}, "turn_id is no text"),
         ({"delay_ms": "x"}, "delay_ms is no number"),
         ({"needs": [1]}, "needs is no object"),
+        ({"needs": {"b": 5}}, "needs of 'b' is no list of ids"),
+        ({"needs": {"b": [["a"]]}}, "needs of 'b' is no list of ids"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -157,7 +157,7 @@ class Trace:
             first = self._count + 1
             self._count += len(batch)
             self._ring.append((batch, offset, first))
-            while self._count - self._ring[0][2] >= self._capacity + BATCH and len(self._ring) > 1:
+            while len(self._ring) > 1 and self._count - self._ring[1][2] + 1 >= self._capacity:
                 self._ring.popleft()
             plain = self._tally(batch)
             tracks = {*map(_TRACK, batch)}

@@ -303,6 +303,9 @@ class Engine:
             raise FailsoftError(f"{tool.id}: a guarded tool is awaited in an asyncio task; here is none")
         of_loop = self._loops.get(loop)
         if of_loop is None:
+            for other in self._loops.keyrefs():
+                if (known := other()) is not None and known.is_closed():
+                    self._loops.pop(known, None)  # what belongs to it holds it
             of_loop = self._loops[loop] = LoopDeadlines(loop, self.now)
             if current() not in (SYSTEM, self.clock):
                 log.warning(

@@ -78,9 +78,10 @@ class Lanes:
             self._rest()
 
     def doze(self, handle: Handle[Any]) -> None:
-        """A call that runs in no lane suspends."""
-        self._dozing.add(handle)
-        self._rest()
+        """A call that runs in no lane suspends, or waits for its next attempt."""
+        if handle not in self._dozing:
+            self._dozing.add(handle)
+            self._rest()
 
     def _rest(self) -> None:
         """A lane waits with its call: another one goes on with what is ready."""
@@ -91,7 +92,8 @@ class Lanes:
         """Open another lane, if calls are ready and nobody else will see to them."""
         if self._ready and not self.awake:
             self.awake += 1
-            lane = self._turn.loop.create_task(self._run())
+            # Not by the loop's own factory: an eager one would run each lane inside the one before.
+            lane = asyncio.Task(self._run(), loop=self._turn.loop)
             self._tasks.add(lane)
             lane.add_done_callback(self._tasks.discard)
 

@@ -35,6 +35,13 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     handle.needs = tuple(needs)  # a tuple each: the trace keeps it for a while
 
 
+def refuse_handles(defaults: Mapping[str, Any] | None) -> None:
+    """What stands in for a value that did not come must be there already."""
+    for name, value in (defaults or {}).items():
+        if type(value) not in PLAIN and _search(value):
+            raise TurnError(f"defaults: {name!r} has a handle in it, and its value may not come either: write a value")
+
+
 def fill_in(handle: Handle[Any]) -> None:
     """Put values in the place of handles, and defaults in the place of what has failed."""
     arguments = {**handle.arguments, **(handle.substitutes or {})}

@@ -65,6 +65,8 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
             whole = _whole(rt, tool, kwargs, id, started, handle)
             rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
+        if handle is not None:
+            handle.turn.doze(handle)
         outcome = await rest
         return without_frames(outcome) if handle is None else outcome
 

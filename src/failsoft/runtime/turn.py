@@ -34,7 +34,7 @@ from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end
 from failsoft.runtime.handle import NONE, Handle, Outcomes
 from failsoft.runtime.lanes import Lanes
-from failsoft.runtime.needs import PLAIN, find_needs
+from failsoft.runtime.needs import PLAIN, find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
 from failsoft.runtime.threads import BLANK
@@ -131,6 +131,7 @@ class Turn:
         if depends_on or (args and not PLAIN.issuperset(map(type, args.values()))):
             find_needs(handle, depends_on)
         if required is not None or defaults or timeout is not None or retry is not None or idempotency_key is not None:
+            refuse_handles(defaults)
             handle.say(required, defaults, _limit(timeout), self._retry(name, retry), idempotency_key)
         commands = self.machine.add(handle)
         if self._pending is not None:

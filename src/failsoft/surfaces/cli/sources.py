@@ -170,4 +170,7 @@ def _find_fault(event: Any) -> str:
         datetime.fromisoformat(event["timestamp"])
     except ValueError:
         return f"{event['timestamp']!r:.40} is no ISO time"
+    for id, needs in (event.get("needs") or {}).items():
+        if not isinstance(needs, list | dict) or not all(isinstance(need, str) for need in needs):
+            return f"needs of {id!r:.40} is no list of ids"
     return ""
