@@ -91,6 +91,7 @@ class Supervisor:
         # SIGHUP is how the kernel tells that the thread which started us has ended; perhaps with its whole process
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, _heard)
+        self.pid = os.getpid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGHUP)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -154,10 +155,9 @@ class Supervisor:
     ) -> NoReturn:
         """The other side of the fork: leave everything of the supervisor's behind, then run."""
         try:
-            supervisor = os.getppid()
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != supervisor:
+            if os.getppid() != self.pid:
                 os._exit(0)  # it died before the kernel knew that we wanted to be told
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)
             signal.set_wakeup_fd(-1)
