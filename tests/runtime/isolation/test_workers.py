@@ -554,7 +554,9 @@ def test_a_killed_supervisor_is_replaced(fresh: Make) -> None:
     assert pid in below
     os.kill(supervisor, signal.SIGKILL)
     assert eventually(lambda: not any(map(is_running, below)), 2)  # the kernel kills its children
-    assert eventually(lambda: made.run(fake_tools.pid).kind == "value")  # a call may still meet a worker that died with it
+    assert eventually(
+        lambda: made.run(fake_tools.pid).kind == "value"
+    )  # a call may still meet a worker that died with it
     assert made.workers._supervisor.pid != supervisor
 
 
