@@ -283,18 +283,37 @@ def test_a_job_that_is_abandoned_while_a_thread_is_on_its_way_never_runs() -> No
     ran = Ran(offload.Offload())
     ran.submit()
     ran.settle()
-    (seat,) = ran.pool._idle
-    wake, seat.wake = seat.wake, threading.Lock()
-    seat.wake.acquire()
+    (bell,) = ran.pool._idle
+    wake, bell.wake = bell.wake, threading.Lock()
+    bell.wake.acquire()
     job = ran.submit()  # the thread sleeps on
     assert ran.pool.abandon(job) is False
-    seat.wake = wake
+    bell.wake = wake
     wake.release()
     ran.settle()
     assert len(ran.threads) == 1
     ran.submit()
     ran.settle()
     assert len(ran.threads) == 2
+
+
+def test_a_thread_that_is_lost_while_its_job_waits_for_another_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offload, "MOST_THREADS", 1)
+    pool = offload.Offload()
+    inner_runs, third_runs = threading.Event(), threading.Event()
+    with gate() as held:
+
+        def wait_for_inner() -> None:
+            pool.submit(held.wait, inner_runs.set, lambda _: None)
+            held.wait()
+
+        outer = pool.submit(wait_for_inner, lambda: None, lambda _: None)
+        assert inner_runs.wait(10)
+        assert outer is not None
+        assert pool.abandon(outer)
+        pool.submit(lambda: None, third_runs.set, lambda _: None)
+        assert not third_runs.wait(0.05), "one thread more than there may be"
+    assert third_runs.wait(10)
 
 
 def test_a_thread_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ IDLE_SECONDS = 10.0
 class Job:
     """One function call on its way through a thread."""
 
-    __slots__ = ("abandoned", "begun", "context", "done", "error", "outer", "refused", "run", "running", "value")
+    __slots__ = ("abandoned", "begun", "context", "done", "error", "outer", "refused", "run", "thread", "value")
 
     def __init__(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> None:
         self.run = run
@@ -40,14 +40,14 @@ class Job:
         self.context: Context = copy_context()
         self.value: Any = None
         self.error: BaseException | None = None
-        self.running = False
+        self.thread: int | None = None  # the one that runs it
         self.abandoned = False
         self.refused = False  # it will never run: no thread is left
         self.outer: int | None = None  # the thread of ours that waits for it
 
 
-class _Seat:
-    """Where an idle thread waits for its next job: at a lock of its own."""
+class _Bell:
+    """What an idle thread waits for: rung when there is a job, which it then holds."""
 
     __slots__ = ("job", "wake")
 
@@ -67,29 +67,30 @@ class Offload:
         """Start over: also in a forked child, which has none of its parent's threads."""
         self._lock = threading.RLock()
         self._jobs: deque[Job] = deque()  # while nobody is idle
-        self._idle: list[_Seat] = []  # whoever has worked last is next: it is warm
-        self._busy = self._threads = self._abandoned = 0
+        self._idle: list[_Bell] = []  # whoever has worked last is next: it is warm
+        self._busy = self._threads = 0
         self._ours: set[int] = set()  # threads
+        self._lost: set[int] = set()  # those of them whose jobs were abandoned
         self._waiting: Counter[int] = Counter()  # those of them that wait for other jobs: for how many
 
     @property
     def abandoned(self) -> int:
-        return self._abandoned
+        return len(self._lost)
 
     def submit(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> Job | None:
         """Run it in a thread, as soon as one is free. ``begun`` and ``done`` are called there. None: no thread left."""
         job = Job(run, begun, done)
         with self._lock:
-            if self._abandoned >= MOST_ABANDONED:
+            if len(self._lost) >= MOST_ABANDONED:
                 return None
             if get_ident() in self._ours:
                 job.outer = get_ident()
                 self._waiting[job.outer] += 1
             if self._idle:
-                seat = self._idle.pop()
-                seat.job = job
+                bell = self._idle.pop()
+                bell.job = job
                 self._busy += 1
-                seat.wake.release()
+                bell.wake.release()
                 return job
             if job.outer is None:
                 self._jobs.append(job)
@@ -107,7 +108,7 @@ class Offload:
 
     def _active(self) -> int:
         """Threads that do something for those who wait, or will."""
-        return self._threads - self._abandoned - len(self._waiting)
+        return self._threads - len(self._lost.union(self._waiting))  # one may be both
 
     def _go_on(self, job: Job) -> None:
         """Whoever has waited for this job does not any more."""
@@ -132,13 +133,13 @@ class Offload:
         with self._lock:
             job.abandoned = True  # if a thread is on its way to it, it turns back
             self._go_on(job)
-            if not job.running:
+            if job.thread is None:
                 if job in self._jobs:
                     self._jobs.remove(job)
                 return False
-            self._abandoned += 1
+            self._lost.add(job.thread)
             # Each of those who wait has a thread on its way otherwise.
-            more = self._abandoned < MOST_ABANDONED and self._threads - self._busy < len(self._jobs)
+            more = len(self._lost) < MOST_ABANDONED and self._threads - self._busy < len(self._jobs)
             self._threads += more
             stranded = self._strand()
         if more:
@@ -150,7 +151,7 @@ class Offload:
 
     def _strand(self) -> list[Job]:
         """Those who wait and whom nobody will ever serve."""
-        if self._abandoned < MOST_ABANDONED or self._active() > 0:
+        if len(self._lost) < MOST_ABANDONED or self._active() > 0:
             return []
         stranded = list(self._jobs)
         self._jobs.clear()
@@ -161,28 +162,27 @@ class Offload:
         return stranded
 
     def _work(self) -> None:
-        seat = _Seat()
+        bell = _Bell()
         self._ours.add(get_ident())
-        while (job := self._take(seat)) is not None:
+        while (job := self._take(bell)) is not None:
             try:
                 job.begun()
                 job.value = job.context.run(job.run)
             except BaseException as error:  # it belongs to the caller, whatever it is
                 job.error = error
             with self._lock:
-                job.running = False
+                job.thread = None
                 self._busy -= 1
                 self._go_on(job)
-                if job.abandoned:
-                    self._abandoned -= 1
+                self._lost.discard(get_ident())
             job.done(job)
             del job  # an idle thread must not keep the last value alive
 
-    def _take(self, seat: _Seat) -> Job | None:
+    def _take(self, bell: _Bell) -> Job | None:
         """The next job, as soon as there is one; None: there was none for long, and the thread is to end."""
         while True:
             with self._lock:
-                job, seat.job = seat.job, None
+                job, bell.job = bell.job, None
                 if job is None and self._active() > MOST_THREADS:
                     self._leave()  # it was one more while others waited
                     return None
@@ -190,20 +190,20 @@ class Offload:
                     job = self._jobs.popleft()
                     self._busy += 1
                 if job is None:
-                    self._idle.append(seat)
+                    self._idle.append(bell)
                 elif job.abandoned:
                     self._busy -= 1
                     continue
                 else:
-                    job.running = True
+                    job.thread = get_ident()
                     return job
-            if not seat.wake.acquire(timeout=IDLE_SECONDS):
+            if not bell.wake.acquire(timeout=IDLE_SECONDS):
                 with self._lock:
-                    if seat in self._idle:
-                        self._idle.remove(seat)
+                    if bell in self._idle:
+                        self._idle.remove(bell)
                         self._leave()
                         return None
-                seat.wake.acquire()  # it was given a job in this very moment
+                bell.wake.acquire()  # it was given a job in this very moment
 
     def _leave(self) -> None:
         self._threads -= 1
