@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from failsoft.core.runs import Run
-from failsoft.stores import sqlite, sqlite_file, sqlite_reader
+from failsoft.stores import sqlite, sqlite_file, sqlite_place, sqlite_reader
 from failsoft.stores.sqlite import SqliteStore
 
 WRITER = """
@@ -86,16 +86,22 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_file_that_is_no_database_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def damaged(text: bytes) -> bytes:
+    """A store of ours of which nothing is left but its mark."""
+    mark = sqlite_place.MARK.to_bytes(4, "big")
+    return (text * 68)[:68] + mark + text * 1000
+
+
+def test_a_damaged_store_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "broken.db"
-    path.write_bytes(b"this is a diary, not a database" * 100)
+    path.write_bytes(damaged(b"this was a database"))
     store = SqliteStore(path)
     with caplog.at_level(logging.WARNING, "failsoft"):
         store.put("memory", "k", 1)
         assert store.flush(10)
     assert store.get("memory", "k") == 1
     [aside] = tmp_path.glob("broken.db.damaged-*")
-    assert aside.read_bytes().startswith(b"this is a diary")
+    assert aside.read_bytes().startswith(b"this was a database")
     assert "is now" in caplog.text
     store.close()
 
@@ -415,9 +421,9 @@ def test_closing_goes_on_for_as_long_as_it_goes_forward(tmp_path: Path, monkeypa
 
 def test_a_damaged_file_is_moved_aside_once(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    path.write_bytes(b"this is a diary, not a database" * 100)
+    path.write_bytes(damaged(b"this was a database"))
     mine, other = SqliteStore(path), SqliteStore(path)
-    mine._opened = sqlite_file.identity(path)
+    mine._opened = sqlite_place.identity(path)
     other.put("memory", "k", 1)
     assert other.flush(20)
     mine._move_aside()  # it has seen the old one
@@ -431,7 +437,7 @@ def test_nothing_that_was_moved_aside_is_overwritten(tmp_path: Path, monkeypatch
     monkeypatch.setattr(time, "strftime", lambda _: "now")
     for text in (b"one", b"two", b"three"):
         path = tmp_path / "a.db"
-        path.write_bytes(text * 1000)
+        path.write_bytes(damaged(text))
         store = SqliteStore(path)
         store.put("memory", "k", 1)
         assert store.flush(20)

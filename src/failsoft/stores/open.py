@@ -7,20 +7,31 @@ A file's options: ``synchronous=full`` (what was acknowledged survives a loss of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from failsoft.core.durations import seconds
 from failsoft.core.sizes import size
 from failsoft.errors import ManifestError
-from failsoft.stores.base import Store
+
+if TYPE_CHECKING:
+    from failsoft.stores.sqlite import SqliteStore
+
+_LATER = {"redis": "Redis", "rediss": "Redis", "valkey": "Valkey", "postgres": "PostgreSQL", "postgresql": "PostgreSQL"}
 
 
-def open_store(address: str, *, wall: Callable[[], float]) -> Store | None:
+def open_store(address: str, *, wall: Callable[[], float]) -> SqliteStore | None:
     """The store, None for one that keeps nothing beyond the process (and so need not be kept at all)."""
     if address == "memory:":
         return None
     parts = urlsplit(address)
+    scheme = parts.scheme.partition("+")[0]  # as in postgresql+asyncpg
+    if scheme in _LATER:
+        # The address itself is not repeated: it may have a password in it.
+        raise ManifestError(
+            f"store: {_LATER[scheme]} as a store comes with the next release: for now write "
+            '"sqlite:///path/to/file.db", or give a store of your own (failsoft.testing.check_store checks it)'
+        )
     if parts.scheme != "sqlite" or parts.netloc or not parts.path.strip("/"):
         raise ManifestError(f'store: {address!r} is not known: write "memory:" or "sqlite:///path/to/file.db"')
     options = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}

@@ -10,8 +10,9 @@ Rules
 - Troubles (disk full, file locked, read-only, gone) never reach a caller: what cannot be written is kept in memory up
   to ``MOST_WAITING`` and tried again, then dropped; one warning, and counts in ``troubles``. Closing waits for as long
   as it goes forward.
-- A file that is no database is moved aside, with its name and the time in its new name, never deleted. One that is
-  deleted or replaced while it is in use is made anew, or gone on with, at the next batch.
+- A file that is not ours is never touched. One of ours that is damaged is moved aside, with its name and the time in its
+  new name, never deleted. One that is deleted or replaced while it is in use is made anew, or gone on with, at the next
+  batch.
 - Retention: ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer does so itself,
   every ten minutes and whenever an eighth of ``max_size`` has been added; the file then grows no further, though it
   does not shrink.
@@ -46,13 +47,11 @@ from failsoft.stores.sqlite_file import (
     as_text,
     connect,
     expand,
-    identity,
-    is_no_database,
-    move_aside,
     prune,
     size_of,
     write,
 )
+from failsoft.stores.sqlite_place import find_obstacle, identity, is_no_database, move_aside
 from failsoft.stores.sqlite_reader import Reader
 
 MOST_WAITING = 200_000  # operations
@@ -351,9 +350,9 @@ class SqliteStore:
 
     def _complain(self, error: Exception) -> None:
         self._failures += 1
-        self._trouble = str(error)
+        self._trouble = find_obstacle(self._path) or str(error)
         if self._failures == 1:
-            log.warning("%s: the store cannot be used now (%s); calls go on without it", self._name, error)
+            log.warning("%s: the store cannot be used now (%s); calls go on without it", self._name, self._trouble)
 
     def _move_aside(self) -> None:
         if identity(self._path) != self._opened:
@@ -363,7 +362,7 @@ class SqliteStore:
         except OSError as error:
             self._complain(error)
         else:
-            log.warning("%s was no usable database: it is now %s, and a new one is begun", self._name, aside)
+            log.warning("%s was damaged: it is now %s, and a new one is begun", self._name, aside)
 
     def _connect(self) -> sqlite3.Connection:
         return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)

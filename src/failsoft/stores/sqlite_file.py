@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from failsoft.core.runs import unpack
+from failsoft.stores.sqlite_place import MARK, refuse_foreign
 
 TOGETHER = 64  # rows in one statement: with each one the interpreter's lock is let go and waited for
 WAL_SIZE = 8 << 20  # bytes that its file keeps when it is begun anew
@@ -61,8 +62,11 @@ def as_text(turn_id: str | None) -> str | None:
 def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connection:
     """A connection to a file in the form that this version knows; made if there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    refuse_foreign(path)
     connection = sqlite3.connect(path, timeout=patience, check_same_thread=False)
     try:
+        if connection.execute("PRAGMA application_id").fetchone() != (MARK,):
+            connection.execute(f"PRAGMA application_id = {MARK}")  # before WAL: then it is in the file itself
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_SIZE}")
@@ -183,32 +187,3 @@ def migrate(connection: sqlite3.Connection) -> None:
     except BaseException:
         connection.rollback()
         raise
-
-
-def is_no_database(error: Exception) -> bool:
-    """Is it the file's fault, for good?"""
-    return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
-
-
-def identity(path: Path) -> tuple[int, int] | None:
-    """Which file has the name; None if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def move_aside(path: Path, when: str) -> Path:
-    """Give a damaged file, and what belongs to it, another name that is free."""
-    aside = free = path.with_name(f"{path.name}.damaged-{when}")
-    number = 1
-    while free.exists():
-        number += 1
-        free = aside.with_name(f"{aside.name}-{number}")
-    path.replace(free)
-    for suffix in ("-wal", "-shm"):
-        beside = path.with_name(path.name + suffix)
-        if beside.exists():
-            beside.replace(free.with_name(free.name + suffix))
-    return free

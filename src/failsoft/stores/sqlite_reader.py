@@ -17,7 +17,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from failsoft.stores.sqlite_file import connect_to_read, identity
+from failsoft.stores.sqlite_file import connect_to_read
+from failsoft.stores.sqlite_place import find_obstacle, identity
 
 PATIENCE = 1.0  # seconds
 
@@ -39,6 +40,8 @@ class Reader:
             found = identity(self._path)
             if found is None or found != self._file:
                 self._let_go()
+            if found is None and (obstacle := find_obstacle(self._path)):
+                self._complain(OSError(obstacle))  # now, rather than when the first event is written
             if found is None or (self._connection is None and monotonic() < self._in_vain_until):
                 return []
             try:

@@ -29,15 +29,20 @@ def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
     )
 
 
-def check_address(store: str | None) -> None:
-    """Say so if there can be no such store."""
+def check_address(store: str | None, *, to_write: bool = False) -> None:
+    """Say so if there can be no such store, or if nothing can be kept in it."""
     from failsoft.stores.open import open_store
 
     try:
-        open_store(store or "memory:", wall=time.time)
+        found = open_store(store or "memory:", wall=time.time)
     except ManifestError as error:
         hint = "" if ":" in str(store) else f"Try: --store sqlite:///{store}"
         raise CommandError(f"--{error}", hint=hint) from None
+    if to_write and found is not None:
+        from failsoft.stores.sqlite_place import find_obstacle
+
+        if obstacle := find_obstacle(found.path.absolute()):
+            raise CommandError(f"{found.path}: cannot be used as a store: {obstacle}")
 
 
 def read(path: str, most: int = _LARGEST) -> bytes:

@@ -53,7 +53,7 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
     from failsoft.runtime.runtime import Runtime
 
     read(manifest)  # says so if it cannot be
-    check_address(store)
+    check_address(store, to_write=True)
     if trace is not None:
         try:
             trace.open("a").close()
