@@ -185,7 +185,7 @@ def test_what_an_error_says_of_itself(error: Exception, passes: bool) -> None:
 def test_the_end_of_a_text_is_no_lost_connection() -> None:
     base = error_type("acme.ParseError", ValueError)
     assert classify(error_type("acme.UnexpectedEOF", base)("unexpected end")).code is Code.INVALID_ARGUMENT
-    assert classify("Unexpected end of file at line 1 col 0").code is Code.UNKNOWN
+    assert classify("Unexpected end of file at line 1 col 0").code is Code.INVALID_ARGUMENT
     assert classify(make("acme.UnexpectedEOF", "unexpected end")).code is Code.UNAVAILABLE
     assert classify(error_type("acme.UnexpectedEOF", error_type("acme.ResponseParseError"))("x")).effect == "unknown"
 
@@ -322,6 +322,28 @@ def test_a_guess_by_wording_yields_to_types_and_causes(error: Exception) -> None
         "The tool call was rejected because the server is busy",
         "There are no workers for this queue",
         "The server does not appear to be up",
+        "The service should be back shortly",
+        "The request must be repeated",
+        "Model not available, please try again later",
+        "The model is not available at the moment",
+        "The site has been taken down for maintenance",
+        "Request denied by rate limiter",
+        "Usage limit reached, resets in 5 minutes",
+        "Queue size exceeded",
+        "Connection pool size exceeded",
+        "The server is gone",
+        "Authentication server error",
+        "Failed to authenticate: connection timed out",
+        "Wrong epoch, retry",
+        "wrong leader",
+        "bad handshake",
+        "missing heartbeat",
+        "No data received from server",
+        "Failed to read from socket",
+        "The lock is already taken",
+        "Primary shard is not active",
+        "The cooldown has not expired",
+        "The specified network name is no longer available",
     ],
 )
 def test_what_passes_is_not_taken_for_a_state_that_stays(text: str) -> None:
@@ -337,7 +359,17 @@ def test_what_passes_is_not_taken_for_a_state_that_stays(text: str) -> None:
         "The invoice cannot be changed because it is paid",
         "Rename the file and try again",
         "At most 5 tags are allowed",
+        "The table has no primary key",
+        "The channel has been archived",
+        "Cannot insert multiple commands into a prepared statement",
+        "The server is not configured",
+        "The sign-in to the portal failed",
     ],
 )
 def test_a_state_that_stays_is_permanent(text: str) -> None:
     assert classify(text).classification == "permanent"
+
+
+def test_the_body_of_a_text_speaks_for_it() -> None:
+    body = "{'error': {'code': 400, 'message': 'User location is not supported.', 'status': 'FAILED_PRECONDITION'}}"
+    assert classify(f"400 FAILED_PRECONDITION. {body}").category == "tool_misconfigured"

@@ -65,7 +65,9 @@ def judge_text(text: str) -> Verdict:
     evidence = _gather_text(reading)
     if evidence.page and evidence.status is None:
         return Verdict(TEXT, "not_json", PAGE)
-    verdict = _weigh(evidence, reading)
+    verdict = _weigh(
+        evidence, Reading("\n".join(evidence.texts)) if evidence.texts else reading
+    )  # the body's own words
     if verdict.weight <= GENERIC_CODE:
         phrase = find_phrase(reading.bare, firm=True) if verdict.weight == GENERIC_CODE else reading.phrase()
         if phrase is not None and phrase.kind == "quota":

@@ -59,6 +59,16 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     # --- the tool, its program or its method is not there ---
+    # --- what says of itself that it passes ---
+    Phrase(
+        "for the time being",
+        "few hour main minu mome now shor soon temp time",
+        r"temporarily (?:not |un)?(?:available|accessible|reachable|locked|blocked|disabled|suspended|offline|down|out of service|removed|restricted|closed|overloaded)|(?:disabled|removed|blocked|locked|suspended|unavailable|offline|down|closed) temporarily"
+        r"|not available (?:[\w ]{0,30} )?(?:right now|at (?:the|this) (?:moment|time))|(?:be|is) (?:back|up|online|available|restored|resolved)(?: up| again| online| to normal)* (?:shortly|soon|momentarily|in an? (?:few|moment|minute|hour))"
+        r"|(?:for|under|undergoing|scheduled|planned|routine|emergency) (?:\w+ )?maintenance\b",
+        "unavailable",
+        firm=True,
+    ),
     Phrase(
         "no such tool",
         "capa exte func plug skil tool",
@@ -75,15 +85,22 @@ PHRASES: tuple[Phrase, ...] = (
         "clas depe exec find foun inst modu reco spaw such",
         r"command (?:was |is )?not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
         r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
-        r"|no module named|cannot find (?:module|package)|(?:module|class) not found|spawn\b.{0,60}no such file|no class def found|missing dependenc|dependency error"
+        r"|no module named|cannot find (?:module|package)|(?:module|class) not found|spawn\b.{0,60}no such file|no class def found|missing dependenc|dependency error(?!.{0,40}(?:unavailable|time(?:d )?out))"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
         "no_such_tool",
         firm=True,
     ),
     Phrase(
+        "no such record (Django, peewee, Tortoise)",
+        "quer",
+        r"matching query does not exist",
+        "not_found",
+        firm=True,
+    ),
+    Phrase(
         "no such model",
         "depl endp mode prov",
-        r"\b(?<!\.)(?:models?|deployment)\b(?!\.)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
+        r"\b(?<!\.)(?:models?|deployment)\b(?!\.)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available(?!,? (?:please |you can )?(?:try|retry))|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
         r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided"
         r"|\bmodel (?:id|identifier|name) (?:\S+ )?(?:is |was )?(?:invalid|unknown|not valid|not recogni[sz]ed)|^model: [\w.:/-]+\W*$",
         "unknown_model",
@@ -92,7 +109,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "no such method",
         "acti comm endp meth oper proc rpc rpcn rpcq",
-        r"\b(?!rpc error)(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
+        r"\b(?!rpc error|operation fail)(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
         r"|(?:unknown|no such|unrecogni[sz]ed|unimplemented) (?:method|rpc|command|operation|action|endpoint)\b",
         "no_such_method",
         firm=True,
@@ -100,10 +117,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the answer was damaged on its way ---
     Phrase(
         "garbled answer",
-        "answ chun cont deco down http inco loss mess payl read resp stat",
+        "answ byte chun cont deco down http inco loss mess payl read repl resp stat",
         r"incomplete(?:d)? (?:chunked )?(?:read|body|encoding|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
         r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
-        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|payload is not completed|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
+        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|payload is not completed|total bytes expected|(?:response|answer|reply) (?:has|had|contained) no (?:body|data|content)|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
         "garbled",
         firm=True,
     ),
@@ -123,6 +140,13 @@ PHRASES: tuple[Phrase, ...] = (
         "JSON and addresses in JavaScript",
         "json url",
         r"json (?:at position|input)\b|parse url\b",
+        "invalid",
+        firm=True,
+    ),
+    Phrase(
+        "the end of a text (expat, parsers)",
+        "docu elem end enti line tag",
+        r"no element found\b|mismatched tag\b|junk after document|undefined entity|unexpected (?:end of (?:file|stream)|eof)\b.{0,20}\bline \d|unexpected end[ -]of[ -](?:input|data)\b",
         "invalid",
         firm=True,
     ),
@@ -153,7 +177,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "must be",
         "can cann mand may maxi more most must shou",
-        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify|stay|remain|equal|provide|supply)|can only (?:be|have|contain|accept|receive)\b(?! (?:\S+ ){0,4}(?:connections?|requests?|per (?:second|minute|hour))\b)|is mandatory\b"
+        r"\b(?:must|should) (?:not |either |also |always |only )?(?:be (?!retried|restarted|repeated|re-?sent|resubmitted|re-?tried|re-?attempted|attempted again|rolled back|throttled|closed|logged|signed|authenticated|verified|enabled|approved|activated|authori[sz]ed)|contain|match|start|end|include|have|specify(?! a region)|stay|remain|equal|provide|supply)|can only (?:be|have|contain|accept|receive)\b(?! (?:\S+ ){0,4}(?:connections?|requests?|per (?:second|minute|hour))\b)|is mandatory\b"
         r"|\b(?:cannot|can't|can not|may not|must not) be (?:empty|null|none|nil|blank|negative|zero|greater|less|longer|more|before|after|in the|undefined)"
         r"|at most \d++(?! (?:\w+ )?(?:requests?|calls?|connections?|sessions?)\b)|(?:no more than|maximum of) \d++ (?!(?:\w+ )?(?:requests?|calls?|connections?|sessions?)\b)(?:\w+ ){0,3}(?:per (?:request|call|batch)|allowed|permitted|at once)",
         "invalid",
@@ -170,14 +194,21 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "too large",
-        "big comp cont deep elem exce fiel filt item larg leng long many max maxi reac redu reso size toke wind",
+        "big comp cont deep elem exce fiel filt item larg leng long many max maxi nest reac redu reso size toke wind",
         r"\b(?:request|payload|message|entity|body|file|content|input|prompt|header|uri|url|record|batch|packet|value|query|data)s?"
         r" (?:\w+ ){0,3}too (?:large|long|big)|too (?:large|big) (?:for|to)\b"
         r"|context (?:length|window|size|limit)(?! (?:must|should))|too many (?:input |prompt )?tokens(?! per|,? please wait)|reduce (?:the length|your prompt)|max tokens (?:length )?limit"
         r"|exceed(?:s|ed|ing)? (?:the |its |your )?(?:maximum|max|model'?s?)(?: allowed)? (?:size|length|payload|message|context|input|body|tokens|number of tokens|limit of \d+ (?:bytes|tokens))"
-        r"|resources exceeded|max(?:imum)? allowed (?:tokens|length|size)|exceeds (?:\w+ ){0,4}(?:maximum|max) \d|(?:argument list|path|name) too long|larger than (?:the )?(?:max|allowed|limit)|(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too (?:complex|deep)\b|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b(?! (?:in (?:the )?(?:queue|flight)|queued|pending|locked))"
+        r"|resources exceeded|max(?:imum)? allowed (?:tokens|length|size)|exceeds (?:\w+ ){0,4}(?:maximum|max) \d|(?:argument list|path|name) too long|larger than (?:the )?(?:max|allowed|limit)|(?<!queue )(?<!pool )(?<!buffer )(?<!backlog )(?:size|length) (?:limit )?exceed(?:s|ed)|string too long|too complex\b|(?:nested|nesting|recursion) (?:is )?too deep|too many (?:items|ids|rows|columns|fields|values|parameters|arguments|elements|filters|terms|records)\b(?! (?:in (?:the )?(?:queue|flight)|queued|pending|locked))"
         r"|tokens? (?:\S+ ){0,6}(?:exceed(?:s|ed)? (?:the |this )?(?:max|model|context|limit of \d)|greater than|must be <=)|\btoo (?:large|big)\b|exceeds max|(?:maximum|max) (?:payload|message|packet|request|body|file)(?: size)? exceeded|reached the size limit|exceed(?:s|ed|ing)? (?:\w+ ){0,4}\d+ (?:characters|chars|bytes|words|lines|items|kb|mb)\b",
         "too_large",
+        firm=True,
+    ),
+    Phrase(
+        "resets soon",
+        "rese",
+        r"resets? in (?:about )?\d+ ?(?:ms|s|sec|secs|seconds?|m|mins?|minutes?)\b",
+        "rate_limited",
         firm=True,
     ),
     Phrase(
@@ -218,8 +249,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "rate limit exceeded",
-        "abus afte band conc exha fast floo freq limi many ofte per prio quic rate retr slow thro wait",
-        r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
+        "abus afte band bloc conc deni exha fast floo freq limi load many ofte per prio quic rate reje retr slow thro wait",
+        r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limit(?:s? of \d|:|\W*$)|by (?:the |our )?(?:\w+ ){0,2}(?:rate[ -]?limit\w*|throttl\w+|load shedd\w+)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
         r"|too many (?!retry|recursive)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down"
         r"|request(?:s)? (?:rate|limit) (?:\w+ )?(?:exceeded|reached|too)|request rate|secondary rate|abuse detection"
         r"|(?:exceed(?:ed|s|ing)?|hit|reached|over) (?:\w+ ){0,6}rate[ -]?limits?|(?:throughput|bandwidth|concurrency|transactions? per) (?:\w+ )?exceeded"
@@ -233,7 +264,7 @@ PHRASES: tuple[Phrase, ...] = (
         "disk floo full mail memo pers spac stor",
         r"no space left|insufficient (?:\w+ )?space|disk (?:is |quota )?(?:full|exceeded)|out of (?:disk|space|storage)|disk quota|insufficient (?:\w+ )?storage"
         r"|storage (?:\w+ )?(?:is )?(?:full|exceeded|exhausted)|not enough (?:\w+ )?(?:disk|space|storage)|or disk is full"
-        r"|mailbox (?:is )?(?:full|over)|used memory > .?maxmemory|flood[ -]stage|(?:table|volume) (?:\S+ )?is full"
+        r"|mailbox (?:is )?(?:full|over)|used memory > |flood[ -]stage|(?:table|volume) (?:\S+ )?is full"
         r"|unable to persist|not able to persist|requires more (?:\w+ )?memory",
         "storage_full",
         firm=True,
@@ -241,7 +272,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "pool exhausted",
         "avai get limi many max maxi pool slot",
-        r"pool (?:\w+ ){0,3}(?:exhausted|timed? ?out|is full|full|limit|overflow)|too many (?:open |active |concurrent |simultaneous )?(?:connections|clients|sessions)"
+        r"pool (?:\w+ ){0,3}(?:exhausted|exceeded|timed? ?out|is full|full|limit|overflow)|too many (?:open |active |concurrent |simultaneous )?(?:connections|clients|sessions)"
         r"|max(?:imum)? (?:number of )?(?:clients|connections|sessions)|connection slots|(?:no|out of) (?:\w+ )?connections? (?:is |are )?available"
         r"|connection limit|connection is not available|couldn't get a connection",
         "pool_exhausted",
@@ -249,8 +280,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "local limit",
-        "allo heap many memo oom oomk queu thre",
-        r"too many open files|out of memory|cannot allocate memory|can't start new thread|memory exhausted|heap (?:space|out)|oom[ -]?killed|memory error|unable to allocate|queue (?:is )?full\b",
+        "allo back buff heap many memo oom oomk queu thre",
+        r"too many open files|out of memory|cannot allocate memory|can't start new thread|(?:queue|buffer|backlog) (?:\w+ ){0,2}(?:exceeded|overflow(?:ed)?|exhausted|limit reached)|memory exhausted|heap (?:space|out)|oom[ -]?killed|memory error|unable to allocate|queue (?:is )?full\b",
         "local_limit",
         firm=True,
     ),
@@ -283,19 +314,19 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "not there, or not for you",
         "exis foun",
-        r"(?:(?:does not|doesn't) exist|(?:was |were )?not found)\b,? or (?:you|it|the|is|may|access|your)\b",
+        r"(?:(?:does not|doesn't) exist|(?:was |were )?not found)\b,? or (?:you|it|the|is|may|access|your|not authori[sz]ed)\b",
         "not_found",
         firm=True,
     ),
     Phrase(
         "credentials",
         "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign toke two unau veri",
-        r"\bunauthori[sz]ed\b(?! (?:for|to|access)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
-        r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: (?!retryable)\w+)? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)"
-        r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:\w+ ){0,3}"
-        r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username or password|oauth)\b"
-        r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session|jwt|access key) (?:\S+ ){0,6}?"
-        r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist)"
+        r"\bunauthori[sz]ed\b(?! (?:for|to|access)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b(?!.{0,60}(?:time(?:d )?out|unavailable|refused|reset|network))|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
+        r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: (?!retryable|serv|backend|provider|endpoint|gateway|required)[\w-]+){0,3}? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)\b(?!.{0,60}(?:time(?:d )?out|unavailable|refused|reset|network))"
+        r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:[\w-]+ ){0,3}"
+        r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username[ -](?:or |and )?password|oauth)\b"
+        r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session(?! (?:was |is )?not found)|jwt|access key) (?:\S+ ){0,6}?"
+        r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist|(?:cannot|could not) be (?:refreshed|verified|loaded|decoded))"
         r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:log|sign) ?in (?:again|first|to continue)|login required|sign in to|re-?authenticate\b|(?:mfa|otp|verification|one-time) (?:code|password)|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
         r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b(?! method)|two[ -]factor|credentials? error|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|problem with (?:\w+ )?authentication|login incorrect|pg hba\.conf"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
@@ -309,7 +340,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
-        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)|outside (?:of )?(?:the )?(?:sandbox|workspace|(?:allowed|permitted) (?:director|path|folder|root|scope))|not (?:white|allow)[ -]?listed|(?:black|deny|block)[ -]?listed|disallows\b|requires (?:\w+ ){0,2}(?:consent|approval)\b"
+        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|permissions? (?:\S+ ){1,8}(?:has|have) not been|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)|outside (?:of )?(?:the )?(?:sandbox|workspace|(?:allowed|permitted) (?:director|path|folder|root|scope))|not (?:white|allow)[ -]?listed|(?:black|deny|block)[ -]?listed|disallows\b|requires (?:\w+ ){0,2}(?:consent|approval)\b"
         r"|(?:tool (?:use|call)|action|command) (?:was |has been )?(?:rejected|denied|declined)(?! because|: (?:server|too many))|user (?:\w+ )?(?:rejected|denied|declined)|(?:rejected|denied|declined) by (?:the )?user"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
@@ -321,7 +352,7 @@ PHRASES: tuple[Phrase, ...] = (
         "acti conf coun data disa enab envi http impr loca misc proj regi seal sele sess sett terr unsa",
         r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
-        r"|not enabled\b|\bsealed\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available)|not (?:supported|available) in (?:your|this) (?:location|country|region|territory)"
+        r"|not (?:been )?enabled\b|\bsealed\b|config(?:uration)? profile\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created(?!.{0,60}timed out)|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available(?!,? (?:please )?(?:try|retry)))|not (?:supported|available) in (?:your|this) (?:location|country|region|territory)"
         r"|must be (?:enabled|activated)|unable to open database|no (?:\w+ ){1,3}selected\b|\bhttp (?:request|response) (?:was )?(?:sent )?to (?:an? )?https\b",
         "misconfigured",
         firm=True,
@@ -344,21 +375,21 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "conflict",
-        "conc conf cont dead lock reba seri tran writ",
+        "conc conf cont dead lock reba seri tran watc writ",
         r"\bdead ?lock|could not serialize|serialization (?:failure|anomaly)|write ?conflict|(?:restart|retry) (?:the |your )?transaction|concurrent (?:update|modification|write|transaction|append)|\bcontention\b"
-        r"|transaction (?:was |is |has been )?(?:aborted|conflict|rolled back|cancelled|canceled|restart|retry)|optimistic (?:lock|concurrency)|in conflict|transient transaction|conflicting (?:operation|concurrent)|rebalanc(?:ed|ing)",
+        r"|transaction (?:was |is |has been )?(?:aborted|conflict|rolled back|cancelled|canceled|restart|retry)|optimistic (?:lock|concurrency)|in conflict|conflict\b.{0,60}\b(?:try again|retry)\b|conflict with recovery|watched variable|transient transaction|conflicting (?:operation|concurrent)|rebalanc(?:ed|ing)",
         "conflict",
         firm=True,
     ),
     Phrase(
         "being worked on",
-        "anot bein conc idem pend prog runn unde",
+        "acti anot bein conc idem pend prog runn subm sent unde wait",
         r"(?:already |still |currently |is |another \w+ )(?:in progress|being (?:processed|updated|created|modified|deleted))|(?:already|still|currently) (?:running|pending)|\bin[ -]progress\b|another (?:\w+ )?(?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
-        r"|operation (?:is )?(?:pending|underway)|concurrent (?:request|operation|call)|idempotency key in use",
+        r"|already (?:been )?(?:submitted|sent|queued|requested|started)\b.{0,20}\b(?:wait|waiting|pending)\b|not in an? active state|operation (?:is )?(?:pending|underway)|concurrent (?:request|operation|call)|idempotency key in use",
         "in_progress",
         firm=True,
     ),
-    Phrase("address in use", "addr", r"address (?:is )?already in use", "busy", firm=True),
+    Phrase("address in use", "addr port", r"(?:address|port)(?: \d+)? (?:is )?already in use", "busy", firm=True),
     Phrase(
         "cluster and transactions (Redis)",
         "cros disc hash",
@@ -368,10 +399,17 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase("none exists", "exis", r"no (?:[\w'-]+ ){1,5}exists\b", "not_found", firm=True),
     Phrase(
+        "held by another",
+        "anot held lock take",
+        r"in use by another|lock (?:\S+ )?(?:is |was |has been )?(?:already )?(?:been )?(?:taken|held|owned)\b|(?:modified|changed|updated|locked) by another (?:transaction|session|process)",
+        "locked",
+        firm=True,
+    ),
+    Phrase(
         "exists already",
         "alre dupl exis take unav uniq use",
         r"already (?:\w+ )?(?:exists?|registered|taken|present|created|defined|owned|in use|allocated|added|started|been (?:taken|used|registered|created))|\bduplicated? (?:key|entry|value|name|record|id|index|document|object|item|resource|error|request)|duplicate\b$"
-        r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness|(?:not|non)[ -]unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|(?<!sure the )(?<!that the )(?<!if the )(?<!whether the )file exists|resource exists|is taken\b|conflicts? with (?:an )?existing\b",
+        r"|unique (?:constraint|key|index|violation)|violates unique|must be unique|uniqueness (?:constraint|violat\w+|error|check failed|rule)|(?:not|non)[ -]unique|\bexists(?: error| exception|ed)?$|(?:name|username|email) (?:is )?(?:taken|unavailable|in use)|(?<!sure the )(?<!that the )(?<!if the )(?<!whether the )file exists|resource exists|is taken\b|conflicts? with (?:an )?existing\b",
         "exists",
         firm=True,
     ),
@@ -400,7 +438,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "precondition",
         "cond empt prec stat",
-        r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state|not in (?:a|the) (?:\w+ )?state\b|(?:invalid|incorrect) (?:(?!for |of |in )\w+ ){0,3}state\b(?! name| code)|not empty\b",
+        r"pre-?condition|condition(?:al)? (?:\w+ )?(?:check |request )?(?:failed|not met)|illegal state|(?:not in|in) (?:a |an |the )?(?:\w+ )?(?:invalid|wrong|valid|correct|right) state\b(?!.{0,40}\byet\b)|not in (?:a|an|the) (?:\w+ )?state\b(?!.{0,20}\byet\b)|(?:invalid|incorrect) (?:(?!for |of |in )\w+ ){0,3}state\b(?! name| code)|not empty\b",
         "precondition",
         firm=True,
     ),
@@ -434,6 +472,13 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
+        "cancelled statement (PostgreSQL, 57014)",
+        "canc",
+        r"cancell?ing statement due to user",
+        "query_cancelled",
+        firm=True,
+    ),
+    Phrase(
         "statement timeout",
         "due maxt quer time",
         r"statement (?:time ?out|timed out)|cancell?ing statement due to statement|query (?:\w+ )?(?:timed out|time ?out|was interrupted|exceeded)|max(?:imum)? (?:statement |query )execution time|exceeded time limit|maxtimems|operation exceeded time",
@@ -458,9 +503,16 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "unknown host",
-        "asso doma geta host know nor nxdo reso",
-        r"name or service not known|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve (?:the )?(?:host|proxy|address|domain|name|dns)|(?:failed|unable) to resolve (?:the )?(?:''|host|address|name|service|domain)|(?:host|domain)? ?name (?:not resolved|resolution (?:failed|error|failure)|could not be resolved|does not resolve)|getaddrinfo (?:failed|enotfound)|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|host \S+ (?:could |can)not be resolved",
+        "asso doma find geta host know nor nxdo reso",
+        r"name or service not known|nodename nor servname|no such host|unknown host|(?:could|can|did)(?:n't| not|not) resolve (?:the )?(?:host|proxy|address|domain|name|dns)|(?:failed|unable) to resolve (?:the )?(?:''|host|address|name|service|domain)|(?:host|domain)? ?name (?:not resolved|resolution (?:failed|error|failure)|could not be resolved|does not resolve)|getaddrinfo (?:failed|enotfound)|nxdomain|host ?(?:name)? (?:not found|could not be)|no address associated|domain name not found|find the (?:server|host) at\b|host \S+ (?:could |can)not be resolved",
         "unknown_host",
+        firm=True,
+    ),
+    Phrase(
+        "read timeout",
+        "read",
+        r"read(?:ing)? (?:operation )?(?:timed out|time ?out)\b",
+        "timeout",
         firm=True,
     ),
     Phrase(
@@ -472,37 +524,44 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "timeout",
-        "elap exce exec expi life repl resp time took",
+        "answ atte elap exce exec expi life repl resp time took",
         r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b|exit\) time ?out\b"
         r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool|invocation|function|script|workflow|activity|agent|model|llm|message|worker) time-?out"
-        r"|deadline (?:\w+ )?(?:exceeded|elapsed|expired)|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|no (?:response|reply) (?:\w+ )?(?:received|within|after|from)|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
+        r"|deadline (?:\w+ )?(?:exceeded|elapsed|expired)|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|(?:no|missing) (?:response|reply|answer) (?:\w+ )?(?:received|within|after|from)|waiter \w+ failed: max attempts|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
         firm=True,
     ),
     Phrase(
         "unreachable",
-        "disc down netw offl reac rout unre",
-        r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|(?:could not|couldn't|cannot|can't) be reached|no route to host|host is down|internet disconnected|address unreachable|network changed|(?:is|are|be|currently|went) offline|unreachable\b",
+        "disc down netw offl path reac rout unre",
+        r"(?:network|host|destination|server|service|endpoint|address|node|broker) (?:is |was |\S+ is )?(?:unreachable|not reachable|down\b)|(?:could not|couldn't|cannot|can't) be reached|no route to host|host is down|internet disconnected|address unreachable|network changed|network (?:path|name|location) (?:was |is )?(?:not found|no longer available|cannot be found)|no path to host|(?:is|are|went) (?:currently |temporarily )?down\b(?! (?:to|for)\b)|(?:is|are|be|currently|went) offline|unreachable\b",
         "unreachable",
         firm=True,
     ),
     Phrase("disconnected", "disc", r"disconnected: ", "disconnected", firm=True),  # Chrome DevTools
     Phrase(
         "refused",
-        "bad boot brok conn cont max esta host lead netw node open prim reac refu serv",
+        "atte avai bad boot brok conn cont max esta host lead netw node open prim reac refu serv",
         r"connection (?:to (?:\S+ ){1,4})?(?:was )?(?:\w+ )?refused|actively refused|network-related|refused (?:to connect|the connection|it)|connect call failed"
         r"|(?:fail(?:ed|ure)?|unable|error|could not|cannot|can't|couldn't|not able|trying|attempting|unsuccessful) (?:to |in |while |when )?(?:connect\b|connecting|establish|open (?:a )?(?:connection|socket)|create (?:a |the )?(?:new )?connection|reach\b|contact)"
-        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|connect fail(?:ed|ure)\b|connection to (?:\S+ ){1,3}failed|not connected\b|new connection|socket open|refused stream|unable to bootstrap|max retries per request|bad connection\b",
+        r"|connection attempts? failed|no (?:\w+ )?(?:hosts|brokers?|nodes|servers?|primary|leader|living connections) (?:are |is )?(?:available|found|reachable|could be)|connect(?:ion)? (?:error|failed|failure) (?:to|while connecting)|connect fail(?:ed|ure)\b|connection to (?:\S+ ){1,3}failed|not connected\b|new connection|attempts? to connect|no (?:\w+ )?(?:responders|workers|consumers|backends|upstreams|instances) (?:are |is )?available|bad handshake|socket open|refused stream|unable to bootstrap|max retries per request|bad connection\b",
         "refused",
         firm=True,
     ),
     Phrase(
+        "damaged on the wire",
+        "chec data fram mac pack",
+        r"(?:bad|corrupt(?:ed)?|malformed|invalid|truncated) (?:packet|frame|record mac|checksum|datagram)\b",
+        "garbled",
+        firm=True,
+    ),
+    Phrase(
         "lost connection",
-        "brok clos conn cras disc drop end ende eof goaw gone hang hung mess peer prot repl rese resp stre term",
+        "brok byte clos conn cras data disc drop end ende eof goaw gone hang hear hung inpu mess peer prot repl rese resp stre term",
         r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
         r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly|pipe|socket|network connection)|peer shut ?down|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on|detected)|(?:error: |^)terminated\W*$|(?:stream|response|body|connection) ended (?:before|unexpectedly|prematurely)|\beof\W*$"
-        r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|stream error: stream|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|remote protocol|remote disconnected",
+        r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|stream error: stream|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|(?:server|backend|peer|connection|upstream|broker) (?:is |has |was )?gone\b|no (?:data|bytes|input) (?:was |were )?(?:received|sent)\b|sent no data|no close frame|missed heartbeats?|missing heartbeats?|heartbeat (?:lost|missed|failed)|read 0 bytes|0 bytes (?:were |was )?(?:read|received)|in (?:the )?closing (?:or closed )?state|\(eof\)|remote protocol|remote disconnected",
         "disconnected",
         firm=True,
     ),
@@ -515,8 +574,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "overloaded",
-        "busy capa heav high over reso",
-        r"overload(?:ed)?|(?:at|over|insufficient|exceeded|no|lack of) (?:\w+ )?capacity|capacity (?:\w+ )?(?:exceeded|reached|constraint|temporarily|not available)|(?:server|service|system|model|engine|redis|worker|node) (?:is )?(?:currently |too |temporarily )*busy|too busy|high (?:load|demand|traffic)|(?:not|n't) have (?:sufficient|enough) (?:\S+ )?(?:capacity|resources)|heavy load|\bbusy\b",
+        "busy capa hand heav high over reso",
+        r"overload(?:ed)?|(?:at|over|insufficient|exceeded|no|lack of) (?:\w+ )?capacity|capacity (?:\w+ )?(?:exceeded|reached|constraint|temporarily|not available)|(?:server|service|system|model|engine|redis|worker|node) (?:is )?(?:currently |too |temporarily )*busy|too busy|high (?:load|demand|traffic)|(?:not|n't) have (?:sufficient|enough) (?:\S+ )?(?:capacity|resources)|heavy load|handle (?:the |this |your )?(?:load|traffic|volume)\b|\bbusy\b",
         "overloaded",
         firm=True,
     ),
@@ -537,23 +596,23 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "come back later",
-        "atte bein chec come init load main migr read rebo reco rest retr shut star temp tran try warm",
-        r"(?:try|retry|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after (?:\d|a |some|the))|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|transient (?:error|failure|fault)|(?<!not )(?<!non )(?<!non-)(?<!un)retryable|please retry|should be retried|can be retried",
+        "atte bein chec come init load main migr read rebo reco repe rese rest retr send sent shut star temp thro tran try warm",
+        r"(?:try|retry|come|check|attempt)(?: \w+)?(?: again| back)?(?: \w+){0,3} (?:later|in (?:a )?(?:few|moment|some|\d|\w+ seconds|\w+ minutes)|shortly|soon|after (?:\d|a |some|the))|temporar(?:y|ily) (?!file|dir|pass|table|cred)|under (?:scheduled )?maintenance|maintenance (?:mode|window)|(?:is |are |currently )+(?:starting|loading|restarting|recovering|initiali[sz]ing|shutting down|warming|rebooting|migrating)|(?:starting|shutting|start) (?:up|down)\b|shutdown in progress|not (?:yet )?ready|being (?:deployed|restarted)|[,;.:-] (?:please )?(?:re-?try|re-?transmit|re-?send)\W*$|transient (?:error|failure|fault)|(?<!not )(?<!non )(?<!non-)(?<!un)retryable|please retry|(?:should|must|can) be (?:retried|repeated|re-?sent|attempted again|throttled)",
         "unavailable",
         firm=True,
     ),
     Phrase(
         "unavailable",
-        "avai coor down fail heal lead mast prim repl unav",
-        r"\bunavailable\b|service (?:is )?not available|no healthy|(?:no|not|is not|not the) (?:\w+ )?(?:leader|primary|master|coordinator)\b|leader (?:not|election|changed)|failover|fail over|(?:not|in)sufficient (?:\w+ )?replicas|not enough (?:\w+ )?replicas|cluster (?:is )?down|master ?down|currently unavailable|server not available|not available (?:yet|right now|at (?:the|this))",
+        "achi acti avai coor down epoc fail heal lead mast prim reha repl slot unav",
+        r"\bunavailable\b|(?:service|server|broker|node|host|cluster|database|backend|upstream|coordinator|gateway|daemon|agent|worker) (?:is |are |was )?(?:currently )?not available|no healthy|(?:no|not|is not|not the|wrong|incorrect|stale|fenced) (?:\w+ )?(?:leader|primary|master|coordinator)\b(?! key)|(?:wrong|stale|fenced|mismatched) epoch|achieve consistency|slot not served|rehashing of slot|node not active|leader (?:not|election|changed)|failover|fail over|(?:not|in)sufficient (?:\w+ )?replicas|not enough (?:\w+ )?replicas|cluster (?:is )?down|master ?down|currently unavailable|server not available|not available (?:yet|right now|at (?:the|this))",
         "unavailable",
         firm=True,
     ),
     # --- processes ---
     Phrase(
         "killed",
-        "died dump exit faul kill lost proc siga sigk sigs sigt",
-        r"^killed\W*$|segmentation fault|core dumped|\bsig(?:kill|segv|term|abrt)\b|worker (?:\w+ )?(?:lost|died|exited)|process (?:\w+ )?(?:died|was killed|crashed|terminated)",
+        "abru died dump exit faul kill lost proc siga sigk sigs sigt",
+        r"^killed\W*$|segmentation fault|core dumped|\bsig(?:kill|segv|term|abrt)\b|worker (?:\w+ )?(?:lost|died|exited)|terminated abruptly|process (?:\w+ )?(?:died|was killed|crashed|terminated)",
         "killed",
         firm=True,
     ),
@@ -581,15 +640,15 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "not found",
-        "dele exis find foun gone host loca long matc none pres rows remo ther reso such unde unkn",
-        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:[\w']+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active|available|workers?|brokers?|replicas?|nodes?|primary)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not match any\b|no rows\b|not resolve to an?\b|\bgone(?: error| exception)?$",
+        "dele exis find foun gone host loca long matc none pres rows remo ther reso such unde unkn unro",
+        r"\bnot (?:be )?found\b|\bno such\b|(?:does not|doesn't|do not|did not|not) exist|nonexistent|non-existent|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|nothing found|no matching \w+|no (?:[\w']+ ){0,8}(?:found|matches)\b|there (?:is|are) no (?!capacity|connection|server|leader|healthy|active|available|workers?|brokers?|replicas?|nodes?|primary)\w+ (?:with|for|named|called|by|matching)\b|undefined (?:table|column|object|function|schema)|no longer (?:exists|available)|has been (?:deleted|removed)|was deleted|unknown (?:column|table|prompt|template|collection|topic|index|user|account|channel|resource|key|queue|bucket|id|entity|object|project|device|table|relation|symbol)\b|not present\b|does not host\b|not match any\b|no rows\b|not resolve to an?\b|\bunroutable\b|\bgone(?: error| exception)?$",
         "not_found",
         firm=True,
     ),
     Phrase(
         "make sure it exists",
         "betw exis name path with",
-        r"no path\b|does not have an? \w+ named\b|no \w+ with (?:the |that |this )?(?:id|name|key|slug|email|title|number)\b|no (?!connection|route|link)\w+ between\b|(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
+        r"no path\b(?! to host)|does not have an? \w+ named\b|no \w+ with (?:the |that |this )?(?:id|name|key|slug|email|title|number)\b|no (?!connection|route|link)\w+ between\b|(?:make sure|check|verify|ensure|confirm)(?: that| if| whether)? (?:\S+ ){1,6}exists?\b",
         "not_found",
     ),
     Phrase("not implemented", "impl unim", r"not (?:yet )?implemented|unimplemented\b", "not_implemented", firm=True),
@@ -623,17 +682,17 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "malformed answer",
         "answ repl resp",
-        r"(?:invalid|bad|malformed|illegal|corrupt(?:ed)?|unparsable) (?:\w+ )?(?:response|answer|reply) (?:from|received|was)\b",
+        r"(?:invalid|bad|malformed|illegal|corrupt(?:ed)?|unparsable) (?:\w+ )?(?:response|answer|reply) (?:from|received|was)\b|unexpected (?:\w+ )?(?:response|answer|reply)\b",
         "garbled",
     ),
     Phrase("not set", "set", r"not set\b", "misconfigured"),
     # --- the arguments, in a word ---
     Phrase(
         "invalid",
-        "allo ambi appe bad broa cast coer cons cont conv corr data deco defi dese dime dire empt enco enou erro exce expe file form give hand iden ille imag inco inde inpu inte inva iter know leng long look malf mars matc mism miss nega none null numb out pars pdf proc prov read real reco repo requ sche seem shap shor sing size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
+        "allo ambi appe bad broa cast coer cons cont conv corr data deco defi dese dime dire empt enco enou erro exce expe fewe file form give hand iden ille imag inco inde inpu inte inva iter know leng less long look lowe malf mars matc mism miss nega none null numb out pars pdf proc prov read real reco repo requ sche seem shap shor sing size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\w+n't (?:a )?valid\b|(?:enter|specify|provide|use|choose|select|pass|supply) (?:an? )?valid\b|no input\b|not enough (?:segments|values|arguments|columns|parts|bytes|characters)\b|not defined\b|symbolic links|\bmismatch(?:ed)?\b|could not be broadcast|singular matrix|not in (?:the )?schema|is this really|contains (?:whitespace|illegal|control|null)|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
-        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at|answer|reply|response)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read|encode|deserialize|unmarshal|marshal|index|iterate|handle (?!(?:the |this |your )?requests?\b)|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|(?:does|did|do)(?: not|n't) match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!answer|command|connection|day|gateway|luck|news|reply|response|state)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)(?! (?:be |it is )?(?:up|running|respond\w*|alive|online|available|reachable|ready|connected|work\w*)\b)",
+        r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at|answer|reply|response)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read(?! from (?:the )?(?:socket|remote(?! repo)|server|connection|upstream|stream|pipe|network|peer))|encode|deserialize|unmarshal|marshal|index|iterate|handle (?!(?:the |this |your )?(?:requests?|load|traffic|volume)\b)|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|(?:does|did|do)(?: not|n't) match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|(?:smaller|less|lower|shorter|fewer) than (?:the )?(?:min|required|expected|allowed)|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!answer|command|connection|day|gateway|handshake|luck|news|reply|response|state|status)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)(?! (?:be |it is )?(?:up|running|respond\w*|alive|online|available|reachable|ready|connected|work\w*)\b)",
         "invalid",
     ),
     Phrase("bad request", "requ", r"bad request: \w", "invalid", firm=True),
@@ -655,7 +714,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "cannot be done",
         "beca can cann firs long woul",
-        r"(?:cannot|can't|can no longer|can not) be (?!contacted|served|established|opened|locked|loaded|displayed|fetched|retrieved|delivered|fulfilled|reached|acquired|obtained|processed|completed|handled|connected|executed|assumed)\w+ed\b(?! (?:right now|at (?:th|present)|currently|yet))|(?:cannot|can't|can not) (?!be \w+ (?:right now|at th))\w+ [^.;\n]{1,80}? because|would be (?:overwritten|lost)\b|(?:read|open|create|call|run|initiali[sz]e|start|select|load|connect) \S+ first\b",
+        r"(?:cannot|can't|can no longer|can not) be (?!contacted|served|established|opened|locked|loaded|displayed|fetched|retrieved|delivered|fulfilled|reached|acquired|obtained|processed|completed|handled|connected|executed|assumed)\w+ed\b(?! (?:right now|at (?:th|present)|currently|yet))|(?:cannot|can't|can not) (?!be \w+ (?:right now|at th))\w+ [^.;\n]{1,80}? because\b(?!.{0,60}\b(?:running|in progress|busy|locked|starting|down|offline|unavailable|loading)\b)|would be (?:overwritten|lost)\b|(?:cannot|can't|can not) (?:add|alter|append|apply|assign|cast|change|combine|compare|concatenate|delete|drop|edit|infer|insert|join|merge|mix|modify|nest|override|overwrite|reference|remove|rename|set|subtract|use)\b(?!.{0,80}\b(?:while|until|yet|right now|currently)\b)|(?:read|open|create|call|run|initiali[sz]e|start|select|load|connect) \S+ first\b",
         "precondition",
         guess=True,
     ),
@@ -663,21 +722,22 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase("cancelled", "abor canc", r"\bcancell?ed\b|(?:operation|request) (?:was )?aborted|aborted by", "cancelled"),
     Phrase(
         "server error",
-        "back inte serv",
-        r"internal (?:server )?(?:error|failure|exception|fault)|server (?:\w+ )?(?:error|failure|fault)|backend error",
+        "back erro fail inte issu our prob serv",
+        r"internal (?:server )?(?:error|failure|exception|fault)|on our (?:end|side|servers?)\b|one of our (?:servers|backends|systems)|(?:server|we) (?:had|encountered|experienced|ran into) an? (?:\w+ )?(?:error|issue|problem|failure)|server (?:\w+ )?(?:error|failure|fault)|backend error",
         "server_error",
     ),
     Phrase(
         "network",
-        "comm conn fetc netw prot sock tran",
-        r"(?:network|connection|communication|communications|transport|socket|protocol) (?:link )?(?:error|failure|failed|exception|problem|issue)|fetch failed",
+        "comm conn fetc netw prot read rece send sock tran writ",
+        r"(?:network|connection|communication|communications|transport|socket|protocol) (?:link )?(?:error|failure|failed|exception|problem|issue)|fetch failed|(?:read|receive|write|send)(?:ing)? (?:data |bytes )?(?:from|to) (?:the )?(?:socket|remote|server|connection|upstream|peer|network)\b",
         "disconnected",
     ),
     Phrase(
         "not yet",
-        "alre are aren curr has hasn have isn not requ time was wasn were with yet",
-        r"(?:not|n't) (?:[\w-]+ ){0,6}?(?:yet|currently|in time|within)\b|(?:is|are|was|were|has|have)(?:n't| not) (?:currently |been |yet )*(?:answer|reply|replied|respond|reach|acknowledg|acked|acquir|obtain|releas|elect|elapse|schedul|synced|replicat|caught|heard|contact|serv|open\b|back\b|in sync|warm|function|operat|keeping|taking|loading|start|complet)\w*"
-        r"|already (?:\w+ing\b|underway|queued|held|in recovery|(?:been )?(?:reached|locked))|(?:connection|session|channel|socket|stream|pool|transport|client) (?:\w+ ){0,3}already (?:been )?(?:closed|shut)|requires (?:an? )?(?:more |few |short |some |little )*(?:time|moment|minutes?|seconds?|break)\b"
+        "alre are aren curr dead has hasn have isn not requ time was wasn were with yet",
+        r"(?:not|n't) (?:[\w-]+ ){0,9}?(?:yet|currently|in time|within|before the (?:deadline|timeout))\b|(?:is|are|was|were|has|have)(?:n't| not) (?:currently |been |yet )*(?:answer|reply|replied|respond|reach|acknowledg|acked|acquir|obtain|releas|elect|elapse|schedul|synced|replicat|caught|heard|contact|serv|open\b|back\b|in sync|warm|function|operat|keeping|taking|loading|start|complet)\w*"
+        r"|already (?:\w+ing\b|underway|queued|held|in recovery|(?:been )?(?:reached|locked))|(?:connection|session|channel|socket|stream|pool|transport|client) (?:\w+ ){0,3}already (?:been )?(?:closed|shut)|requires (?:an? )?(?:more |few |short |some |little )*(?:time|moment|minutes?|seconds?|break)\b|(?:cooldown|window|timer|interval|lease|ban|backoff|back-off|limit) has(?:n't| not) (?:\w+ )?(?:expired|elapsed|passed|reset|ended)|not waited\b"
+        r"|(?:shards?|replicas?|nodes?|cluster|quorum|brokers?|partitions?|coordinator|server|host|daemon|heartbeat|runner|workers?|connection|pods?|kernel|gateway|upstream|backend|device) (?:is|are|was|were|has|have)(?:n't| not| been not| already) (?!a\b|allowed|authori[sz]ed|been configured|compatible|configured|defined|enabled|exist|found|in\b|installed|known|licensed|listed|permitted|registered|supported|trusted|valid)\w+"
         r"|(?:has|have) no (?:\w+ ){0,2}(?:free|idle|available|spare|active|ready|running|healthy|network|internet|connectivity|leader|workers|slots|threads|endpoints|backends|memory|nodes)\b",
         "unavailable",
         guess=True,
@@ -685,9 +745,9 @@ PHRASES: tuple[Phrase, ...] = (
     # --- a statement of how things are, in which no word is about the way there ---
     Phrase(
         "says what is not so",
-        "alre are aren been has hasn have isn not requ was wasn were",
+        "alre arch are aren been deac froz has hasn have isn not requ revo susp was wasn were",
         r"(?:(?:is|are|was|were|has|have|been) (?:already|not)|(?:is|are|was|were|has|have)n't) (?:been )?+(?!(?:able|accepting|alive|answered|available|clear|complete|completed|connected|delivered|done|enough|established|executed|expected|finished|fulfilled|fully|good|handled|healthy|initialised|initialized|known|loaded|ok|online|performed|possible|processed|reachable|ready|received|recovered|reported|resolved|respond|responding|responsive|returned|right|running|sent|stable|started|successful|sure|the|up|what|work|working|yet)\b)\w+"
-        r"|requires (?:an? |the |at least )?\w+|(?:has|have) no (?!answer|capacity|connection|effect|reply|response|result)\w+",
+        r"|requires (?:an? |the |at least )?\w+|(?:has|have) no (?!answer|capacity|connection|effect|reply|response|result)\w+|(?:has been|is|was) (?:archived|deactivated|frozen|revoked|suspended)\b",
         "precondition",
         guess=True,
     ),
