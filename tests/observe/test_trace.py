@@ -6,7 +6,6 @@ import copy
 import json
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, vi
 from failsoft import Runtime
 from failsoft.core.runs import Run
 from failsoft.observe.events import REFUSED, Event, iso
-from failsoft.observe.trace import Batches, Trace
+from failsoft.observe.trace import Batches, Trace, cut
 
 KEYS = {"seq", "event_type", "turn_id", "call_id", "tool_id", "timestamp"}
 
@@ -181,31 +180,6 @@ async def test_every_transition_of_a_breaker_is_told() -> None:
     ]  # fmt: skip
 
 
-@virtual
-async def test_the_stream_goes_to_a_file_as_json_lines(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    async with Runtime(trace=path) as rt:
-        rt.add(Scripted(INVALID), id="search")
-        rt.add(Scripted("fine"), id="good")
-        await rt.call("search", id="übel")
-        await rt.call("good")
-        assert await rt.flush()
-        expected = records(rt)
-    written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert written[: len(expected)] == expected
-    assert {record["event_type"] for record in written} >= {"ToolError", "CallFailed", "CallSucceeded"}
-
-
-@virtual
-async def test_a_file_that_cannot_be_written_harms_nobody(tmp_path: Path) -> None:
-    rt = Runtime(trace=tmp_path / "nowhere" / "trace.jsonl")
-    rt.add(Scripted(INVALID, "fine"), id="search")
-    assert (await rt.call("search")).status == "failed"
-    assert (await rt.call("search")).value == "fine"
-    await rt.flush()
-    await rt.close()
-
-
 def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
     drains, goes_on = threading.Event(), threading.Event()
 
@@ -216,7 +190,7 @@ def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
 
     stream = Trace(lambda: 10.0, wall)
     taken: list[Event] = []
-    stream.attach(taken.extend, name="sink", wait=False)
+    stream.subscribe(taken.append)
     stream.record(("TurnStarted", 10.0, None, None, None, {}))
     first = threading.Thread(target=stream.drain)
     first.start()
@@ -239,3 +213,25 @@ def test_the_ring_keeps_its_capacity_also_after_a_large_batch() -> None:
             trace.record(("CallSucceeded", 1.0, "search", None, None, 0.5))
         trace.drain()
     assert [event.seq for event in trace.events()] == list(range(4931, 5031))
+
+
+def test_batches_are_cut_where_runs_begin_and_end() -> None:
+    class Turn:
+        id = "t"
+
+    turn = Turn()
+
+    def success(turn: Turn | None = None) -> tuple[Any, ...]:
+        return ("CallSucceeded", 2.0, "search", None, turn, 1.0)
+
+    other = ("Escalated", 2.0, None, "c", None, {"message": "x"})
+    raws = [other, *[success()] * 5, other, *[success()] * 2, *[success(turn)] * 4]
+    stretches = [*cut((raws, 0.0, 1))]
+    assert [(type(each).__name__, len(each)) for each in stretches] == [
+        ("list", 1),
+        ("Run", 5),
+        ("list", 3),
+        ("Run", 4),
+    ]
+    assert [event["seq"] for each in stretches for event in each] == [*range(1, 14)]
+    assert [event["turn_id"] for event in stretches[-1]] == ["t"] * 4

@@ -22,7 +22,6 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, real, virtual
 from failsoft import Runtime, TurnReport
 from failsoft.errors import ManifestError
 from failsoft.runtime import keeping
-from failsoft.runtime.keeping import cut
 from failsoft.stores import sqlite
 from failsoft.stores.memory import MemoryStore
 from failsoft.stores.sqlite import SqliteStore
@@ -106,28 +105,6 @@ async def test_the_store_has_what_the_trace_has() -> None:
     shown = json.loads(json.dumps([event.to_dict() for event in rt.events()]))
     assert kept(store) == shown
     assert kept(store, turn.report.turn_id) == [event for event in shown if event["turn_id"]]
-
-
-def test_batches_are_cut_where_runs_begin_and_end() -> None:
-    class Turn:
-        id = "t"
-
-    turn = Turn()
-
-    def success(turn: Turn | None = None) -> tuple[Any, ...]:
-        return ("CallSucceeded", 2.0, "search", None, turn, 1.0)
-
-    other = ("Escalated", 2.0, None, "c", None, {"message": "x"})
-    raws = [other, *[success()] * 5, other, *[success()] * 2, *[success(turn)] * 4]
-    stretches = [*cut(raws, 0.0, 1)]
-    assert [(type(each).__name__, len(each)) for each in stretches] == [
-        ("list", 1),
-        ("Run", 5),
-        ("list", 3),
-        ("Run", 4),
-    ]
-    assert [event["seq"] for each in stretches for event in each] == [*range(1, 14)]
-    assert [event["turn_id"] for event in stretches[-1]] == ["t"] * 4
 
 
 @real

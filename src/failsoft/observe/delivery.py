@@ -34,10 +34,17 @@ class Delivery:
     """One consumer of batches and the thread that feeds it."""
 
     def __init__(
-        self, consume: Callable[[Any], None], *, name: str, wait: bool, ask: Callable[[], None] | None = None
+        self,
+        consume: Callable[[Any], None],
+        *,
+        name: str,
+        wait: bool,
+        ask: Callable[[], None] | None = None,
+        complain: Callable[[Exception], None] | None = None,
     ) -> None:
         self._consume = consume
         self._ask = ask
+        self._complain = complain or self._log
         self._name = name
         self._wait = wait
         self._queue: deque[tuple[Any, int]] = deque()  # batches with their sizes
@@ -154,11 +161,14 @@ class Delivery:
         except Exception as error:
             self.failed += 1
             if self.failed == 1:
-                log.error("%s failed; calls go on without it\n%s", self._name, describe(error))  # noqa: TRY400 - sanitised
+                self._complain(error)
         with self._changed:
             self._worked, self._began = self._time_at_work(), None
             self._taken += 1
             self._changed.notify_all()
+
+    def _log(self, error: Exception) -> None:
+        log.error("%s failed; calls go on without it\n%s", self._name, describe(error))
 
 
 def each(consumer: Callable[[Any], None]) -> Callable[[Sequence[Any]], None]:

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import compress, count, repeat
 from operator import is_, is_not, itemgetter
 from types import FunctionType
 from typing import Any
 from weakref import ref
 
+from failsoft.core.plain import plain
 from failsoft.core.runs import Run, name_call
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.events import REFUSAL, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 
 BATCH = 1024
+SHORTEST_RUN = 4
 CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
 
 Raw = tuple[str, float, Any, str | int | None, "Track | None", Any, *tuple[Any, ...]]
@@ -115,17 +117,12 @@ class Trace:
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
         """Call ``consumer`` with every event from now on; the function returned ends that."""
-        return self.attach(
-            each(consumer), name=f"subscriber {getattr(consumer, '__qualname__', consumer)!r}", wait=True
-        )
-
-    def attach(self, consume: Callable[[Sequence[Event]], None], *, name: str, wait: bool) -> Callable[[], None]:
-        """Feed batches of events to a sink."""
-        delivery = Delivery(consume, name=name, wait=wait)
+        name = f"subscriber {getattr(consumer, '__qualname__', consumer)!r}"
+        delivery = Delivery(each(consumer), name=name, wait=True)
         self.drain()
         with self._lock:
             self._deliveries.append(delivery)
-            self.limit = 0 if wait else self.limit
+            self.limit = 0
 
         def detach() -> None:
             self.drain()
@@ -136,12 +133,18 @@ class Trace:
 
         return detach
 
-    def attach_raw(self, consume: Callable[[Run | Batch], None], *, name: str) -> Delivery:
+    def attach_raw(
+        self,
+        consume: Callable[[Run | Batch], None],
+        *,
+        name: str,
+        complain: Callable[[Exception], None] | None = None,
+    ) -> Delivery:
         """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record.
 
         Those of plain successes alone come as runs, made by whoever drains: it has just had them in its hands.
         """
-        delivery = Delivery(consume, name=name, wait=False, ask=self.drain)
+        delivery = Delivery(consume, name=name, wait=False, ask=self.drain, complain=complain)
         with self._lock:
             self._raw.append(delivery)
         return delivery
@@ -216,13 +219,6 @@ class Trace:
         for delivery in self._all():
             delivery.renew_after_fork()
 
-    def losses(self) -> dict[str, int]:
-        """What consumers have failed at, and what they could not take."""
-        return {
-            "failed": sum(delivery.failed for delivery in self._all()),
-            "dropped": sum(delivery.dropped for delivery in self._all()),
-        }
-
     def _all(self) -> list[Delivery]:
         return [*self._deliveries, *self._raw]
 
@@ -265,3 +261,35 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
     if isinstance(call_id, int):
         call_id = f"{tool_id}-{call_id}"
     return Event(seq, event_type, at + offset, tool_id, call_id, None if track is None else track.id, fields)
+
+
+def cut(batch: Run | Batch) -> Iterator[Run | list[dict[str, Any]]]:
+    """A batch in stretches: runs of plain successes, and the events between them as flat records."""
+    if isinstance(batch, Run):
+        yield batch
+        return
+    raws, offset, first = batch
+    begin, size = 0, len(raws)
+    others: list[dict[str, Any]] = []
+    while begin < size:
+        end = _run_end(raws, begin)
+        if end - begin < SHORTEST_RUN:
+            end = max(end, begin + 1)
+            others += [plain(make(raws[at], offset, first + at).to_dict()) for at in range(begin, end)]
+        else:
+            if others:
+                yield others
+                others = []
+            yield run_of(raws[begin:end], offset, first + begin, [raw[2] for raw in raws[begin:end]])
+        begin = end
+    if others:
+        yield others
+
+
+def _run_end(raws: list[Raw], begin: int) -> int:
+    turn = raws[begin][4]
+    for at in range(begin, len(raws)):
+        raw = raws[at]
+        if type(raw[5]) is not float or raw[4] is not turn:
+            return at
+    return len(raws)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from collections.abc import Iterator
 from threading import Lock
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
@@ -26,10 +25,9 @@ from weakref import WeakSet
 
 from failsoft.core.breaker import BreakerState
 from failsoft.core.fault import Code, Fault
-from failsoft.core.plain import plain
 from failsoft.core.runs import Run
 from failsoft.observe.delivery import left
-from failsoft.observe.trace import Batch, Raw, Trace, Track, make, run_of
+from failsoft.observe.trace import Batch, Trace, Track, cut
 from failsoft.stores.base import Store, key_of
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ PATIENCE = 0.5  # seconds
 PAUSE = 2.0
 WAITERS = 4  # turns that wait at a time; one flush serves them all
 KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
-SHORTEST_RUN = 4
 LAST = 1.0  # seconds
 
 
@@ -66,7 +63,7 @@ class Keeper:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def _append(self, batch: Run | Batch) -> None:
-        for stretch in (batch,) if isinstance(batch, Run) else cut(*batch):
+        for stretch in cut(batch):
             self._store.append(stretch)
 
     def flush(self, deadline: float) -> bool:
@@ -151,34 +148,6 @@ class Keeper:
         rest = min(max(until - self._clock.wall(), 0.0), timeout)
         since = self._clock.monotonic() - timeout + rest
         health.restore(BreakerState("open", failures=failures, generation=1, since=since), fault)
-
-
-def cut(raws: list[Raw], offset: float, first: int) -> Iterator[Run | list[dict[str, Any]]]:
-    """A batch in stretches: runs of plain successes, and the events between them as flat records."""
-    begin, size = 0, len(raws)
-    others: list[dict[str, Any]] = []
-    while begin < size:
-        end = _run_end(raws, begin)
-        if end - begin < SHORTEST_RUN:
-            end = max(end, begin + 1)
-            others += [plain(make(raws[at], offset, first + at).to_dict()) for at in range(begin, end)]
-        else:
-            if others:
-                yield others
-                others = []
-            yield run_of(raws[begin:end], offset, first + begin, [raw[2] for raw in raws[begin:end]])
-        begin = end
-    if others:
-        yield others
-
-
-def _run_end(raws: list[Raw], begin: int) -> int:
-    turn = raws[begin][4]
-    for at in range(begin, len(raws)):
-        raw = raws[at]
-        if type(raw[5]) is not float or raw[4] is not turn:
-            return at
-    return len(raws)
 
 
 def _fault(data: dict[str, Any] | None) -> Fault | None:

@@ -133,7 +133,7 @@ class Runtime:
         if trace is not None:
             from failsoft.observe.jsonl import write_to
 
-            self._engine.trace.attach(write_to(trace), name=f"trace file {os.fspath(trace)!r}", wait=False)
+            write_to(engine.trace, trace)
         _ALIVE.add(self)
 
     # -- tools -------------------------------------------------------------------------------------------------------
