@@ -147,7 +147,8 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     result = invoke("why", "--store", f"sqlite:///{tmp_path}/diary.db")
     assert result.exit_code == 2
     assert result.stderr == (
-        f"failsoft: {tmp_path}/diary.db cannot be read as a store: file is not a database\n"
+        f"failsoft: {tmp_path}/diary.db cannot be read as a store: "
+        "the file is not failsoft's and is left as it is: name another one\n"
         "Name yours with --store or FAILSOFT_STORE, or a trace file with --trace.\n"
     )
     assert (tmp_path / "diary.db").read_text().startswith("dear diary")
