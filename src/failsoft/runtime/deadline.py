@@ -19,17 +19,20 @@ import asyncio
 import gc
 import math
 from asyncio import current_task
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
+from operator import call
 from threading import get_ident
 from types import coroutine
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from failsoft.runtime.scope import step_out
 
+T = TypeVar("T")
 Stepper = Generator[Any, None, None]
 Box = list[Any]  # of one attempt: when it began, then its value; and the caller's task while it is suspended
+OVER = object()  # what stepping a tool gives that has ended
 QUEUES = 64  # of one loop, before those that nobody is in are looked for
 
 
@@ -231,21 +234,26 @@ async def _outlive(stepper: Stepper, waiting: Any) -> None:
 
 
 @coroutine
-def carry_on(stepper: Stepper, waiting: Any) -> Generator[Any, None, None]:
-    """Go on with a tool that has suspended on ``waiting``, without a deadline."""
-    while True:
+def carry_on(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
+    """Go on with a tool that has suspended on ``waiting``, without a deadline; ``run`` may be that of a context."""
+    while waiting is not OVER:
         try:
             yield waiting
         except BaseException as error:
             try:
-                waiting = stepper.throw(error)
+                waiting = run(stepper.throw, error)
             except StopIteration:
                 return
         else:
-            for waiting in stepper:  # noqa: B007 - one step, without a StopIteration
-                break
-            else:
-                return
+            waiting = run(next, stepper, OVER)
+
+
+async def in_context(context: Context, coro: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine in a context of its own."""
+    box: Box = [None, None]
+    stepper = step(coro, box)
+    await carry_on(stepper, context.run(next, stepper, OVER), context.run)
+    return cast("T", box[0])
 
 
 def _rehome(stepper: Stepper, caller: asyncio.Task[Any], orphan: asyncio.Task[Any]) -> None:
@@ -256,9 +264,15 @@ def _rehome(stepper: Stepper, caller: asyncio.Task[Any], orphan: asyncio.Task[An
     """
     awaiting: Any = stepper
     while awaiting is not None:
-        for held in gc.get_referents(awaiting):
+        holds = gc.get_referents(awaiting)
+        for held in holds:
             owner = getattr(held, "__self__", held)
             for name in ("_task", "_parent_task", "_host_task"):
                 if getattr(owner, name, None) is caller:
                     setattr(owner, name, orphan)
-        awaiting = getattr(awaiting, "cr_await", None) or getattr(awaiting, "gi_yieldfrom", None)
+        awaiting = getattr(awaiting, "cr_await", None) or getattr(awaiting, "gi_yieldfrom", None) or _stepped(holds)
+
+
+def _stepped(holds: list[Any]) -> Stepper | None:
+    """What one of ours goes on with step by step, instead of awaiting it."""
+    return next((held for held in holds if isinstance(held, Generator)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterator, Mapping
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from failsoft.core import turn as core
@@ -27,6 +28,7 @@ class Handle(core.Call, Generic[T]):
         "_outcome",
         "arguments",
         "call",
+        "context",
         "ended",
         "extra",
         "future",
@@ -41,6 +43,7 @@ class Handle(core.Call, Generic[T]):
 
     result: T | None  # the value, if it has brought one; there from its end on
     ended: float  # there if it was a plain success
+    context: Context  # in which it was submitted; there if a lane runs it
 
     def __init__(self, turn: Turn, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
         # What ``super().__init__`` would do comes first: one call less is worth a fifth of this.

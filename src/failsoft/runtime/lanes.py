@@ -5,9 +5,9 @@ Rules
 - A call that is ready starts at once, side by side with the others. A lane runs one ready call after another; when one
   of them suspends, the next lane takes over the rest. So there are as many tasks as calls that wait for something, and
   a thousand calls that do not wait need one.
-- Plain calls that do not suspend are awaited one after the other in one coroutine, which a lane steps as it would step
-  a single tool; it ends with the first call that suspends. Whatever is not that simple goes the long way, as a whole
-  call.
+- A call runs in a copy of the context in which it was submitted, as a task of its own would: what the turn's body has
+  set until then it sees, what other calls set it does not.
+- A plain call that succeeds at once takes the short way. Whatever is not that simple goes the long way, as a whole call.
 - No call vanishes, whatever becomes of its lane.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from types import coroutine
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
@@ -23,7 +24,7 @@ from failsoft.core.cascade import used_default
 from failsoft.core.outcome import Outcome
 from failsoft.observe.events import DEFAULT_USED
 from failsoft.runtime.consulting import judge_unknown
-from failsoft.runtime.deadline import Box, Stepper, finish, step
+from failsoft.runtime.deadline import OVER, Box, Stepper, carry_on, finish, in_context
 from failsoft.runtime.endings import stop
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.needs import fill_in
@@ -37,16 +38,14 @@ if TYPE_CHECKING:
     from failsoft.runtime.turn import Turn
 
 
-class Seat:
-    """The call that a lane is at."""
-
-    __slots__ = ("entered", "handle", "suspended", "ticket")
-
-    def __init__(self) -> None:
-        self.handle: Any = None  # None again when nothing is ready any more
-        self.ticket: Ticket | None = None  # None: it is not plain
-        self.entered = True  # False: its tool could not even be called
-        self.suspended = False
+@coroutine
+def enter(handle: Handle[Any], box: Box) -> Stepper:
+    """The tool's coroutine as a generator, like ``deadline.step``; ``box`` is empty until the tool could be called."""
+    SCOPE.set(handle)
+    tool: Any = handle.tool
+    running = tool.fn(**handle.arguments)
+    box[0] = handle.started
+    box[0] = yield from running
 
 
 class Lanes:
@@ -99,70 +98,50 @@ class Lanes:
 
     async def _run(self) -> None:
         """One lane: run what is ready, one call after the other."""
-        turn, engine = self._turn, self._turn.engine
+        ready, turn, task = self._ready, self._turn, asyncio.current_task()
+        engine, succeeded = turn.engine, turn.succeeded
         try:
-            while self._ready:
-                seat = Seat()
-                box: Box = [0.0, None]
-                stepper = step(self._go_straight(seat), box)
+            while ready:
+                handle = ready.popleft()
+                if handle.state != "running":
+                    continue  # the turn was over before it began
+                handle.task, handle.started = task, engine.now()
+                tool: Any = handle.tool
+                ticket = tool.ticket if handle.plain and not turn.notes.wary else None
                 first = None
-                try:
-                    for waiting in stepper:
-                        await self._suspend(seat, stepper, waiting, box)
-                except Exception as error:
-                    first = engine.broken(seat.handle.whole(), seat.handle.started, error, entered=seat.entered)
-                except BaseException as error:
-                    engine.left(seat.handle.whole())
-                    if not self._survives(seat.handle, error):
-                        raise
-                    continue
-                else:
-                    if seat.handle is None or (seat.suspended and turn.succeeded(seat.handle, seat.ticket, box[0])):
+                if ticket is not None:
+                    box: Box = [None, None]
+                    try:
+                        if handle.refers:
+                            self._fill_in(handle)
+                        run = handle.context.copy().run
+                        stepper = enter(handle, box)
+                        waiting = run(next, stepper, OVER)
+                        if waiting is not OVER:
+                            await self._suspend(handle, carry_on(stepper, waiting, run), box)
+                    except Exception as error:
+                        first = engine.broken(handle.whole(), handle.started, error, entered=box[0] is not None)
+                    except BaseException as error:
+                        engine.left(handle.whole())
+                        if not self._survives(handle, error):
+                            raise
                         continue
-                    if seat.ticket is not None:
-                        first = engine.odd(seat.handle.whole(), seat.handle.started, engine.now(), box[0])
+                    else:
+                        if succeeded(handle, ticket, box[0]):
+                            continue
+                        first = engine.odd(handle.whole(), handle.started, engine.now(), box[0])
                 # Out here, so that the errors of further attempts do not get the first one as their context.
-                await self._go_long(seat.handle, first, seat.ticket)
+                await self._go_long(handle, first, ticket)
         finally:
             self.awake -= 1
             self._open()
 
-    async def _go_straight(self, seat: Seat) -> Any:
-        """Run what is ready, up to the first call that suspends or is not plain; its value, if it has brought one."""
-        ready, set_scope, task = self._ready, SCOPE.set, asyncio.current_task()
-        notes, now, succeeded = self._turn.notes, self._turn.engine.now, self._turn.succeeded
-        while ready:
-            handle = ready.popleft()
-            if handle.state != "running":
-                continue  # the turn was over before it began
-            handle.task = task
-            handle.started = now()
-            set_scope(handle)
-            tool: Any = handle.tool
-            seat.handle = handle
-            seat.ticket = ticket = tool.ticket if handle.plain and not notes.wary else None
-            if ticket is None:
-                return None
-            try:
-                if handle.refers:
-                    self._fill_in(handle)
-                running = tool.fn(**handle.arguments)
-            except Exception:
-                seat.entered = False
-                raise
-            value = await running
-            if seat.suspended or not succeeded(handle, ticket, value):
-                return value
-        seat.handle = None
-        return None
-
-    async def _suspend(self, seat: Seat, stepper: Stepper, waiting: Any, box: Box) -> None:
+    async def _suspend(self, handle: Handle[Any], stepper: Stepper, box: Box) -> None:
         """Go on with a tool that waits for something, until it ends."""
-        seat.suspended, tool = True, seat.handle.tool
-        box[0] = seat.handle.started
+        tool: Any = handle.tool
         self._rest()
         try:
-            await finish(stepper, waiting, tool, tool.timeout, box, self._turn.engine.place)
+            await finish(stepper, next(stepper), tool, tool.timeout, box, self._turn.engine.place)
         finally:
             self.awake += 1
 
@@ -175,7 +154,9 @@ class Lanes:
             if isinstance(handle.tool, str):
                 outcome = await self._refuse_unknown(handle, handle.tool)
             else:
-                outcome = await self._turn.engine.drive(handle.whole(), first, ticket)
+                outcome = await in_context(
+                    handle.context.copy(), self._turn.engine.drive(handle.whole(), first, ticket)
+                )
         except BaseException as error:
             if not self._survives(handle, error):
                 raise

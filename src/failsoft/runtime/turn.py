@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import Context, copy_context
 from copy import copy
 from functools import partial
 from itertools import count
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
+EMPTY = Context()
 
 
 class Turn:
@@ -83,6 +85,7 @@ class Turn:
         self._pending: Pending | None = None  # where its open calls are written down, if anywhere
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
+        self._context = EMPTY  # of the newest call: mostly they share one
         self._started = 0.0
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -133,6 +136,10 @@ class Turn:
         if required is not None or defaults or timeout is not None or retry is not None or idempotency_key is not None:
             refuse_handles(defaults)
             handle.say(required, defaults, _limit(timeout), self._retry(name, retry), idempotency_key)
+        context = copy_context()
+        if context != self._context:
+            self._context = context
+        handle.context = self._context
         commands = self.machine.add(handle)
         if self._pending is not None:
             self.write_down(handle)
@@ -215,6 +222,7 @@ class Turn:
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
         """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
         self.refuse_if_closed()
+        self._context = copy_context()
         handles: dict[str, Handle[Any]] = {}
         for call in plan.calls:
             handle = handles[call.id] = Handle(self, call.id, self.engine.index.get(call.tool) or call.tool, NONE)
@@ -222,6 +230,7 @@ class Turn:
             handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
             handle = handles[call.id]
+            handle.context = self._context
             handle.arguments, handle.needs, handle.fills = call.fill(handles), tuple(call.needs), call.needs
             handle.refers = any(call.needs.values())
         commands = self.machine.add_all([*handles.values()])
@@ -391,10 +400,11 @@ class Turn:
         What a tool has started and not awaited still belongs to this turn: to one that knows no calls.
         """
         past = copy(self)
-        past.machine, past._arrived, past._report = TurnMachine(), [], None
+        past.machine, past._arrived, past._report, past._context = TurnMachine(), [], None, EMPTY
+        self._context = EMPTY
         del self.lanes, past.lanes
         for handle in self.machine.calls.values():
-            handle.turn, handle.task = past, None
+            handle.turn, handle.task, handle.context = past, None, EMPTY
             if handle.call is not None:
                 handle.call.turn = past
 
