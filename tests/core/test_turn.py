@@ -455,3 +455,14 @@ def test_a_call_tells_what_its_cascade_rests_on(turn: TurnById) -> None:
     turn.add("b", {"a": ["y", "x"]}, required=True, defaults={"z": 1, "x": 2})
     assert turn["b"].grounds() == {"required": True, "defaults": ["x", "z"]}
     assert turn["b"].grounds(turn["a"]) == {"required": True, "defaults": ["x", "z"], "arguments": ["x", "y"]}
+
+
+def test_a_need_that_is_named_twice_holds_up_nobody(turn: TurnById) -> None:
+    turn.add("a")
+    first, second = Call("b"), Call("c")
+    first.needs, second.needs = ("a", "a"), ("a", "a", "nowhere")
+    assert not turn.machine.add(first)
+    with pytest.raises(TurnError, match="'c' depends on 'nowhere'"):
+        turn.machine.add(second)
+    assert turn.finish("a", "succeeded") == [Start("b", {})]
+    assert turn.statuses == {"a": "succeeded", "b": "running"}

@@ -795,3 +795,12 @@ async def test_a_loop_that_is_over_is_let_go() -> None:
     await asyncio.to_thread(one_after_the_other)
     gc.collect()
     assert [loop() is None for loop in loops] == [True, True, True, False]
+
+
+@virtual
+async def test_what_nobody_knows_to_say_about_a_call_is_refused() -> None:
+    rt = tools(good="good")
+    async with rt.turn() as turn:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'retries'"):
+            turn.call("good", retries=3)  # type: ignore[call-overload]
+    assert not turn.report.outcomes

@@ -168,8 +168,9 @@ class TurnMachine(Generic[C]):
         call.dependants = None
         ready = []
         for dependant in dependants:
-            dependant.missing -= 1
-            if not dependant.missing:  # never so if it was skipped: what it was skipped for is still missing
+            if dependant.missing > 1:  # also if it was skipped: what it was skipped for is still missing
+                dependant.missing -= 1
+            else:
                 dependant.state = "running"
                 ready.append(dependant)
         return ready
@@ -214,22 +215,23 @@ class TurnMachine(Generic[C]):
     def _in_state(self, state: State) -> list[C]:
         return [call for call in self._calls.values() if call.state == state]
 
-    def _enter(self, call: C) -> tuple[_Miss[C], ...]:
+    def _enter(self, call: C) -> Sequence[_Miss[C]]:
         """Start a new call or let it wait; returns which of its needs have failed already."""
         calls = self._calls
         failed: tuple[_Miss[C], ...] = ()
         missing = 0
         for need in call.needs:
             other = calls[need]
-            if other.dependants is not None:  # so it is open
-                other.dependants.append(call)
-                missing += 1
+            dependants = other.dependants
+            if dependants is not None:  # so it is open
+                dependants.append(call)
             elif other.state in _OPEN:
                 other.dependants = [call]
-                missing += 1
-            elif other.state != "succeeded":
+            elif other.state == "succeeded":
+                continue
+            else:
                 failed += ((call, other),)
-                missing += 1
+            missing += 1
         call.missing = missing
         call.state = "waiting" if missing else "running"
         return failed
@@ -238,7 +240,7 @@ class TurnMachine(Generic[C]):
         """Undo what ``_enter`` has done before it found that one of the needs does not exist."""
         for need in call.needs:
             other = self._calls.get(need)
-            if other is not None and other.dependants and other.dependants[-1] is call:
+            while other is not None and other.dependants and other.dependants[-1] is call:
                 other.dependants.pop()
 
     def _spread(self, misses: list[_Miss[C]]) -> list[Command[C]]:

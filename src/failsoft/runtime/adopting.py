@@ -29,7 +29,7 @@ async def adopt(turn: Turn, call: Call) -> Outcome[Any]:
     if handle.outcome is None:
         task = handle.task = turn.loop.create_task(_run(turn, handle, call))
         try:
-            await handle.settled()
+            await turn.arrival(handle)
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait([task])

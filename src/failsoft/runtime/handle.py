@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NONE: Mapping[str, Any] = {}
+Terms = tuple[bool | None, Mapping[str, Any], bool]  # required, defaults, plain: what a tool says of its calls
+UNKNOWN: Terms = (None, NONE, False)  # of a tool that there is not
 
 
 class Handle(core.Call, Generic[T]):
@@ -31,9 +33,7 @@ class Handle(core.Call, Generic[T]):
         "context",
         "ended",
         "extra",
-        "future",
         "plain",
-        "refers",
         "result",
         "started",
         "task",
@@ -50,13 +50,9 @@ class Handle(core.Call, Generic[T]):
         self.id = id
         self.needs = ()
         self.fills = NONE
-        if isinstance(tool, str):
-            self.plain, self.required, self.defaults = False, None, NONE
-        else:
-            options = tool.options
-            self.plain, self.required, self.defaults = tool.kind == "async", options.required, options.defaults
+        terms: Terms = UNKNOWN if tool.__class__ is str else tool.terms  # type: ignore[union-attr]  # or it is a Tool
+        self.required, self.defaults, self.plain = terms
         self.state = "new"
-        self.missing = 0
         self.dependants = None
         self.substitutes = None
         self.turn = turn
@@ -64,11 +60,9 @@ class Handle(core.Call, Generic[T]):
         self.arguments = arguments
         self.started = 0.0
         self._outcome: Outcome[T] | None = None
-        self.refers = False  # other handles are in its arguments
         self.task: asyncio.Task[None] | None = None
         self.extra: Extra | None = None
         self.call: Call | None = None  # made when the happy path is not enough
-        self.future: asyncio.Future[None] | None = None  # somebody waits for its end
 
     def say(
         self,
@@ -88,7 +82,7 @@ class Handle(core.Call, Generic[T]):
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:
         while (outcome := self.outcome) is None:
-            yield from asyncio.shield(self.settled()).__await__()
+            yield from asyncio.shield(self.turn.arrival(self)).__await__()
         return outcome
 
     @property
@@ -100,12 +94,6 @@ class Handle(core.Call, Generic[T]):
                 self.id, tool.id, "succeeded", self.result, 1, tool.id, taken, None, None, None, tool.label
             )
         return self._outcome
-
-    def settled(self) -> asyncio.Future[None]:
-        """Done when the outcome is there; for the one who waits alone."""
-        if self.future is None:
-            self.future = self.turn.loop.create_future()
-        return self.future
 
     async def value(self) -> T:
         """The call's value; raises ``CallFailed`` if it has none."""

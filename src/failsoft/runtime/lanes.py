@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core import own_faults
 from failsoft.core.cascade import used_default
 from failsoft.core.outcome import Outcome
-from failsoft.observe.events import DEFAULT_USED
+from failsoft.core.partial import Partial
+from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
 from failsoft.runtime.consulting import judge_unknown
-from failsoft.runtime.deadline import OVER, Box, Stepper, carry_on, finish, in_context
+from failsoft.runtime.deadline import OVER, Stepper, carry_on, finish, in_context
 from failsoft.runtime.endings import stop
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.needs import fill_in
@@ -39,13 +40,10 @@ if TYPE_CHECKING:
 
 
 @coroutine
-def enter(handle: Handle[Any], box: Box) -> Stepper:
-    """The tool's coroutine as a generator, like ``deadline.step``; ``box`` is empty until the tool could be called."""
+def enter(handle: Handle[Any], running: Any) -> Stepper:
+    """The tool's coroutine as a generator, like ``deadline.step``, from where other calls are this one's children."""
     SCOPE.set(handle)
-    tool: Any = handle.tool
-    running = tool.fn(**handle.arguments)
-    box[0] = handle.started
-    box[0] = yield from running
+    handle.result = yield from running
 
 
 class Lanes:
@@ -96,52 +94,69 @@ class Lanes:
             self._tasks.add(lane)
             lane.add_done_callback(self._tasks.discard)
 
-    async def _run(self) -> None:
+    async def _run(self) -> None:  # noqa: C901, PLR0912 - a plain call that succeeds at once ends right here
         """One lane: run what is ready, one call after the other."""
         ready, turn, task = self._ready, self._turn, asyncio.current_task()
-        engine, succeeded = turn.engine, turn.succeeded
+        engine, track, arrive, succeed = turn.engine, turn.track, turn.arrived.append, turn.machine.succeed
+        now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
             while ready:
                 handle = ready.popleft()
                 if handle.state != "running":
                     continue  # the turn was over before it began
-                handle.task, handle.started = task, engine.now()
                 tool: Any = handle.tool
+                handle.task = task
+                handle.started = started = now()
                 ticket = tool.ticket if handle.plain and not turn.notes.wary else None
                 first = None
                 if ticket is not None:
-                    box: Box = [None, None]
+                    running = None
                     try:
-                        if handle.refers:
+                        if handle.fills:
                             self._fill_in(handle)
+                        running = tool.fn(**handle.arguments)
                         run = handle.context.copy().run
-                        stepper = enter(handle, box)
+                        stepper = enter(handle, running)
                         waiting = run(next, stepper, OVER)
                         if waiting is not OVER:
-                            await self._suspend(handle, carry_on(stepper, waiting, run), box)
+                            await self._suspend(handle, carry_on(stepper, waiting, run))
                     except Exception as error:
-                        first = engine.broken(handle.whole(), handle.started, error, entered=box[0] is not None)
+                        first = engine.broken(handle.whole(), started, error, entered=running is not None)
                     except BaseException as error:
                         engine.left(handle.whole())
                         if not self._survives(handle, error):
                             raise
                         continue
                     else:
-                        if succeeded(handle, ticket, box[0]):
+                        value, ended = handle.result, now()
+                        if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
+                            record((CALL_SUCCEEDED, ended, tool.id, handle.id, track, started))
+                            if len(pending) > trace.limit:
+                                trace.drain()
+                            if turn.notes.wary:
+                                engine.notebook.note_success(handle.whole())
+                            if handle.state == "running":
+                                handle.ended = ended
+                                ready += succeed(handle)
+                                arrive(handle)
+                                if turn.awaited or turn.pending is not None:
+                                    turn.tell(handle)
+                            else:  # it was left or cancelled before
+                                turn.perform(turn.machine.finish(handle, "succeeded"))
                             continue
-                        first = engine.odd(handle.whole(), handle.started, engine.now(), box[0])
+                        first = engine.odd(handle.whole(), started, ended, value)
                 # Out here, so that the errors of further attempts do not get the first one as their context.
                 await self._go_long(handle, first, ticket)
         finally:
             self.awake -= 1
             self._open()
 
-    async def _suspend(self, handle: Handle[Any], stepper: Stepper, box: Box) -> None:
+    async def _suspend(self, handle: Handle[Any], stepper: Stepper) -> None:
         """Go on with a tool that waits for something, until it ends."""
         tool: Any = handle.tool
         self._rest()
         try:
-            await finish(stepper, next(stepper), tool, tool.timeout, box, self._turn.engine.place)
+            await finish(stepper, next(stepper), tool, tool.timeout, [handle.started, None], self._turn.engine.place)
         finally:
             self.awake += 1
 
@@ -149,7 +164,7 @@ class Lanes:
         """Take a call to its outcome that is not plain, or whose first attempt was not."""
         self._rest()
         try:
-            if handle.refers:
+            if handle.fills:
                 self._fill_in(handle)
             if isinstance(handle.tool, str):
                 outcome = await self._refuse_unknown(handle, handle.tool)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from failsoft.errors import TurnError
-from failsoft.runtime.handle import Handle
+from failsoft.runtime.handle import NONE, Handle
 
 if TYPE_CHECKING:
     from failsoft.runtime.turn import Turn
@@ -17,22 +17,34 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
     """Note the calls that this one waits for, and the arguments that their values fill."""
     turn = handle.turn
-    needs: dict[str, tuple[str, ...]] = {}
-    if isinstance(depends_on, str) or isinstance(depends_on, Handle):  # noqa: SIM101 - a union is made anew each time
+    if depends_on.__class__ is not list and isinstance(depends_on, str | Handle):
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
+    needs = []
     for other in depends_on:
         if other.__class__ is Handle and other.turn is turn:
-            needs[other.id] = ()
+            needs.append(other.id)
         else:
-            needs[_name(other, turn)] = ()
+            needs.append(_name(other, turn))
+    for value in handle.arguments.values():
+        if type(value) not in PLAIN:
+            break
+    else:
+        handle.needs = tuple(needs)
+        return
+    fills = handle.fills = _find_fills(handle)
+    handle.needs = (*needs, *(id for id in fills if id not in needs))
+
+
+def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:
+    """By the id of a call: the arguments that its value fills."""
+    fills: dict[str, tuple[str, ...]] = {}
     for name, value in handle.arguments.items():
         if type(value) not in PLAIN:
             for other in _search(value):
-                if other.turn is not turn:
+                if other.turn is not handle.turn:
                     _refuse_foreign(other)
-                needs[other.id] = (*needs.get(other.id, ()), name)
-                handle.refers, handle.fills = True, needs
-    handle.needs = tuple(needs)  # a tuple each: the trace keeps it for a while
+                fills[other.id] = (*fills.get(other.id, ()), name)
+    return fills
 
 
 def refuse_handles(defaults: Mapping[str, Any] | None) -> None:
@@ -46,7 +58,7 @@ def fill_in(handle: Handle[Any]) -> None:
     """Put values in the place of handles, and defaults in the place of what has failed."""
     arguments = {**handle.arguments, **(handle.substitutes or {})}
     handle.arguments = {name: _resolved(value) for name, value in arguments.items()}
-    handle.refers = False
+    handle.fills = NONE  # it is done
 
 
 def _name(other: Handle[Any] | str, turn: Turn) -> str:

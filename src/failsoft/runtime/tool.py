@@ -54,6 +54,7 @@ class Tool:
         "shut",
         "slots",
         "target",
+        "terms",
         "ticket",
         "timeout",
         "unavailable",
@@ -72,6 +73,7 @@ class Tool:
         self.options = options
         self.fn = fn
         self.kind = kind_of(fn)
+        self.terms = options.required, options.defaults, self.kind == "async"  # for its calls in turns
         self.timeout: float = math.inf if options.timeout is None else float(options.timeout)
         self.health = Health(options.breaker)
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)

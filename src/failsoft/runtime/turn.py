@@ -24,7 +24,6 @@ from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
-from failsoft.core.partial import Partial
 from failsoft.core.report import TurnReport
 from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
@@ -35,13 +34,12 @@ from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end
 from failsoft.runtime.handle import NONE, Handle, Outcomes
 from failsoft.runtime.lanes import Lanes
-from failsoft.runtime.needs import PLAIN, find_needs, refuse_handles
+from failsoft.runtime.needs import find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
 from failsoft.runtime.threads import BLANK
 
 if TYPE_CHECKING:
-    from failsoft.core.breaker import Ticket
     from failsoft.core.manifest import Plan
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.keeping import Keeper
@@ -67,6 +65,7 @@ class Turn:
         tenant: str | None,
     ) -> None:
         self.engine = engine
+        self._find = engine.index.get
         self.id = id
         self.thread = thread
         self.tenant = tenant
@@ -79,12 +78,12 @@ class Turn:
         self._events = Batches(id)
         self.track = self._events.track  # in the event stream
         self.acknowledged = False  # whether the store had all of it safe when the turn ended
-        self._arrived: list[Handle[Any]] = []
-        self._change: asyncio.Future[None] | None = None  # somebody waits for the next one
+        self.arrived: list[Handle[Any]] = []
+        self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: whichever arrives next
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 1))  # for calls without an id
-        self._pending: Pending | None = None  # where its open calls are written down, if anywhere
+        self.pending: Pending | None = None  # where its open calls are written down, if anywhere
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = 0
+        self._thread = 0  # while it takes calls, the one that runs it
         self._context = EMPTY  # of the newest call: mostly they share one
         self._started = 0.0
         self._deadline: float | None = None
@@ -119,29 +118,24 @@ class Turn:
         *,
         id: str | None = None,
         depends_on: Sequence[Handle[Any] | str] = (),
-        required: bool | None = None,
-        defaults: Mapping[str, Any] | None = None,
-        timeout: Duration | None = None,
-        retry: RetryOptions | Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
+        **said: Any,
     ) -> Handle[Any]:
         """Submit a call; it starts at once, or when what it depends on is there."""
-        if self._ended or get_ident() != self._thread or not (self.lanes.awake or self._runs_here()):
+        if get_ident() != self._thread or not (self.lanes.awake or self._runs_here()):
             self._refuse()
-        found = self.engine.index.get(tool)
+        found = self._find(tool)
         name = self._unknown_name(tool) if found is None else found.id
         handle: Handle[Any] = Handle(self, self.new_id(name) if id is None else id, found or name, args or NONE)
-        if depends_on or (args and not PLAIN.issuperset(map(type, args.values()))):
+        if depends_on or args:
             find_needs(handle, depends_on)
-        if required is not None or defaults or timeout is not None or retry is not None or idempotency_key is not None:
-            refuse_handles(defaults)
-            handle.say(required, defaults, _limit(timeout), self._retry(name, retry), idempotency_key)
+        if said:
+            self._say(handle, **said)
         context = copy_context()
         if context != self._context:
             self._context = context
         handle.context = self._context
         commands = self.machine.add(handle)
-        if self._pending is not None:
+        if self.pending is not None:
             self.write_down(handle)
         if commands:
             self.perform(commands)
@@ -158,12 +152,12 @@ class Turn:
         """Outcomes as they arrive, until no call is open."""
         seen = 0
         while True:
-            while seen < len(self._arrived):
+            while seen < len(self.arrived):
                 seen += 1
-                yield cast("Outcome[Any]", self._arrived[seen - 1].outcome)
+                yield cast("Outcome[Any]", self.arrived[seen - 1].outcome)
             if not self._is_open():
                 return
-            await self._changed()
+            await asyncio.shield(self.arrival())
 
     def left(self) -> float | None:
         """Seconds until the turn's deadline; None if it has none."""
@@ -190,7 +184,7 @@ class Turn:
             self.thread, self.tenant = self.thread or outer.thread, self.tenant or outer.tenant
         self.notes = self.engine.notebook.open(self.thread, self.tenant)
         if self.thread is not None and self.parent is None:
-            self._pending = self.engine.notebook.pending
+            self.pending = self.engine.notebook.pending
         lefts = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
@@ -205,7 +199,7 @@ class Turn:
         try:
             if error is None:
                 while self._is_open():
-                    await self._changed()
+                    await asyncio.shield(self.arrival())
         except BaseException:
             self.perform(self.machine.cancel())
             raise
@@ -219,20 +213,32 @@ class Turn:
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
+    def _say(
+        self,
+        handle: Handle[Any],
+        *,
+        required: bool | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        timeout: Duration | None = None,
+        retry: RetryOptions | Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        refuse_handles(defaults)
+        handle.say(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
+
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
         """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
         self.refuse_if_closed()
         self._context = copy_context()
         handles: dict[str, Handle[Any]] = {}
         for call in plan.calls:
-            handle = handles[call.id] = Handle(self, call.id, self.engine.index.get(call.tool) or call.tool, NONE)
-            retry = self._retry(call.tool, call.retry)
+            handle = handles[call.id] = Handle(self, call.id, self._find(call.tool) or call.tool, NONE)
+            retry = self._retry(handle.tool, call.retry)
             handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
             handle = handles[call.id]
             handle.context = self._context
             handle.arguments, handle.needs, handle.fills = call.fill(handles), tuple(call.needs), call.needs
-            handle.refers = any(call.needs.values())
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
             self.write_down(handle)
@@ -249,16 +255,16 @@ class Turn:
 
     def new_id(self, tool_id: str) -> str:
         """The tool's id and a number, past the ids that are taken."""
-        numbers = self._numbers[tool_id]
-        while (id := f"{tool_id}-{next(numbers)}") in self.machine.calls:
+        numbers, calls = self._numbers[tool_id], self.machine.calls
+        while (id := f"{tool_id}-{next(numbers)}") in calls:
             pass
         return id
 
     def write_down(self, handle: Handle[Any]) -> None:
         """What is open outlives the process, where there is a store."""
-        if self._pending is not None and self.thread is not None:
+        if self.pending is not None and self.thread is not None:
             tool = handle.tool if isinstance(handle.tool, str) else handle.tool.id
-            self._pending.open_call((self.tenant, self.thread), self.id, handle.id, tool)
+            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, tool)
 
     def is_elsewhere(self) -> bool:
         """Does another thread's event loop run this turn?"""
@@ -266,7 +272,7 @@ class Turn:
 
     def refuse_if_closed(self) -> None:
         """Only while it lasts, and only where it lives, does a turn take calls."""
-        if self._ended or get_ident() != self._thread or not self._runs_here():
+        if get_ident() != self._thread or not self._runs_here():
             self._refuse()
 
     def _runs_here(self) -> bool:
@@ -287,9 +293,8 @@ class Turn:
         found = self.engine.find(tool)  # raises for a function that is no tool
         return own_faults.quote(found) if isinstance(found, str) else found.id
 
-    def _retry(self, name: str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
-        tool = self.engine.tools.get(name)
-        return None if said is None or tool is None else merged(tool.options.retry, said)
+    def _retry(self, tool: Tool | str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
+        return None if said is None or isinstance(tool, str) else merged(tool.options.retry, said)
 
     # -- performing --------------------------------------------------------------------------------------------------
 
@@ -305,29 +310,6 @@ class Turn:
         """A call suspends."""
         self.lanes.doze(handle)
 
-    def succeeded(self, handle: Handle[Any], ticket: Ticket | None, value: Any) -> bool:
-        """A plain call has brought a value. If something about that is not plain, it is not done with."""
-        tool: Any = handle.tool
-        engine, started = self.engine, handle.started
-        ended = engine.now()
-        if ended - started > tool.timeout or tool.ticket is not ticket or value.__class__ is Partial:
-            return False
-        trace = engine.trace
-        trace.record((events.CALL_SUCCEEDED, ended, tool.id, handle.id, self.track, started))
-        if len(trace.pending) > trace.limit:
-            trace.drain()
-        if self.notes.wary:
-            engine.notebook.note_success(handle.whole())
-        if handle.state != "running":  # it was left or cancelled before
-            self.perform(self.machine.finish(handle, "succeeded"))
-            return True
-        handle.result, handle.ended = value, ended
-        ready = self.machine.succeed(handle)
-        self._arrive(handle)
-        if ready:
-            self.lanes.start(ready)
-        return True
-
     def finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """A call has come to its end; it may have been left or cancelled before."""
         late = handle.done()
@@ -339,29 +321,35 @@ class Turn:
     def settle(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """This is what became of a call."""
         handle.settle(outcome)
-        self._arrive(handle)
+        self.arrive(handle)
 
-    def _arrive(self, handle: Handle[Any]) -> None:
-        self._arrived.append(handle)
-        if self._pending is not None and self.thread is not None:
-            self._pending.close_call((self.tenant, self.thread), self.id, handle.id)
-        if handle.future is not None and not handle.future.done():
-            handle.future.set_result(None)
-        if self._change is not None:
-            self._change.set_result(None)
-            self._change = None
+    def arrive(self, handle: Handle[Any]) -> None:
+        """A call has its outcome."""
+        self.arrived.append(handle)
+        if self.awaited or self.pending is not None:
+            self.tell(handle)
+
+    def tell(self, handle: Handle[Any]) -> None:
+        """Let those know who wait for a call."""
+        if self.pending is not None and self.thread is not None:
+            self.pending.close_call((self.tenant, self.thread), self.id, handle.id)
+        for key in (handle, None):
+            future = self.awaited.pop(key, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+    def arrival(self, handle: Handle[Any] | None = None) -> asyncio.Future[None]:
+        """Done when the call has its outcome, or the next one of any; for several who wait, so it is to be shielded."""
+        if handle not in self.awaited:
+            self.awaited[handle] = self.loop.create_future()
+        return self.awaited[handle]
 
     def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
         """Tell the event stream."""
         self.engine.trace.record((event_type, self.engine.now(), tool, call_id, self.track, fields))
 
     def _is_open(self) -> bool:
-        return len(self._arrived) < len(self.machine.calls)
-
-    async def _changed(self) -> None:
-        if self._change is None:
-            self._change = self.loop.create_future()
-        await asyncio.shield(self._change)
+        return len(self.arrived) < len(self.machine.calls)
 
     def _expire(self) -> None:
         if self._ended:
@@ -389,7 +377,7 @@ class Turn:
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
             message=self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
-        self._ended = True
+        self._ended, self._thread = True, 0
         self.engine.settle()
         if self.machine.is_quiet():
             self._let_go()
@@ -400,7 +388,7 @@ class Turn:
         What a tool has started and not awaited still belongs to this turn: to one that knows no calls.
         """
         past = copy(self)
-        past.machine, past._arrived, past._report, past._context = TurnMachine(), [], None, EMPTY
+        past.machine, past.arrived, past._report, past._context = TurnMachine(), [], None, EMPTY
         self._context = EMPTY
         del self.lanes, past.lanes
         for handle in self.machine.calls.values():
