@@ -180,6 +180,6 @@ PROTECTIONS: dict[int, Protection] = {
         "outcomes are kept in submission order",
         "runtime/turn.py",
         "        calls = self.machine.calls\n",
-        "        calls = {handle.id: handle for handle in self._arrived}\n",
+        "        calls = {handle.id: handle for handle in self.arrived}\n",
     ),
 }
