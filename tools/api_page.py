@@ -118,7 +118,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 INSIDE = {
     "Handle": {"settled", "settle", "whole", "fill_in", "tool", "dozes", "refers", "call", "result", "future", "say"},
     "Turn": {
-        *("cancels", "notes", "track", "parent", "new_id", "write_down", "is_elsewhere", "refuse_if_closed"),
+        *("cancels", "notes", "parent", "new_id", "write_down", "is_elsewhere", "refuse_if_closed"),
         *(
             "perform",
             "succeeded",

@@ -14,7 +14,7 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, vi
 from failsoft import Runtime
 from failsoft.core.runs import Run
 from failsoft.observe.events import REFUSED, Event, iso
-from failsoft.observe.trace import Batches, Trace, cut
+from failsoft.observe.trace import Trace, cut
 
 KEYS = {"seq", "event_type", "turn_id", "call_id", "tool_id", "timestamp"}
 
@@ -80,11 +80,11 @@ def test_plain_successes_are_counted_in_any_company() -> None:
 
 
 def test_who_takes_batches_as_they_are_gets_plain_successes_of_one_turn_as_runs() -> None:
-    trace, turn = still(), Batches("t")
+    trace = still()
     taken: list[Any] = []
     trace.attach_raw(taken.append, name="store")
     alone = ("CallSucceeded", 2.0, "search", None, None, 1.5)
-    within = ("CallSucceeded", 2.0, "search", 3, turn.track, 1.5)
+    within = ("CallSucceeded", 2.0, "search", 3, "t", 1.5)
     other = ("Escalated", 2.0, None, "c", None, {"message": "x"})
     for batch in ([alone] * 2, [within] * 2, [alone, within], [alone, other]):
         for raw in batch:
@@ -216,16 +216,11 @@ def test_the_ring_keeps_its_capacity_also_after_a_large_batch() -> None:
 
 
 def test_batches_are_cut_where_runs_begin_and_end() -> None:
-    class Turn:
-        id = "t"
-
-    turn = Turn()
-
-    def success(turn: Turn | None = None) -> tuple[Any, ...]:
-        return ("CallSucceeded", 2.0, "search", None, turn, 1.0)
+    def success(turn_id: str | None = None) -> tuple[Any, ...]:
+        return ("CallSucceeded", 2.0, "search", None, turn_id, 1.0)
 
     other = ("Escalated", 2.0, None, "c", None, {"message": "x"})
-    raws = [other, *[success()] * 5, other, *[success()] * 2, *[success(turn)] * 4]
+    raws = [other, *[success()] * 5, other, *[success()] * 2, *[success("t")] * 4]
     stretches = [*cut((raws, 0.0, 1))]
     assert [(type(each).__name__, len(each)) for each in stretches] == [
         ("list", 1),

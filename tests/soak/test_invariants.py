@@ -108,7 +108,7 @@ def test_disordered_turns__a_report_is_sorted(monkeypatch: Patch) -> None:
 
 def test_unkept_turns__what_was_lost_is_acknowledged(monkeypatch: Patch) -> None:
     has = Keeper._has
-    monkeypatch.setattr(Keeper, "_has", lambda self, track: has(self, track) or True)
+    monkeypatch.setattr(Keeper, "_has", lambda self, batches: has(self, batches) or True)
     monkeypatch.setattr(keeping, "PAUSE", 0.0)  # each turn hands over what it has, also to a store in trouble
     monkeypatch.setattr(keeping, "PATIENCE", 0.01)
     assert "unkept_turns" in found_by(short())

@@ -2,7 +2,7 @@
 
 A call appends a raw tuple, nothing more; names, timestamps and numbers are worked out when the stream is drained:
 
-    (event type, when, tool, call id, the turn's track, fields)
+    (event type, when, tool, call id, the turn's id, fields)
 
 ``fields`` of a call that succeeded at once is just the time when it began, and its tool just the id: a tuple of such
 plain things is none of the garbage collector's business. One that was refused at once has ``REFUSED`` there. A function

@@ -17,7 +17,7 @@ from itertools import compress, count, repeat
 from operator import is_, is_not, itemgetter
 from types import FunctionType
 from typing import Any
-from weakref import ref
+from weakref import WeakValueDictionary
 
 from failsoft.core.plain import plain
 from failsoft.core.runs import Run, name_call
@@ -29,37 +29,22 @@ BATCH = 1024
 SHORTEST_RUN = 4
 CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
 
-Raw = tuple[str, float, Any, str | int | None, "Track | None", Any, *tuple[Any, ...]]
-_WHEN, _TOOL, _CALL, _TRACK, _FIELDS = map(itemgetter, range(1, 6))
+Raw = tuple[str, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
+_WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
 
 
 class Batches(list[Batch]):
-    """Those that have a turn's records among others: whoever holds this can read them."""
+    """Those that have a turn's records among others: whoever holds this can read them.
 
-    __slots__ = ("__weakref__", "track")
+    Records have no more of their turn than its id: of tuples of plain values the garbage collector soon lets go.
+    """
+
+    __slots__ = ("__weakref__", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         super().__init__()
-        self.track = Track(turn_id, self)
-
-
-class Track:
-    """A turn as the stream knows it: its id, and where its events are while somebody may still ask for them.
-
-    Records hold their track, so it does not hold them: only the garbage collector finds such a circle.
-    """
-
-    __slots__ = ("_batches", "id")
-
-    def __init__(self, id: str, batches: Batches) -> None:
-        self.id = id
-        self._batches = ref(batches)
-
-    @property
-    def batches(self) -> list[Batch]:
-        found = self._batches()
-        return [] if found is None else found
+        self.turn_id = turn_id
 
 
 class Trace:
@@ -76,6 +61,7 @@ class Trace:
         self._wall = wall
         self._lock = threading.RLock()
         self._count = 0
+        self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # whose events somebody may ask for
         self._metrics: dict[str, Metrics] = {}
         self._deliveries: list[Delivery] = []
         self._raw: list[Delivery] = []  # of those who take batches as they are
@@ -105,6 +91,11 @@ class Trace:
             ]
         return kept[-self._capacity :]
 
+    def follow(self, turn_id: str) -> Batches:
+        """Keep one turn's events, for as long as somebody holds what this returns."""
+        batches = self._turns[turn_id] = Batches(turn_id)
+        return batches
+
     def events_of(self, batches: Batches) -> tuple[Event, ...]:
         """One turn's events, oldest first; also those that the ring has dropped."""
         self.settle()
@@ -112,7 +103,7 @@ class Trace:
             make(raw, offset, seq)
             for batch, offset, first in batches
             for seq, raw in enumerate(batch, first)
-            if raw[4] is batches.track
+            if raw[4] == batches.turn_id
         )
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
@@ -163,16 +154,16 @@ class Trace:
             while len(self._ring) > 1 and self._count - self._ring[1][2] + 1 >= self._capacity:
                 self._ring.popleft()
             plain = self._tally(batch)
-            tracks = {*map(_TRACK, batch)}
-            for track in tracks:
-                if track is not None:
-                    track.batches.append(self._ring[-1])
+            turns = {*map(_TURN, batch)}
+            for turn_id in turns:
+                if turn_id is not None and (batches := self._turns.get(turn_id)) is not None:
+                    batches.append(self._ring[-1])
             if self._deliveries:
                 made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
                 for delivery in self._deliveries:
                     delivery.put(made)
             if self._raw:
-                whole = len(plain) == len(batch) and len(tracks) == 1
+                whole = len(plain) == len(batch) and len(turns) == 1
                 taken = run_of(batch, offset, first, plain) if whole else self._ring[-1]
                 for delivery in self._raw:
                     delivery.put(taken, len(batch))
@@ -241,15 +232,14 @@ def run_of(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
     from array import array  # only who has a store pays for these
     from struct import pack
 
-    track, size = raws[0][4], len(raws)
+    turn_id, size = raws[0][4], len(raws)
     times = array("d", pack(f"{2 * size}d", *map(_FIELDS, raws), *map(_WHEN, raws)))  # faster than from numbers
-    turn_id = None if track is None else track.id
     return Run(first, offset, turn_id, tools, [*map(_CALL, raws)], times[:size], times[size:])
 
 
 def make(raw: Raw, offset: float, seq: int) -> Event:
     """A record as an event."""
-    event_type, at, tool, call_id, track, fields = raw[:6]
+    event_type, at, tool, call_id, turn_id, fields = raw[:6]
     tool_id = tool if tool is None or isinstance(tool, str) else tool.id
     if type(fields) is float:
         fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
@@ -260,7 +250,7 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
         fields = fields(raw)
     if isinstance(call_id, int):
         call_id = f"{tool_id}-{call_id}"
-    return Event(seq, event_type, at + offset, tool_id, call_id, None if track is None else track.id, fields)
+    return Event(seq, event_type, at + offset, tool_id, call_id, turn_id, fields)
 
 
 def cut(batch: Run | Batch) -> Iterator[Run | list[dict[str, Any]]]:
@@ -290,6 +280,6 @@ def _run_end(raws: list[Raw], begin: int) -> int:
     turn = raws[begin][4]
     for at in range(begin, len(raws)):
         raw = raws[at]
-        if type(raw[5]) is not float or raw[4] is not turn:
+        if type(raw[5]) is not float or raw[4] != turn:
             return at
     return len(raws)

@@ -320,8 +320,8 @@ class Engine:
     def emit(self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any]) -> None:
         if call.parent is not None:
             fields["parent_id"] = call.parent.id
-        track = None if call.turn is None else call.turn.track
-        self.trace.record((event_type, self.now(), tool, call.id, track, fields))
+        turn_id = None if call.turn is None else call.turn.id
+        self.trace.record((event_type, self.now(), tool, call.id, turn_id, fields))
 
     def settle(self) -> None:
         """At the end of a call that was not plain: let listeners hear of it now."""

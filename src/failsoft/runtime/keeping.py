@@ -27,7 +27,7 @@ from failsoft.core.breaker import BreakerState
 from failsoft.core.fault import Code, Fault
 from failsoft.core.runs import Run
 from failsoft.observe.delivery import left
-from failsoft.observe.trace import Batch, Trace, Track, cut
+from failsoft.observe.trace import Batch, Batches, Trace, cut
 from failsoft.stores.base import Store, key_of
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ class Keeper:
         self._told = max(self._told, found)
         return heard and durable and found == told
 
-    async def acknowledge(self, track: Track) -> bool:
+    async def acknowledge(self, batches: Batches) -> bool:
         """The same for one turn, at its end; those before it may have lost something."""
         if self._closed:
             return False
-        waiting = asyncio.get_running_loop().run_in_executor(self._waiters, self._has, track)
+        waiting = asyncio.get_running_loop().run_in_executor(self._waiters, self._has, batches)
         try:
             return await asyncio.wait_for(waiting, 2 * PATIENCE)
         except TimeoutError:  # others are before it: that too is not worth waiting for
@@ -96,7 +96,7 @@ class Keeper:
 
         self._waiters = ThreadPoolExecutor(WAITERS, "failsoft store")
 
-    def _has(self, track: Track) -> bool:
+    def _has(self, batches: Batches) -> bool:
         self._trace.settle()
         now = real_time()
         if now < self._paused_until:
@@ -104,7 +104,7 @@ class Keeper:
         if not self._is_durable(now + PATIENCE):
             self._paused_until = real_time() + PAUSE
             return False
-        return self._doubtful < track.batches[0][2]
+        return self._doubtful < batches[0][2]
 
     def _is_durable(self, deadline: float) -> bool:
         """Have what is there now on disk, and find what was lost."""

@@ -97,7 +97,7 @@ class Lanes:
     async def _run(self) -> None:  # noqa: C901, PLR0912 - a plain call that succeeds at once ends right here
         """One lane: run what is ready, one call after the other."""
         ready, turn, task = self._ready, self._turn, asyncio.current_task()
-        engine, track, arrive, succeed = turn.engine, turn.track, turn.arrived.append, turn.machine.succeed
+        engine, turn_id, arrive, succeed = turn.engine, turn.id, turn.arrived.append, turn.machine.succeed
         now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
             while ready:
@@ -130,7 +130,7 @@ class Lanes:
                     else:
                         value, ended = handle.result, now()
                         if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
-                            record((CALL_SUCCEEDED, ended, tool.id, handle.id, track, started))
+                            record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
                             if len(pending) > trace.limit:
                                 trace.drain()
                             if turn.notes.wary:

@@ -73,9 +73,7 @@ async def phrase(rt: Engine, turn: Turn | None, outcome: Outcome[Any]) -> None:
         outcome.reword(accept_text(asking.result()))
     except Exception as error:
         fields = {"message": "The default text stands", "error": sanitise(error)}
-        rt.trace.record(
-            (events.EXPLAIN_FAILED, rt.now(), None, outcome.id, None if turn is None else turn.track, fields)
-        )
+        rt.trace.record((events.EXPLAIN_FAILED, rt.now(), None, outcome.id, None if turn is None else turn.id, fields))
     finally:
         asking.cancel()  # not waited for: one that swallows this must not keep the call
 

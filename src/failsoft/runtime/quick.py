@@ -58,7 +58,7 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
             ended = now()
             value = box[0]
             if ended - started <= timeout and tool.ticket is ticket and value.__class__ is not Partial:
-                record((CALL_SUCCEEDED, ended, tool_id, id, None if handle is None else handle.turn.track, started))
+                record((CALL_SUCCEEDED, ended, tool_id, id, None if handle is None else handle.turn.id, started))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return succeed(id, tool_id, value, 1, ended - started, label)

@@ -28,7 +28,6 @@ from failsoft.core.report import TurnReport
 from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
-from failsoft.observe.trace import Batches
 from failsoft.runtime import adopting
 from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end
@@ -75,8 +74,7 @@ class Turn:
         self.notes = BLANK  # what the thread remembers
         self.machine: TurnMachine[Handle[Any]] = TurnMachine()
         self.lanes = Lanes(self)
-        self._events = Batches(id)
-        self.track = self._events.track  # in the event stream
+        self._events = engine.trace.follow(id)
         self.acknowledged = False  # whether the store had all of it safe when the turn ended
         self.arrived: list[Handle[Any]] = []
         self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: whichever arrives next
@@ -346,7 +344,7 @@ class Turn:
 
     def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
         """Tell the event stream."""
-        self.engine.trace.record((event_type, self.engine.now(), tool, call_id, self.track, fields))
+        self.engine.trace.record((event_type, self.engine.now(), tool, call_id, self.id, fields))
 
     def _is_open(self) -> bool:
         return len(self.arrived) < len(self.machine.calls)
@@ -400,7 +398,7 @@ class Turn:
         """Have the turn on disk before its caller goes on, unless that takes long."""
         if self.engine.memory is not None:
             self.engine.memory.save()
-        self.acknowledged = await keeper.acknowledge(self.track)
+        self.acknowledged = await keeper.acknowledge(self._events)
 
 
 def _limit(timeout: Duration | None) -> float | None:
