@@ -32,7 +32,6 @@ class Handle(core.Call, Generic[T]):
         "call",
         "context",
         "ended",
-        "extra",
         "plain",
         "result",
         "started",
@@ -61,7 +60,6 @@ class Handle(core.Call, Generic[T]):
         self.started = 0.0
         self._outcome: Outcome[T] | None = None
         self.task: asyncio.Task[None] | None = None
-        self.extra: Extra | None = None
         self.call: Call | None = None  # made when the happy path is not enough
 
     def say(
@@ -77,8 +75,10 @@ class Handle(core.Call, Generic[T]):
             self.required = required
         if defaults:
             self.defaults = {**self.defaults, **defaults}
-        if timeout is not None or retry is not None or key is not None:
-            self.extra, self.plain = Extra(timeout, retry, key), False
+        if self.tool.__class__ is not str and (timeout is not None or retry is not None or key is not None):
+            call = self.whole()
+            call.timeout, call.retry, call.key = timeout, retry, key
+            self.plain = False
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:
         while (outcome := self.outcome) is None:
@@ -113,8 +113,7 @@ class Handle(core.Call, Generic[T]):
     def whole(self) -> Call:
         """The call with everything that was said about it."""
         if self.call is None:
-            turn, extra = self.turn, self.extra or NOTHING
-            tool = cast("Tool", self.tool)
+            turn, tool = self.turn, cast("Tool", self.tool)
             self.call = Call(
                 self.id,
                 tool,
@@ -124,9 +123,6 @@ class Handle(core.Call, Generic[T]):
                 turn=turn,
                 thread=turn.thread,
                 tenant=turn.tenant,
-                timeout=extra.timeout,
-                retry=extra.retry,
-                key=extra.key,
                 required=self.required,
             )
         return self.call
@@ -151,17 +147,3 @@ class Outcomes(Mapping[str, Outcome[Any]]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
-
-
-class Extra:
-    """What few callers say about a call."""
-
-    __slots__ = ("key", "retry", "timeout")
-
-    def __init__(self, timeout: float | None = None, retry: RetryOptions | None = None, key: str | None = None) -> None:
-        self.timeout = timeout
-        self.retry = retry
-        self.key = key
-
-
-NOTHING = Extra()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from contextvars import Context
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ class Lanes:
         if self._ready and not self.awake:
             self.awake += 1
             # Not by the loop's own factory: an eager one would run each lane inside the one before.
-            lane = asyncio.Task(self._run(), loop=self._turn.loop)
+            lane = asyncio.Task(self._run(), loop=self._turn.loop, context=Context())
             self._tasks.add(lane)
             lane.add_done_callback(self._tasks.discard)
 

@@ -363,9 +363,17 @@ class Turn:
             leave(SCOPE, self._outer)
         self.notes = BLANK  # the trace may keep the turn for long
         duration = self.engine.now() - self._started
-        calls = self.machine.calls
-        needs = {id: handle.needs for id, handle in calls.items() if handle.needs}
-        results = {id: handle.result for id, handle in calls.items() if handle.state == "succeeded"}
+        calls, results, needs = self.machine.calls, {}, {}
+        past = self._past()
+        for id, handle in calls.items():
+            if handle.needs:
+                needs[id] = handle.needs
+            if handle.state == "succeeded":
+                results[id] = handle.result
+            if past is not None:
+                handle.turn, handle.task, handle.context = past, None, EMPTY
+                if handle.call is not None:
+                    handle.call.turn = past
         counts = {"calls": len(calls), "succeeded": len(results)}
         self.emit(
             events.TURN_ENDED, None, None,
@@ -375,24 +383,24 @@ class Turn:
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
             message=self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
-        self._ended, self._thread = True, 0
+        self._ended, self._thread, self._context = True, 0, EMPTY
         self.engine.settle()
-        if self.machine.is_quiet():
-            self._let_go()
+        if past is not None:
+            del self.lanes
 
-    def _let_go(self) -> None:
-        """Undo the circles of references between the turn and its calls: only the garbage collector would find them.
+    def _past(self) -> Turn | None:
+        """What a quiet turn is to its calls when it has ended: one that knows no calls.
 
-        What a tool has started and not awaited still belongs to this turn: to one that knows no calls.
+        So there are no circles of references, which only the garbage collector would find; and what a tool has started
+        and not awaited still belongs to this turn.
         """
+        if not self.machine.is_quiet():
+            return None
         past = copy(self)
-        past.machine, past.arrived, past._report, past._context = TurnMachine(), [], None, EMPTY
-        self._context = EMPTY
-        del self.lanes, past.lanes
-        for handle in self.machine.calls.values():
-            handle.turn, handle.task, handle.context = past, None, EMPTY
-            if handle.call is not None:
-                handle.call.turn = past
+        past.machine, past.arrived, past._context = TurnMachine(), [], EMPTY
+        past._ended, past._thread = True, 0
+        del past.lanes
+        return past
 
     async def _acknowledge(self, keeper: Keeper) -> None:
         """Have the turn on disk before its caller goes on, unless that takes long."""
