@@ -804,3 +804,14 @@ async def test_what_nobody_knows_to_say_about_a_call_is_refused() -> None:
         with pytest.raises(TypeError, match="unexpected keyword argument 'retries'"):
             turn.call("good", retries=3)  # type: ignore[call-overload]
     assert not turn.report.outcomes
+
+
+@virtual
+async def test_a_call_that_says_more_of_itself_gets_its_arguments_as_others_do() -> None:
+    rt = tools(one=Takes(1, 1))
+    rt.add(echo)
+    async with rt.turn() as turn:
+        one = turn.call("one")
+        outcome = await turn.call("echo", {"of": [one], "and": one}, timeout="9s", retry={"max_attempts": 1})
+    assert outcome.value == {"of": [1], "and": 1}
+    assert outcome.duration == 0.0  # from when it could begin

@@ -57,7 +57,7 @@ def _take(turn: Turn, call: Call) -> Handle[Any]:
         call.name(turn.new_id(call.tool.id))
     call.turn, call.thread, call.tenant = turn, call.thread or turn.thread, call.tenant or turn.tenant
     call.required = call.tool.options.required
-    handle: Handle[Any] = Handle(turn, call.id, call.tool, call.kwargs)
+    handle: Handle[Any] = Handle(turn.lanes, call.id, call.tool, call.kwargs)
     handle.call = call
     commands = turn.machine.add(handle)
     turn.write_down(handle)

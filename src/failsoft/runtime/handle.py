@@ -13,6 +13,7 @@ from failsoft.core.outcome import Outcome
 from failsoft.runtime.call import Call
 
 if TYPE_CHECKING:
+    from failsoft.runtime.lanes import Lanes
     from failsoft.runtime.tool import Tool
     from failsoft.runtime.turn import Turn
 
@@ -32,19 +33,19 @@ class Handle(core.Call, Generic[T]):
         "call",
         "context",
         "ended",
+        "lanes",
         "plain",
         "result",
         "started",
         "task",
         "tool",
-        "turn",
     )
 
     result: T | None  # the value, if it has brought one; there from its end on
     ended: float  # there if it was a plain success
-    context: Context  # in which it was submitted; there if a lane runs it
+    context: Context  # in which it was submitted; there if a lane is to run it, until it has
 
-    def __init__(self, turn: Turn, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, lanes: Lanes, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
         # What ``super().__init__`` would do comes first: one call less is worth a fifth of this.
         self.id = id
         self.needs = ()
@@ -54,7 +55,7 @@ class Handle(core.Call, Generic[T]):
         self.state = "new"
         self.dependants = None
         self.substitutes = None
-        self.turn = turn
+        self.lanes = lanes  # of the turn: when that is over, it needs to be told to them alone
         self.tool = tool  # its bare name if there is no such tool
         self.arguments = arguments
         self.started = 0.0
@@ -79,6 +80,10 @@ class Handle(core.Call, Generic[T]):
             call = self.whole()
             call.timeout, call.retry, call.key = timeout, retry, key
             self.plain = False
+
+    @property
+    def turn(self) -> Turn:
+        return self.lanes.turn
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:
         while (outcome := self.outcome) is None:

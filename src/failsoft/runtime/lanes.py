@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterable
 from contextvars import Context
 from types import coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core import own_faults
 from failsoft.core.cascade import used_default
@@ -29,6 +29,7 @@ from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.deadline import OVER, Stepper, carry_on, finish, in_context
 from failsoft.runtime.endings import stop
 from failsoft.runtime.frames import without_frames
+from failsoft.runtime.handle import NONE
 from failsoft.runtime.needs import fill_in
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from failsoft.runtime.call import Ended
     from failsoft.runtime.handle import Handle
     from failsoft.runtime.turn import Turn
+
+EMPTY = Context()
 
 
 @coroutine
@@ -50,10 +53,10 @@ def enter(handle: Handle[Any], running: Any) -> Stepper:
 class Lanes:
     """The lanes of one turn, and the calls before them."""
 
-    __slots__ = ("_dozing", "_ready", "_tasks", "_turn", "awake")
+    __slots__ = ("_dozing", "_ready", "_tasks", "awake", "turn")
 
     def __init__(self, turn: Turn) -> None:
-        self._turn = turn
+        self.turn = turn
         self._ready: deque[Handle[Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self.awake = 0  # lanes that will see to what is ready
@@ -91,13 +94,13 @@ class Lanes:
         if self._ready and not self.awake:
             self.awake += 1
             # Not by the loop's own factory: an eager one would run each lane inside the one before.
-            lane = asyncio.Task(self._run(), loop=self._turn.loop, context=Context())
+            lane = asyncio.Task(self._run(), loop=self.turn.loop, context=Context())
             self._tasks.add(lane)
             lane.add_done_callback(self._tasks.discard)
 
     async def _run(self) -> None:  # noqa: C901, PLR0912 - a plain call that succeeds at once ends right here
         """One lane: run what is ready, one call after the other."""
-        ready, turn, task = self._ready, self._turn, asyncio.current_task()
+        ready, turn, task = self._ready, self.turn, asyncio.current_task()
         engine, turn_id, arrive, succeed = turn.engine, turn.id, turn.arrived.append, turn.machine.succeed
         now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
@@ -106,7 +109,6 @@ class Lanes:
                 if handle.state != "running":
                     continue  # the turn was over before it began
                 tool: Any = handle.tool
-                handle.task = task
                 handle.started = started = now()
                 ticket = tool.ticket if handle.plain and not turn.notes.wary else None
                 first = None
@@ -124,6 +126,7 @@ class Lanes:
                     except Exception as error:
                         first = engine.broken(handle.whole(), started, error, entered=running is not None)
                     except BaseException as error:
+                        handle.task = task
                         engine.left(handle.whole())
                         if not self._survives(handle, error):
                             raise
@@ -137,7 +140,7 @@ class Lanes:
                             if turn.notes.wary:
                                 engine.notebook.note_success(handle.whole())
                             if handle.state == "running":
-                                handle.ended = ended
+                                handle.ended, handle.arguments, handle.context = ended, NONE, EMPTY
                                 ready += succeed(handle)
                                 arrive(handle)
                                 if turn.awaited or turn.pending is not None:
@@ -155,14 +158,16 @@ class Lanes:
     async def _suspend(self, handle: Handle[Any], stepper: Stepper) -> None:
         """Go on with a tool that waits for something, until it ends."""
         tool: Any = handle.tool
+        handle.task = asyncio.current_task()
         self._rest()
         try:
-            await finish(stepper, next(stepper), tool, tool.timeout, [handle.started, None], self._turn.engine.place)
+            await finish(stepper, next(stepper), tool, tool.timeout, [handle.started, None], self.turn.engine.place)
         finally:
             self.awake += 1
 
     async def _go_long(self, handle: Handle[Any], first: Ended | None = None, ticket: Ticket | None = None) -> None:
         """Take a call to its outcome that is not plain, or whose first attempt was not."""
+        handle.task = asyncio.current_task()
         self._rest()
         try:
             if handle.fills:
@@ -170,20 +175,21 @@ class Lanes:
             if isinstance(handle.tool, str):
                 outcome = await self._refuse_unknown(handle, handle.tool)
             else:
-                outcome = await in_context(
-                    handle.context.copy(), self._turn.engine.drive(handle.whole(), first, ticket)
-                )
+                call = handle.whole()
+                call.kwargs = cast("dict[str, Any]", handle.arguments)  # it may have been whole before it had these
+                call.started = handle.started
+                outcome = await in_context(handle.context.copy(), self.turn.engine.drive(call, first, ticket))
         except BaseException as error:
             if not self._survives(handle, error):
                 raise
             return
         finally:
             self.awake += 1
-        self._turn.finished(handle, without_frames(outcome))
+        self.turn.finished(handle, without_frames(outcome))
 
     def _survives(self, handle: Handle[Any], error: BaseException) -> bool:
         """Record that a call was stopped. Its lane lives on if the tool has cancelled itself."""
-        stop(self._turn, handle, error)
+        stop(self.turn, handle, error)
         task = handle.task
         return isinstance(error, asyncio.CancelledError) and not (task is not None and task.cancelling())
 
@@ -195,11 +201,11 @@ class Lanes:
                 "arguments": sorted(handle.substitutes),
             }
             fields |= handle.grounds()
-            self._turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
+            self.turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
 
     async def _refuse_unknown(self, handle: Handle[Any], name: str) -> Outcome[Any]:
         """The outcome of a call of a tool that there is not."""
-        turn, engine = self._turn, self._turn.engine
+        turn, engine = self.turn, self.turn.engine
         outcome = engine.unknown(handle.id, name, own_faults.unknown_tool(name, engine.tools))
         for event_type, fields in await judge_unknown(engine, outcome, turn):
             turn.emit(event_type, name, handle.id, fields)

@@ -9,22 +9,22 @@ from failsoft.errors import TurnError
 from failsoft.runtime.handle import NONE, Handle
 
 if TYPE_CHECKING:
-    from failsoft.runtime.turn import Turn
+    from failsoft.runtime.lanes import Lanes
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
     """Note the calls that this one waits for, and the arguments that their values fill."""
-    turn = handle.turn
+    lanes = handle.lanes
     if depends_on.__class__ is not list and isinstance(depends_on, str | Handle):
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     needs = []
     for other in depends_on:
-        if other.__class__ is Handle and other.turn is turn:
+        if other.__class__ is Handle and other.lanes is lanes:
             needs.append(other.id)
         else:
-            needs.append(_name(other, turn))
+            needs.append(_name(other, lanes))
     for value in handle.arguments.values():
         if type(value) not in PLAIN:
             break
@@ -41,7 +41,7 @@ def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:
     for name, value in handle.arguments.items():
         if type(value) not in PLAIN:
             for other in _search(value):
-                if other.turn is not handle.turn:
+                if other.lanes is not handle.lanes:
                     _refuse_foreign(other)
                 fills[other.id] = (*fills.get(other.id, ()), name)
     return fills
@@ -61,13 +61,13 @@ def fill_in(handle: Handle[Any]) -> None:
     handle.fills = NONE  # it is done
 
 
-def _name(other: Handle[Any] | str, turn: Turn) -> str:
+def _name(other: Handle[Any] | str, lanes: Lanes) -> str:
     """The id of a call that another one shall wait for."""
     if isinstance(other, str):
         return other
     if not isinstance(other, Handle):
         raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
-    if other.turn is not turn:
+    if other.lanes is not lanes:
         _refuse_foreign(other)
     return other.id
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from copy import copy
 from functools import partial
 from itertools import count
@@ -32,7 +32,7 @@ from failsoft.runtime import adopting
 from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end
 from failsoft.runtime.handle import NONE, Handle, Outcomes
-from failsoft.runtime.lanes import Lanes
+from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
-EMPTY = Context()
 
 
 class Turn:
@@ -83,6 +82,7 @@ class Turn:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # while it takes calls, the one that runs it
         self._context = EMPTY  # of the newest call: mostly they share one
+        self._needs: dict[str, tuple[str, ...]] = {}  # for the trace: which call needed which
         self._started = 0.0
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -123,7 +123,7 @@ class Turn:
             self._refuse()
         found = self._find(tool)
         name = self._unknown_name(tool) if found is None else found.id
-        handle: Handle[Any] = Handle(self, self.new_id(name) if id is None else id, found or name, args or NONE)
+        handle: Handle[Any] = Handle(self.lanes, self.new_id(name) if id is None else id, found or name, args or NONE)
         if depends_on or args:
             find_needs(handle, depends_on)
         if said:
@@ -133,6 +133,8 @@ class Turn:
             self._context = context
         handle.context = self._context
         commands = self.machine.add(handle)
+        if handle.needs:
+            self._needs[handle.id] = handle.needs
         if self.pending is not None:
             self.write_down(handle)
         if commands:
@@ -230,7 +232,7 @@ class Turn:
         self._context = copy_context()
         handles: dict[str, Handle[Any]] = {}
         for call in plan.calls:
-            handle = handles[call.id] = Handle(self, call.id, self._find(call.tool) or call.tool, NONE)
+            handle = handles[call.id] = Handle(self.lanes, call.id, self._find(call.tool) or call.tool, NONE)
             retry = self._retry(handle.tool, call.retry)
             handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
@@ -239,6 +241,8 @@ class Turn:
             handle.arguments, handle.needs, handle.fills = call.fill(handles), tuple(call.needs), call.needs
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
+            if handle.needs:
+                self._needs[handle.id] = handle.needs
             self.write_down(handle)
         self.perform(commands)
         return handles
@@ -363,21 +367,21 @@ class Turn:
             leave(SCOPE, self._outer)
         self.notes = BLANK  # the trace may keep the turn for long
         duration = self.engine.now() - self._started
-        calls, results, needs = self.machine.calls, {}, {}
+        calls, results = self.machine.calls, {}
         past = self._past()
         for id, handle in calls.items():
-            if handle.needs:
-                needs[id] = handle.needs
             if handle.state == "succeeded":
                 results[id] = handle.result
+                if handle.call is None:
+                    continue
             if past is not None:
-                handle.turn, handle.task, handle.context = past, None, EMPTY
+                handle.task, handle.context = None, EMPTY
                 if handle.call is not None:
                     handle.call.turn = past
         counts = {"calls": len(calls), "succeeded": len(results)}
         self.emit(
             events.TURN_ENDED, None, None,
-            {"duration_ms": round(duration * 1000, 3), **counts, "needs": needs},
+            {"duration_ms": round(duration * 1000, 3), **counts, "needs": self._needs},
         )  # fmt: skip
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
@@ -386,6 +390,7 @@ class Turn:
         self._ended, self._thread, self._context = True, 0, EMPTY
         self.engine.settle()
         if past is not None:
+            self.lanes.turn = past
             del self.lanes
 
     def _past(self) -> Turn | None:
@@ -397,7 +402,7 @@ class Turn:
         if not self.machine.is_quiet():
             return None
         past = copy(self)
-        past.machine, past.arrived, past._context = TurnMachine(), [], EMPTY
+        past.machine, past.arrived, past._needs, past._context = TurnMachine(), [], {}, EMPTY
         past._ended, past._thread = True, 0
         del past.lanes
         return past
