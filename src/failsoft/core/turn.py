@@ -219,7 +219,7 @@ class TurnMachine(Generic[C]):
         """Start a new call or let it wait; returns which of its needs have failed already."""
         calls = self._calls
         failed: tuple[_Miss[C], ...] = ()
-        missing = 0
+        missing = len(call.needs)
         for need in call.needs:
             other = calls[need]
             dependants = other.dependants
@@ -228,10 +228,9 @@ class TurnMachine(Generic[C]):
             elif other.state in _OPEN:
                 other.dependants = [call]
             elif other.state == "succeeded":
-                continue
+                missing -= 1
             else:
                 failed += ((call, other),)
-            missing += 1
         call.missing = missing
         call.state = "waiting" if missing else "running"
         return failed
