@@ -10,7 +10,7 @@ HEADS = {
     "peer": "", "ns": "ns", "us": "µs", "ms": "ms", "ratio": "ratio", "best": "best round", "instr": "instructions",
     "instr_ratio": "ratio of instructions", "cpu_ms": "CPU ms", "bytes": "bytes a call", "more_bytes": "more than bare",
     "calls_per_s": "calls/s", "growth_kb": "growth, kB", "tool": "tool", "late_ms": "late, ms", "stopped": "stopped",
-    "next_ms": "next call, ms",
+    "next_ms": "next call, ms", "again_us": "again, µs",
 }  # fmt: skip
 
 METHOD = """\
