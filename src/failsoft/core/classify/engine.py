@@ -77,7 +77,7 @@ def judge_text(text: str) -> Verdict:
             verdict = Verdict(weight, phrase.kind, f"phrase: {phrase.name}")
     if verdict.kind in UNSENT and reading.connecting:
         verdict = verdict._replace(kind=UNSENT[verdict.kind])
-    return verdict._replace(weight=min(verdict.weight, TEXT))
+    return verdict._replace(weight=TEXT) if verdict.weight > TEXT else verdict
 
 
 def judge(evidence: Evidence, text: str) -> Verdict:
@@ -142,14 +142,14 @@ def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
             room = http.OVERRULED_CODE.get(verdict.kind)
             if room and (phrase := find_phrase(reading.full, room, firm=True)):
                 verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
-            return verdict._replace(status=status)
+            return verdict if status is None else verdict._replace(status=status)
         if verdict.weight > generic.weight:
             generic = verdict
     if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
         status = reading.status  # that of the answer which it wraps
     if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
         free = generic.rule.startswith(_FREE)
-        base = generic._replace(status=status)
+        base = generic if status is None else generic._replace(status=status)
         room = http.ANYTHING if free else http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
     elif status is not None:
         base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)

@@ -273,9 +273,9 @@ def _gather_bodies(error: BaseException, carried: Mapping[str, Any], response: A
     if response is not None and not carried.get("body"):
         evidence.add_body(read_body(_body_of(response)))
     for name in BODIES:
-        raw = carried.get(name)
-        if raw is None:
+        if name not in carried:
             continue
+        raw = carried[name]
         if isinstance(raw, list) or is_mapping(raw):
             evidence.add_body(read_body(raw))
         elif isinstance(raw, (bytes, str)):

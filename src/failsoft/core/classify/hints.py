@@ -33,7 +33,7 @@ _TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?(?![a-z])"
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DIGIT: Final = re.compile(r"\d")
-_CUE: Final = re.compile(r"again|retr|wait|reset|availab")
+_CUES: Final = ("again", "retr", "wait", "reset", "availab")
 # In small letters, like the text. Every branch begins with a letter of its own: so a search looks at few places.
 _SPOKEN: Final = (
     "(?:"
@@ -81,7 +81,7 @@ def _stated(
 def _spoken(text: str) -> float | None:
     """What words say: "try again in 20s"."""
     low = text.lower()
-    if not _DIGIT.search(low) or not _CUE.search(low):
+    if not _DIGIT.search(low) or not any(cue in low for cue in _CUES):
         return None
     match = re.search(_SPOKEN, low)
     return None if match is None else span(match[1])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import errno
 import re
+from functools import lru_cache
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Final, NamedTuple
 
@@ -170,6 +171,7 @@ def _status_of(name: str) -> int | None:
     return http.NAMED.get(name.removesuffix("Error").removesuffix("Exception"))
 
 
+@lru_cache(maxsize=512)
 def by_code(space: str, code: str | int) -> Verdict:
     """What a code of this space says."""
     if space == "provider":

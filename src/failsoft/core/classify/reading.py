@@ -32,7 +32,7 @@ _PREFIX = 40
 
 # Patterns begin with a character that is rare, and look behind for what must stand before it: that is searched for
 # ten times as fast as a pattern that begins with "at the beginning of a word".
-_HUMP = re.compile(r"([A-Z])(?:(?<=[a-z].)|(?<=[A-Z0-9].)(?=[a-z]))")
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z0-9].)(?=[a-z]))")
 _QUOTED = re.compile(r"[\"'`](?:(?<=\")[^\"\n]{0,200}\"|(?<=`)[^`\n]{0,200}`|(?<=')(?<!\w.)[^'\n]{0,200}'(?!\w))")
 _NOISE = (
     # what must occur, pattern
@@ -59,8 +59,9 @@ _FRAME = (
 # an exception's repr: its name, and its text in quotation marks, which are no quotation
 _REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?:, [\s\S]*)?\)$"
 _CAPITAL = re.compile(r"[A-Z](?<!\w.)\w{2,60}")
-_PATH = r"([a-z_]\w*)(?:\.\w+)*\.$"
+_PATH = r"([a-z_]\w*+)(?:\.\w++)*+\.$"
 _DIGITS = re.compile(r"[3-5](?<!\d.)\d\d(?!\d)")
+_WRITTEN = frozenset(map(str, STATUS))
 _AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
 _STATUS = (
     rf"(?i)\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
@@ -85,7 +86,8 @@ _CONNECTING = (
 )
 
 _SPOTS = [
-    (spot.hint, re.sub(r"^\\b(\(?\[\w+\])(?![?*+{])", r"\1(?<=\\b.)", spot.pattern), spot.space) for spot in SPOTS
+    (spot.hint, re.sub(r"^\\b(\(?(?:\[\w+\]|\w))(?![?*+{])", r"\1(?<=\\b.)", spot.pattern), spot.space)
+    for spot in SPOTS
 ]
 
 
@@ -134,11 +136,11 @@ class Reading:
     @property
     def status(self) -> int | None:
         """An HTTP status of failure that the text states."""
-        if not _DIGITS.search(self.text):
-            return None
+        if _WRITTEN.isdisjoint(_DIGITS.findall(self.text)):
+            return None  # others' numbers look alike: a port, a FTP reply, an error code of a database
         for match in _compiled(_STATUS).finditer(self.text):
             status = int(match[match.lastindex or 0])
-            if status in STATUS:  # others' numbers look alike: a FTP reply, an error code of a database
+            if status in STATUS:
                 return status
         return None
 
@@ -171,7 +173,11 @@ class Reading:
 
 def spell(text: str) -> str:
     """Names as words: ``RateLimitError`` and ``rate_limit_error`` both become "rate limit error"."""
-    return _HUMP.sub(r" \1", text).replace("_", " ").replace("’", "'").lower()
+    return _HUMP.sub(_set_apart, text).replace("_", " ").replace("’", "'").lower()
+
+
+def _set_apart(capital: re.Match[str]) -> str:
+    return f" {capital[0]}"
 
 
 def _name_codes(text: str) -> list[tuple[str, str]]:
@@ -183,8 +189,8 @@ def _name_codes(text: str) -> list[tuple[str, str]]:
             found.append(("errno", name))
         elif name.startswith("SQLITE_"):
             found.append(("sqlite", name))
-        elif text[match.start() - 1 : match.start()] == ".":
-            path = _compiled(_PATH).search(text, max(match.start() - _NAME_LENGTH, 0), match.start())
+        elif text[(start := match.start()) - 1 : start] == ".":
+            path = _compiled(_PATH).search(text, max(text.rfind(" ", 0, start), start - _NAME_LENGTH, 0), start)
             if path or name.endswith(("Error", "Exception")):
                 found.append(("type", f"{path[1]}.{name}") if path else ("name", name))
         elif name.endswith(("Error", "Exception")) and text[match.end() : match.end() + 1] in ("", ":", "(", "\n"):

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from failsoft.core.classify.tables.phrases import PHRASES, Phrase
 
-_WORD = re.compile(r"[a-z]{2,}")
+_BEGINNING = re.compile(r"([a-z]{2,4})[a-z]*")  # of a word
 _SYNTAX = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()|]")  # of a pattern: escapes and classes are passed over
 _START = re.compile(r"[a-z]{3,4}(?![?*+{])|[a-z]{2}(?=(?:[ ':=/-]|\[ -\])(?![?*+{]))")
 _NOT_PLAIN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]")
@@ -26,10 +27,16 @@ _GROUP = re.compile(r"\([^()]*\)|.\{[\d,]*\}")
 _PIECE = re.compile(r"[a-z0-9' ]+(?![?*+{])")
 _ASSERTED = re.compile(r"\\b|\^|\(\?<?[!=](?:\\.|[^\\()])*\)")
 
-_BY_KEY: dict[str, list[int]] = {}
-for _index, _phrase in enumerate(PHRASES):
-    for _key in _phrase.keys.split():
-        _BY_KEY.setdefault(_key, []).append(_index)
+
+@lru_cache(maxsize=64)
+def _by_key(kinds: frozenset[str] | None, firm: bool) -> dict[str, list[int]]:
+    """The rows of the phrases that are wanted, by each of their keys."""
+    found: dict[str, list[int]] = {}
+    for index, phrase in enumerate(PHRASES):
+        if (phrase.firm or not firm) and (kinds is None or phrase.kind in kinds):
+            for key in phrase.keys.split():
+                found.setdefault(key, []).append(index)
+    return found
 
 
 class _Row:
@@ -65,19 +72,22 @@ def find_phrase(
     spelled: str, kinds: frozenset[str] | None = None, *, firm: bool = False, rather_firm: bool = False
 ) -> Phrase | None:
     """The first phrase of the table that fits, of those wanted: of these kinds, firm ones only, or rather than others."""
-    starts = {word[:4] for word in _WORD.findall(spelled)}
-    rows = {row for start in starts if start in _BY_KEY for row in _BY_KEY[start]}
+    starts = set(_BEGINNING.findall(spelled))
+    by_key = _by_key(kinds, firm)
+    rows = {row for start in starts if start in by_key for row in by_key[start]}
+    if not rows:
+        return None
     starts.update([start[:3] for start in starts])
     starts.add("")
     second: Phrase | None = None
     for index in sorted(rows):
         phrase = PHRASES[index]
-        if ((firm or second) and not phrase.firm) or (kinds is not None and phrase.kind not in kinds):
+        if second and not phrase.firm:
             continue
         row = _ROWS[index]
         if row is None:
             row = _ROWS[index] = _Row(phrase.pattern)
-        if not row.starts.isdisjoint(starts) and row.fits(spelled, starts):
+        if row.fits(spelled, starts):
             if phrase.firm or not rather_firm:
                 return phrase
             second = phrase

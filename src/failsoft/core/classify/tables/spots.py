@@ -19,6 +19,8 @@ class Spot(NamedTuple):
     source: str
 
 
+_SQL_ERROR = r"\b(?:Operational|Programming|Integrity|Internal|Data|Database|NotSupported)Error"  # PEP 249
+
 SPOTS: tuple[Spot, ...] = (
     Spot("<", r"(token '?\"?<|<!doctype html|<!DOCTYPE html|<html)", "page", "a web page where data was due"),
     Spot(
@@ -39,14 +41,10 @@ SPOTS: tuple[Spot, ...] = (
     Spot("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
     Spot("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
     Spot("sqlstate", r"(?i:sqlstate)\W{0,3}([0-9A-Z]{5})\b", "sqlstate", "psql, Go pgx, PHP PDO, JDBC"),
-    Spot("error ", r"\b(?:ERROR|Error) (\d{4}) ?[(:]", "mysql", "mysql(1), Go"),
+    Spot("error ", r"\bE(?:RROR|rror) (\d{4}) ?[(:]", "mysql", "mysql(1), Go"),
     Spot("(", r"^\W{0,3}\(([12345]\d{3}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
-    Spot(
-        "error",
-        r"\b(?:Operational|Programming|Integrity|Internal|Data|Database|NotSupported)Error(?:: )?\(([1-5]\d{3}), ['\"]",
-        "mysql",
-        "PyMySQL, mysqlclient",
-    ),
+    Spot("error(", rf"{_SQL_ERROR}\(([1-5]\d{{3}}), ['\"]", "mysql", "PyMySQL, mysqlclient: repr"),
+    Spot("error: (", rf"{_SQL_ERROR}: \(([1-5]\d{{3}}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
     Spot(" - ", r"\((\d{3}), ['\"][A-Z_]{5,40} - ", "amqp", "pika"),
     Spot("close(code=", r"\bClose\(code=(\d{4})\b", "websocket", "websockets"),
     Spot("received", r"\breceived (\d{4}) \(", "websocket", "websockets"),
@@ -79,8 +77,9 @@ SPOTS: tuple[Spot, ...] = (
     Spot("full error: {", r"full error: \{[^\n]{0,600}?'code': (\d{1,5})\b", "mongodb", "PyMongo"),
     Spot("neo.", r"\b(Neo\.[A-Z]\w+\.\w+\.\w+)", "provider", "Neo4j"),
     Spot(" ", r"^(?:[\w. ]{0,40}: )?([A-Z]{3,12}) [A-Za-z0-9@']", "redis", "Redis error prefixes"),
-    Spot(".", r"\b[45]\d\d(?:[ -]|, b?['\"])(5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),
-    Spot(".", r"\b([45]\d\d)(?:[ -]|, b?['\"])[45]\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
+    Spot("5.", r"\b[45]\d\d(?:[ -]|, b?['\"])(5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),
+    Spot("4.", r"\b([45]\d\d)(?:[ -]|, b?['\"])4\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
+    Spot("5.", r"\b([45]\d\d)(?:[ -]|, b?['\"])5\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
     Spot(", b", r"\(([45]\d\d), b['\"]", "smtp", "smtplib"),
     Spot("curl", r"\bcurl:? \((\d{1,2})\)", "curl", "curl(1)"),
     Spot(
