@@ -57,7 +57,7 @@ EPOCH = 1793954977  # that very moment
     ],
 )
 def test_headers(headers: dict[str, str], seconds: float | None) -> None:
-    assert find_delay(headers, (), ()) == seconds
+    assert find_delay(headers, ()) == seconds
     assert classify(http_error(429, headers=headers)).retry_after == seconds
 
 
@@ -92,6 +92,7 @@ def test_bodies(body: Any, seconds: float | None) -> None:
         ("Throttled. Please wait 2 minutes", 120),
         ("Rate limit exceeded, try again in 6m0s", 360),
         ("Rate limit exceeded; retry in 120ms", 0.12),
+        ("Rate limit exceeded. Please try in 1.4s.", 1.4),
         ("Rate Limit Exceeded. Try Again In 5 Minutes.", 300),
         ("Rate limit exceeded. Expected available in 1 second.", 1),
         ("Rate limit exceeded after 20 calls", None),

@@ -99,7 +99,7 @@ def test_secrets_are_not_remembered() -> None:
         assert secret not in classify(RuntimeError(f"bad key {secret}")).message
         assert secret not in classify(make("acme.Error", f"bad key {secret}", status_code=401)).message
     assert secret not in repr(subject._memory)
-    assert secret not in repr(subject._clean)
+    assert all(type(kept) is int for kept in subject._clean)  # hashes
 
 
 def test_it_is_bounded() -> None:

@@ -38,7 +38,7 @@ _KEPT_LENGTH: Final = 400
 _LONG: Final = 8192
 _CUT: Final = 384  # of a text longer than that the beginning is kept: it was no message, and cutting makes it cheap
 
-_clean: set[str] = set()
+_clean: set[int] = set()  # hashes of texts in which there is nothing to be masked
 _Key = tuple[type, object, object]
 _memory: dict[_Key, tuple[Any, ...]] = {}  # type, first argument, second argument -> the fault without its cause
 
@@ -111,7 +111,7 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
         text = _text(subject)
         verdict = judge_text(text)
         transient = KINDS[verdict.kind].classification == "transient"
-        delay = find_delay({}, (), [text[:LENGTH]], now=now) if transient else None
+        delay = find_delay({}, (), text[:LENGTH], now=now) if transient else None
         return _fault(verdict, _message(text), delay, None)
     except Exception:  # objects whose every attribute lies: report them all the same
         return _fault(UNKNOWN, sanitise(subject), None, subject if isinstance(subject, BaseException) else None)
@@ -141,22 +141,25 @@ def _delay(finding: Finding, now: float | None) -> float | None:
     for evidence in finding.evidence:
         headers = evidence.headers
         if headers or evidence.delays:
-            delay = find_delay(headers, evidence.delays, (), now=now)
+            delay = find_delay(headers, evidence.delays, now=now)
             if delay is not None:
                 return delay
-    texts = dict.fromkeys([*finding.texts, *[text for evidence in finding.evidence for text in evidence.texts]])
-    return find_delay({}, (), [text[:LENGTH] for text in texts if text], now=now)
+    texts = [*finding.texts, *[text for evidence in finding.evidence for text in evidence.texts]]
+    return find_delay({}, (), "\n".join(dict.fromkeys([text[:LENGTH] for text in texts])), now=now)
 
 
 def _message(text: str) -> str:
     """The text made safe. What was found clean is known by heart; the sanitiser is the dearest part of it all."""
-    if len(text) <= _KEPT_LENGTH and text in _clean:
+    if len(text) > _LONG:
+        return sanitise(text, limit=_CUT)
+    key = hash(text)
+    if key in _clean:
         return text
-    safe = sanitise(text) if len(text) <= _LONG else sanitise(text, limit=_CUT)
-    if safe == text and len(text) <= _KEPT_LENGTH:
+    safe = sanitise(text)
+    if safe == text:
         if len(_clean) >= _KEPT:
             _clean.clear()
-        _clean.add(text)
+        _clean.add(key)
     return safe
 
 

@@ -12,12 +12,11 @@ Rules
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from failsoft.core.classify.recall import recalled
+from failsoft.core.classify.recall import compiled, recalled
 
 LENGTH = 16_384  # characters of a body that are parsed
 _NODES = 60
@@ -41,6 +40,7 @@ _AGAIN_KEYS = frozenset("is_transient retryable retriable is_retryable isretryab
 _DELAY_KEYS = frozenset(
     "retry_after retryafter retry_after_seconds retrydelay retry_delay retry_after_ms retryafterms".split()
 )
+_READ = _CODE_KEYS | _MESSAGE_KEYS | _DOORS | _STATUS_KEYS | _AGAIN_KEYS | _DELAY_KEYS
 
 _XML = r"(?i)<(Code|Message|Type|faultcode|faultstring|error|error-code)>([^<]{1,500})</"
 _PAIR = r"""(?P<q>["'])(?P<key>[A-Za-z_]{2,20})(?P=q)\s*:\s*(?:(?P<v>["'])(?P<text>.{0,500}?)(?P=v)(?=\s*[,}\]])|(?P<number>-?\d{1,6})\b)"""
@@ -59,7 +59,7 @@ class Body(NamedTuple):
 
 _SINGLE = frozenset({str, bytes, int, float, bool, type(None)})
 _NO_MAPPINGS = _SINGLE | {list, tuple}
-_EMPTY = Body([], [], [], [], [])
+EMPTY = Body([], [], [], [], [])
 
 
 def make_body() -> Body:
@@ -78,12 +78,12 @@ def read_body(raw: Any) -> Body:
         raw = bytes(raw[:LENGTH]).decode("utf-8", "replace")
     if isinstance(raw, str):
         text = raw[:LENGTH].strip()
-        return _read_text(text) if text else _EMPTY
+        return _read_text(text) if text else EMPTY
     if isinstance(raw, (list, tuple)) or is_mapping(raw):
         body = make_body()
         _walk(raw, body)
         return body
-    return _EMPTY
+    return EMPTY
 
 
 @recalled
@@ -98,7 +98,7 @@ def _read_text(text: str) -> Body:
             read_pairs(text, body)
         return body
     if text[0] == "<":
-        for name, value in re.findall(_XML, text):
+        for name, value in compiled(_XML).findall(text):
             _put(name.lower().replace("faultcode", "code").replace("faultstring", "message"), value, body)
         return body if body.codes or body.messages else body._replace(page=is_page(text))
     body.messages.append(text)
@@ -113,7 +113,7 @@ def is_page(text: str) -> bool:
 
 def read_pairs(text: str, body: Body) -> None:
     """``"code": "…"`` pairs out of text that only looks like JSON: cut off, or the repr of a dict."""
-    for match in re.finditer(_PAIR, text):
+    for match in compiled(_PAIR).finditer(text):
         number = match["number"]
         _put(match["key"].lower(), int(number) if number else match["text"], body)
 
@@ -125,9 +125,8 @@ def _walk(root: Any, body: Body) -> None:
         seen += 1
         if is_mapping(node):
             for key, value in islice(node.items(), _NODES):
-                if not isinstance(key, str):
+                if not isinstance(key, str) or (name := key.lower()) not in _READ:
                     continue
-                name = key.lower()
                 if not _has_parts(value):
                     _put(name, value, body)
                 elif name in _DOORS:

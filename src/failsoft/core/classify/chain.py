@@ -4,6 +4,7 @@ Rules
 -----
 - The heaviest verdict stands; of equals the outermost. So a wrapper takes the label of what it wraps, and a specific
   outer error beats a generic inner one.
+- What cannot weigh more than what has been found is not judged at all.
 - Texts are read only when no exception of the chain carries anything that weighs more.
 - What was merely being handled when the error was raised (``__context__``) is asked only when nothing else has spoken.
 - Who could not read an answer's body has seen its status: that stands.
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from failsoft.core.classify.engine import PAGE, TEXT, UNSENT, WORDS, judge, judge_text, read_codes
+from failsoft.core.classify.engine import PAGE, TEXT, UNSENT, WORDS, ceiling, judge, judge_text, read_codes
 from failsoft.core.classify.evidence import Evidence, gather, read
 from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
 from failsoft.core.classify.reading import Reading
@@ -80,6 +81,8 @@ def _weigh(finding: Finding, first: int) -> None:
     links = list(zip(finding.evidence[first:], finding.texts[first:], strict=True))
     best, outer = UNKNOWN, True
     for evidence, text in links:
+        if ceiling(evidence) <= best.weight:
+            continue
         verdict = judge(evidence, text)
         if verdict.kind == "cancelled" and evidence is not links[0][0]:
             verdict = verdict._replace(weight=WEAK_TYPE)  # asyncio.timeout raises from the cancellation it used

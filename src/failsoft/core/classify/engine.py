@@ -80,6 +80,16 @@ def judge_text(text: str) -> Verdict:
     return verdict._replace(weight=TEXT) if verdict.weight > TEXT else verdict
 
 
+def ceiling(evidence: Evidence) -> int:
+    """The most that a verdict on it can weigh."""
+    facts = evidence.facts
+    if facts.firm is not None or evidence.page or facts.verdict.kind == "garbled":
+        return FIRM_TYPE
+    if evidence.codes:
+        return CODE
+    return max(facts.verdict.weight, GENERIC_CODE if evidence.status is None else FIRM_WORDS)
+
+
 def judge(evidence: Evidence, text: str) -> Verdict:
     """What one exception says by what it carries and by its type; its text is asked only where a status leaves room."""
     verdict = _judge(evidence, text)

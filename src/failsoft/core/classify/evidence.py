@@ -16,9 +16,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
-from failsoft.core.classify.body import Body, is_mapping, is_page, read_body
+from failsoft.core.classify.body import EMPTY, Body, is_mapping, is_page, read_body
 from failsoft.core.classify.lookup import TypeFacts, facts_of
 from failsoft.core.classify.tables.errnos import LOOKUP
 from failsoft.core.classify.tables.http import STATUS
@@ -42,6 +43,28 @@ _BODY_CODES: Final = 12
 _HEADERS: Final = 100
 _FRAMES: Final = 64
 _OWN_WORD: Final = frozenset((*AGAIN, *NEVER))
+
+
+class Roles(NamedTuple):
+    """Of the attributes that an exception has, those that say something, by what they say; in the tables' order."""
+
+    responses: list[str]
+    statuses: list[str]
+    codes: list[tuple[str, str]]
+    bodies: list[str]
+    inner: list[str]
+
+
+@lru_cache(maxsize=512)  # exceptions of one class have the same ones
+def roles_of(names: frozenset[str]) -> Roles:
+    """What each attribute is read for."""
+    return Roles(
+        [name for name in RESPONSES if name in names],
+        [name for name in STATUSES if name in names],
+        [row for row in CODES if row[0] in names],
+        [name for name in BODIES if name in names],
+        [name for name in INNER if name in names],
+    )
 
 
 class Evidence:
@@ -72,6 +95,8 @@ class Evidence:
         for holder in self.holders:
             if holder is not None:
                 try:
+                    if not holder:
+                        continue
                     pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
                     return {str(key).lower(): str(value) for key, value in pairs}
                 except Exception:  # no headers after all
@@ -79,6 +104,8 @@ class Evidence:
         return {}
 
     def add_body(self, body: Body) -> None:
+        if body is EMPTY:
+            return
         for number in dict.fromkeys(body.numbers[:_BODY_CODES]):
             if _is_jsonrpc(number):
                 self.codes.append(("jsonrpc", number))
@@ -123,9 +150,10 @@ def gather(error: BaseException) -> Evidence:
     if isinstance(error, OSError):
         _gather_errno(error, evidence)
     carried = _attributes(error, facts)
+    roles = roles_of(frozenset(carried))
     if carried or facts.spaces or facts.mail:
-        _gather_carried(error, carried, evidence)
-    _gather_inner(error, carried, evidence)
+        _gather_carried(error, carried, roles, evidence)
+    _gather_inner(error, carried, roles, evidence)
     if evidence.status is None and facts.claims is not None and not evidence.codes:
         evidence.status = facts.claims
     return evidence
@@ -147,19 +175,24 @@ def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
     return found
 
 
-def _gather_carried(error: BaseException, carried: Mapping[str, Any], evidence: Evidence) -> None:
+def _gather_carried(error: BaseException, carried: Mapping[str, Any], roles: Roles, evidence: Evidence) -> None:
     facts = evidence.facts
     for path, space in facts.spaces:
         _add_own(_follow(error, path), space, evidence)
     if facts.mail:
         _gather_mail(carried, evidence)
     own = bool(evidence.codes)  # then the number in ``code`` is the library's own, and no HTTP status
-    response = next((carried[name] for name in RESPONSES if name in carried), None)
-    _gather_status(carried, response, evidence, own=own)
-    for name, space in CODES:
-        if name in carried and not (own and name == "code"):
+    response = carried[roles.responses[0]] if roles.responses else None
+    _gather_status(carried, roles.statuses, response, evidence, own=own)
+    for name, space in roles.codes:
+        if not (own and name == "code"):
             _add_code(carried[name], space, evidence)
-    _gather_bodies(error, carried, response, evidence)
+    if response is not None and not carried.get("body"):
+        evidence.add_body(read_body(_body_of(response)))
+    if roles.bodies:
+        _gather_bodies(carried, roles.bodies, evidence)
+    if "doc" in carried:
+        _gather_document(error, carried["doc"], evidence)
     _gather_delays(carried, evidence)
     if not _OWN_WORD.isdisjoint(carried):
         said = [name in AGAIN for name in _OWN_WORD if carried.get(name) is True]
@@ -248,15 +281,17 @@ def _gather_mail(carried: Mapping[str, Any], evidence: Evidence) -> None:
             evidence.codes.append(("smtp", code))
 
 
-def _gather_status(carried: Mapping[str, Any], response: Any, evidence: Evidence, *, own: bool) -> None:
+def _gather_status(
+    carried: Mapping[str, Any], statuses: list[str], response: Any, evidence: Evidence, *, own: bool
+) -> None:
     if isinstance(response, dict):  # botocore
         metadata = response.get("ResponseMetadata")
         status = metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
         if isinstance(status, int):
             evidence.status = status
             return
-    for name in STATUSES:
-        if name in carried and not (own and name == "code"):
+    for name in statuses:
+        if not (own and name == "code"):
             value = plain(carried[name])
             if isinstance(value, int) and 100 <= value <= 599 and (name != "code" or value < 400 or value in STATUS):
                 evidence.status = value
@@ -269,12 +304,8 @@ def _gather_status(carried: Mapping[str, Any], response: Any, evidence: Evidence
                 return
 
 
-def _gather_bodies(error: BaseException, carried: Mapping[str, Any], response: Any, evidence: Evidence) -> None:
-    if response is not None and not carried.get("body"):
-        evidence.add_body(read_body(_body_of(response)))
-    for name in BODIES:
-        if name not in carried:
-            continue
+def _gather_bodies(carried: Mapping[str, Any], names: list[str], evidence: Evidence) -> None:
+    for name in names:
         raw = carried[name]
         if isinstance(raw, list) or is_mapping(raw):
             evidence.add_body(read_body(raw))
@@ -284,7 +315,10 @@ def _gather_bodies(error: BaseException, carried: Mapping[str, Any], response: A
         elif name == "error" and not isinstance(raw, BaseException):  # an object with the usual fields
             fields = {key: plain(read(raw, key)) for key in ("code", "message", "type", "status")}
             evidence.add_body(read_body(fields))
-    document = carried.get("doc")  # json.JSONDecodeError
+
+
+def _gather_document(error: BaseException, document: Any, evidence: Evidence) -> None:
+    """json.JSONDecodeError: what could not be read."""
     if isinstance(document, str):
         if is_page(document):
             evidence.page = True
@@ -340,11 +374,11 @@ def _holders(error: BaseException, carried: Mapping[str, Any], response: Any, fa
     return (carried.get("headers"), carried.get("response_headers"), sent)
 
 
-def _gather_inner(error: BaseException, carried: Mapping[str, Any], evidence: Evidence) -> None:
+def _gather_inner(error: BaseException, carried: Mapping[str, Any], roles: Roles, evidence: Evidence) -> None:
     args = read(error, "args")
     candidates = [arg for arg in args[:_BREADTH] if type(arg) is not str] if isinstance(args, tuple) else []
     if carried:
-        candidates += [carried[name] for name in INNER if name in carried]
+        candidates += [carried[name] for name in roles.inner]
         if "last_attempt" in carried:  # tenacity
             candidates.append(read(carried["last_attempt"], "_exception"))
         kwargs = carried.get("kwargs")  # botocore

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from failsoft.core.classify.recall import recalled
+from failsoft.core.classify.recall import compiled, recalled
 
 LONGEST: Final = 86_400.0  # a day: who says more means "not now", and waits are bounded elsewhere again
 _EPOCH: Final = 1_000_000_000  # a number beyond this is a point in time, not a delay
@@ -33,35 +33,43 @@ _TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?(?![a-z])"
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DIGIT: Final = re.compile(r"\d")
-_CUES: Final = ("again", "retr", "wait", "reset", "availab")
+_CUES: Final = (
+    "try ",
+    "retry",
+    "retried ",
+    "again ",
+    "wait",
+    "reset",
+    "available ",
+)  # one of them is in what is sought
 # In small letters, like the text. Every branch begins with a letter of its own: so a search looks at few places.
 _SPOKEN: Final = (
     "(?:"
     + "|".join(
         rf"{word}(?: \w+){{0,3}}? (?:in|after|for)"
-        for word in ("try", "retry", "retried", "available", "reset", "resets", "wait", "again", "retrying")
+        for word in ("try", "re(?:try(?:ing)?|tried|sets?)", "a(?:vailable|gain)", "wait")
     )
-    + r"|wait(?<=\bwait)|retry[- ]after:?|retry in|available in)[ :=]+(?:about |at least |approximately )?"
+    + r"|wait(?<=\bwait)|retry[- ]after:?)[ :=]+(?:about |at least |approximately )?"
     r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)(?![a-z])[ ,]*(?:and )?)+|\d{1,6}\b)"
 )
 _FIELD_T: Final = r"(?:^|[;,]\s*)(?:t|reset)=(\d{1,9})"
 
 
 def find_delay(
-    headers: Mapping[str, str], body: Iterable[tuple[str, Any]], texts: Iterable[str], *, now: float | None = None
+    headers: Mapping[str, str], body: Iterable[tuple[str, Any]], text: str = "", *, now: float | None = None
 ) -> float | None:
     """Seconds until calling again can help, if anybody has said so."""
     if "date" in headers:
         sent = _instant(headers["date"])
         now = now if sent is None else sent
-    for delay in _stated(headers, body, texts, now):
+    for delay in _stated(headers, body, text, now):
         if delay is not None and math.isfinite(delay) and delay >= 0:
             return min(delay, LONGEST)
     return None
 
 
 def _stated(
-    headers: Mapping[str, str], body: Iterable[tuple[str, Any]], texts: Iterable[str], now: float | None
+    headers: Mapping[str, str], body: Iterable[tuple[str, Any]], text: str, now: float | None
 ) -> Iterable[float | None]:
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if name in headers:
@@ -73,7 +81,7 @@ def _stated(
         yield _of_body(name, value, now)
     if headers:
         yield _reset(headers, now)
-    for text in texts:
+    if text:
         yield _spoken(text)
 
 
@@ -83,7 +91,7 @@ def _spoken(text: str) -> float | None:
     low = text.lower()
     if not _DIGIT.search(low) or not any(cue in low for cue in _CUES):
         return None
-    match = re.search(_SPOKEN, low)
+    match = compiled(_SPOKEN).search(low)
     return None if match is None else span(match[1])
 
 
@@ -113,11 +121,11 @@ def _instant(text: str) -> float | None:
     from datetime import UTC, datetime  # few hints are dates, and loading it takes its time
 
     try:
-        if match := re.search(_HTTP_DATE, text):
+        if match := compiled(_HTTP_DATE).search(text):
             day, month, year, hour, minute, second = match.groups()
             numbers = (int(year), _MONTHS[month.lower()], int(day), int(hour), int(minute), int(second))
             return datetime(*numbers, tzinfo=UTC).timestamp()
-        if re.match(_TIMESTAMP, text):
+        if compiled(_TIMESTAMP).match(text):
             read = datetime.fromisoformat(text)
             return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
     except (KeyError, ValueError, OverflowError):
@@ -128,7 +136,7 @@ def _instant(text: str) -> float | None:
 def span(text: str) -> float | None:
     """A duration as servers write it: 20s, 6m0s, 1.5 seconds, 120ms; without a unit, seconds."""
     total, found = 0.0, False
-    for number, unit in re.findall(_SPAN, text):
+    for number, unit in compiled(_SPAN).findall(text):
         low = unit.lower() or "s"
         total += float(number) * _UNITS[low[:2] if low[:2] == "ms" or low[:3] == "mil" else low[:1]]
         found = True
@@ -158,7 +166,7 @@ def _reset(headers: Mapping[str, str], now: float | None) -> float | None:
         if "ratelimit" not in name and "rate-limit" not in name:
             continue
         if name == "ratelimit":
-            match = re.search(_FIELD_T, value)
+            match = compiled(_FIELD_T).search(value)
             wait = float(match[1]) if match else None
         elif "reset" in name:
             left = headers.get(name.replace("reset-after", "remaining").replace("reset", "remaining"))

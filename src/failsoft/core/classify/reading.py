@@ -16,6 +16,7 @@ import re
 from functools import lru_cache
 from itertools import islice
 
+from failsoft.core.classify.recall import compiled
 from failsoft.core.classify.tables.errnos import ERRNO
 from failsoft.core.classify.tables.http import REASONS, STATUS
 from failsoft.core.classify.tables.phrases import Phrase
@@ -44,7 +45,8 @@ _NOISE = (
     ("(configured", r"\(configured [^)\n]*\)"),  # PyMongo: its own settings
 )
 # gRPC: the words of the call, among those of the library
-_DETAILS = r"details = \"([\s\S]*?)\"\s+debug_error_string"
+_DETAILS = 'details = "'
+_AFTER_DETAILS = r"\"\s+debug_error_string"
 # how MCP servers and frameworks announce a tool's error; what follows is the error
 _WRAPPED = (
     r"(?i)^\W{0,3}(?:tool ?)?(?:error|exception|failure|failed)?[: ]{0,2}(?:while |when )?(?:executing|calling|running|invoking|in)"
@@ -98,14 +100,14 @@ class Reading:
 
     def __init__(self, text: str) -> None:
         if "tool" in text[:_PREFIX]:
-            text = _compiled(_WRAPPED).sub("", text, count=1)
+            text = compiled(_WRAPPED).sub("", text, count=1)
         if len(text) > LENGTH:
             read, tail = (LENGTH, _TAIL) if len(text) <= _HUGE else (_GLANCE, _GLANCE // 2)
             joint = "\n" if "\n" in text[:LENGTH] else " "
             text = f"{text[: read - tail]}{joint}{text[-tail:]}"
-        if "\n" in text and _compiled(_TRACE).search(text):
-            text = _compiled(_FRAME).sub("", text)
-        if text[-1:] == ")" and (written := _compiled(_REPR).match(text)):
+        if "\n" in text and compiled(_TRACE).search(text):
+            text = compiled(_FRAME).sub("", text)
+        if text[-1:] == ")" and (written := compiled(_REPR).match(text)):
             text = f"{written[1]}: {written[4]}"
         self.text = text
         self._full: str | None = None
@@ -116,11 +118,13 @@ class Reading:
         """The words, names spelled out, without what only looks like words."""
         if self._full is None:
             text = self.text
-            if "debug_error_string" in text and (told := _compiled(_DETAILS).search(text)):
-                text = told[1]
+            if "debug_error_string" in text and (told := text.find(_DETAILS)) >= 0:
+                told += len(_DETAILS)
+                end = compiled(_AFTER_DETAILS).search(text, told)
+                text = text[told : end.start()] if end else text
             if "/" in text or "[SQL: " in text or "(con" in text:
                 noise = "|".join([pattern for hint, pattern in _NOISE if hint in text])
-                text = _compiled(noise).sub(" ", text) if noise else text
+                text = compiled(noise).sub(" ", text) if noise else text
             self._full = spell(text).rstrip(" :\n")
         return self._full
 
@@ -138,7 +142,7 @@ class Reading:
         """An HTTP status of failure that the text states."""
         if _WRITTEN.isdisjoint(_DIGITS.findall(self.text)):
             return None  # others' numbers look alike: a port, a FTP reply, an error code of a database
-        for match in _compiled(_STATUS).finditer(self.text):
+        for match in compiled(_STATUS).finditer(self.text):
             status = int(match[match.lastindex or 0])
             if status in STATUS:
                 return status
@@ -153,7 +157,7 @@ class Reading:
         for hint, pattern, space in _SPOTS:
             if hint not in low:
                 continue
-            spot = _compiled(pattern)
+            spot = compiled(pattern)
             if pattern[0] != "^":
                 found += [(space, match[match.lastindex or 0]) for match in islice(spot.finditer(text), _CODES)]
             elif match := spot.match(text):
@@ -163,7 +167,7 @@ class Reading:
     @property
     def connecting(self) -> bool:
         """Whether the text says that the failure was in making the connection."""
-        return _compiled(_CONNECTING).search(self.full) is not None
+        return compiled(_CONNECTING).search(self.full) is not None
 
     def phrase(self, *, firm: bool = False) -> Phrase | None:
         """The first phrase that fits, and rather a firm one; or firm ones only. In quotations too, if it must be."""
@@ -190,17 +194,12 @@ def _name_codes(text: str) -> list[tuple[str, str]]:
         elif name.startswith("SQLITE_"):
             found.append(("sqlite", name))
         elif text[(start := match.start()) - 1 : start] == ".":
-            path = _compiled(_PATH).search(text, max(text.rfind(" ", 0, start), start - _NAME_LENGTH, 0), start)
+            path = compiled(_PATH).search(text, max(text.rfind(" ", 0, start), start - _NAME_LENGTH, 0), start)
             if path or name.endswith(("Error", "Exception")):
                 found.append(("type", f"{path[1]}.{name}") if path else ("name", name))
         elif name.endswith(("Error", "Exception")) and text[match.end() : match.end() + 1] in ("", ":", "(", "\n"):
             found.append(("name", name))
     return found
-
-
-@lru_cache(maxsize=128)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 @lru_cache(maxsize=512)

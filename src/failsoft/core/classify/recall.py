@@ -2,6 +2,7 @@
 
 Rules
 -----
+- Patterns are compiled when they are first needed, and kept.
 - Only the hash of a text is kept, never the text: there may be a secret in it.
 - So many results, and no more; then all are forgotten. Long texts are read anew: hashing a megabyte takes its time too.
 
@@ -11,7 +12,9 @@ anew in every process) will not be met.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 KEPT: Final = 1024
@@ -19,6 +22,12 @@ LENGTH: Final = 4096
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+@lru_cache(maxsize=128)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """``re.compile``, with a shorter way to what it keeps."""
+    return re.compile(pattern)
 
 
 def recalled(read: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:

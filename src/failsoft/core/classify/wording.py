@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from failsoft.core.classify.tables.phrases import PHRASES, Phrase
 
-_BEGINNING = re.compile(r"([a-z]{2,4})[a-z]*")  # of a word
+_BEGINNING = re.compile(r"([a-z]{2,4}+)[a-z]*+")  # of a word
 _SYNTAX = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()|]")  # of a pattern: escapes and classes are passed over
 _START = re.compile(r"[a-z]{3,4}(?![?*+{])|[a-z]{2}(?=(?:[ ':=/-]|\[ -\])(?![?*+{]))")
 _NOT_PLAIN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]")
