@@ -45,7 +45,7 @@ class Finding:
 def examine(error: BaseException, text_of: TextOf) -> Finding:
     """Judge an exception and those it came from."""
     finding = Finding()
-    seen: list[BaseException] = []
+    seen: dict[int, BaseException] = {}  # by identity: equal ones are not the same, and some cannot be compared
     start: BaseException | None = error
     while start is not None and finding.verdict.weight < GENERIC_CODE and finding.nested is None:
         first = len(finding.evidence)
@@ -60,14 +60,14 @@ def examine(error: BaseException, text_of: TextOf) -> Finding:
     return finding
 
 
-def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: list[BaseException]) -> None:
+def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: dict[int, BaseException]) -> None:
     """Collect what a chain carries, outermost first."""
     links = [start]
     while links and len(seen) < _LINKS:
         link = links.pop(0)
-        if seen and any(link is one for one in seen):
+        if id(link) in seen:
             continue
-        seen.append(link)
+        seen[id(link)] = link
         if len(seen) > 1 and isinstance(link, (CallFailed, BaseExceptionGroup)):
             finding.nested = finding.nested or link
             continue

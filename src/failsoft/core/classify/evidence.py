@@ -33,8 +33,6 @@ from failsoft.core.classify.tables.spaces import (
     RESPONSES,
     SDKS,
     STATUSES,
-    UNREAD,
-    WANTED,
 )
 
 _CODE_LENGTH: Final = 100
@@ -164,9 +162,7 @@ def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
     own = read(error, "__dict__")
     names = facts.attributes
     if own:
-        names = names | (own.keys() & WANTED)
-    if facts.package in UNREAD:
-        names = names - UNREAD[facts.package]
+        names = names | (own.keys() & facts.wanted)
     found: dict[str, Any] = {}
     for name in names:
         value = read(error, name)
@@ -183,7 +179,8 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], roles: Rol
         _gather_mail(carried, evidence)
     own = bool(evidence.codes)  # then the number in ``code`` is the library's own, and no HTTP status
     response = carried[roles.responses[0]] if roles.responses else None
-    _gather_status(carried, roles.statuses, response, evidence, own=own)
+    if roles.statuses or response is not None:
+        _gather_status(carried, roles.statuses, response, evidence, own=own)
     for name, space in roles.codes:
         if not (own and name == "code"):
             _add_code(carried[name], space, evidence)
@@ -193,7 +190,8 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], roles: Rol
         _gather_bodies(carried, roles.bodies, evidence)
     if "doc" in carried:
         _gather_document(error, carried["doc"], evidence)
-    _gather_delays(carried, evidence)
+    if "retry_after" in carried or "details" in carried:
+        _gather_delays(carried, evidence)
     if not _OWN_WORD.isdisjoint(carried):
         said = [name in AGAIN for name in _OWN_WORD if carried.get(name) is True]
         evidence.again = any(said) if said else evidence.again

@@ -77,6 +77,7 @@ class TypeFacts:
         "spaces",
         "tls",
         "verdict",
+        "wanted",
         "wrapper",
     )
 
@@ -92,8 +93,9 @@ class TypeFacts:
         self.package = packages[0]
         unread = UNREAD.get(self.package, ())
         self.spaces = tuple(row for package in packages for row in SPACES.get(package, ()) if row[0] not in unread)
+        self.wanted = WANTED.difference(unread)  # what is read, where an instance has it
         # what the class itself offers: class attributes, properties, slots
-        self.attributes = frozenset(name for base in cls.__mro__[:-1] for name in vars(base).keys() & WANTED)
+        self.attributes = frozenset(name for base in cls.__mro__[:-1] for name in vars(base).keys() & self.wanted)
         self.mail = "smtplib" in packages or "aiosmtplib" in packages
         self.tls = "ssl.SSLError" in self.names
         self.lookup = any(name.endswith((".gaierror", ".herror")) for name in self.names)
