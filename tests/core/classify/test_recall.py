@@ -45,7 +45,28 @@ def test_no_text_is_kept() -> None:
     _, upper = count_reads()
     upper("sk-secret")  # type: ignore[operator]
     kept = next(cell.cell_contents for cell in upper.__closure__ if isinstance(cell.cell_contents, dict))  # type: ignore[attr-defined]
-    assert list(kept) == [hash("sk-secret")]
+    assert list(kept) == [(hash("sk-secret"),)]
+
+
+def test_what_stands_beside_the_text_counts() -> None:
+    @recalled
+    def times(text: str, count: int) -> str:
+        return text * count
+
+    assert [times("ab", 1), times("ab", 2)] == ["ab", "abab"]
+
+
+def test_another_thread_may_make_room_at_any_moment() -> None:
+    """Nothing is looked up twice: what was there a moment ago may be gone."""
+
+    class Forgetful(dict[object, object]):
+        def __contains__(self, key: object) -> bool:
+            return True
+
+    _, upper = count_reads()
+    cell = next(cell for cell in upper.__closure__ if isinstance(cell.cell_contents, dict))  # type: ignore[attr-defined]
+    cell.cell_contents = Forgetful()
+    assert upper("a") == "A"  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 503])

@@ -12,15 +12,16 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from failsoft.core.classify import lookup
 from failsoft.core.classify.body import make_body, read_pairs
-from failsoft.core.classify.evidence import Evidence
+from failsoft.core.classify.evidence import Evidence, StatedCode
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
 from failsoft.core.classify.reading import Reading
-from failsoft.core.classify.recall import LENGTH, recalled
+from failsoft.core.classify.recall import recalled
 from failsoft.core.classify.tables import http
 from failsoft.core.classify.wording import find_phrase
 
@@ -53,7 +54,7 @@ def _gather_text(reading: Reading) -> Evidence:
     return evidence
 
 
-def read_codes(text: str) -> list[tuple[str, str | int]]:
+def read_codes(text: str) -> list[StatedCode]:
     """The codes that a text states, each with its space."""
     return _gather_text(Reading(text)).codes
 
@@ -65,9 +66,8 @@ def judge_text(text: str) -> Verdict:
     evidence = _gather_text(reading)
     if evidence.page and evidence.status is None:
         return Verdict(TEXT, "not_json", PAGE)
-    verdict = _weigh(
-        evidence, Reading("\n".join(evidence.texts)) if evidence.texts else reading
-    )  # the body's own words
+    words = Reading("\n".join(evidence.texts)) if evidence.texts else reading  # the body's own
+    verdict = _weigh(words, evidence.status, evidence.codes)
     if verdict.weight <= GENERIC_CODE:
         phrase = find_phrase(reading.bare, firm=True) if verdict.weight == GENERIC_CODE else reading.phrase()
         if phrase is not None and phrase.kind == "quota":
@@ -123,8 +123,7 @@ def _judge(evidence: Evidence, text: str) -> Verdict:
             return Verdict(FIRM_TYPE, "not_json", PAGE)
         return _hear(facts.verdict, text)
     said = "\n".join(evidence.texts) or text
-    key = said if len(said) > LENGTH else f"{status} {evidence.codes} {said}"  # long: not recalled
-    verdict = _weigh_said(key, evidence, said)
+    verdict = _weigh_said(said, status, tuple(evidence.codes))
     if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
         verdict = verdict._replace(kind="broken_stream")  # the answer had begun
     return facts.verdict if facts.verdict.weight > verdict.weight else verdict
@@ -138,28 +137,29 @@ def _hear(verdict: Verdict, text: str) -> Verdict:
 
 
 @recalled
-def _weigh_said(_: str, evidence: Evidence, said: str) -> Verdict:
-    return _weigh(evidence, Reading(said))
+def _weigh_said(said: str, status: int | None, codes: tuple[StatedCode, ...]) -> Verdict:
+    return _weigh(Reading(said), status, codes)
 
 
-def _weigh(evidence: Evidence, reading: Reading) -> Verdict:
+def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) -> Verdict:
     """Codes, then firm words where the status leaves room, then the status, then codes that say little."""
-    status = evidence.status if evidence.status is not None and evidence.status >= 300 else None
+    if status is not None and status < 300:
+        status = None
     generic = UNKNOWN
-    for space, code in evidence.codes:
+    for space, code in codes:
         verdict = lookup.by_code(space, code)
         if verdict.weight >= CODE and verdict.kind not in http.UNHEARD.get(status or 0, ()):
             room = http.OVERRULED_CODE.get(verdict.kind)
             if room and (phrase := find_phrase(reading.full, room, firm=True)):
                 verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
-            return verdict if status is None else verdict._replace(status=status)
+            return Verdict(*verdict[:3], status)
         if verdict.weight > generic.weight:
             generic = verdict
     if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
         status = reading.status  # that of the answer which it wraps
     if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
         free = generic.rule.startswith(_FREE)
-        base = generic if status is None else generic._replace(status=status)
+        base = Verdict(*generic[:3], status)
         room = http.ANYTHING if free else http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
     elif status is not None:
         base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)

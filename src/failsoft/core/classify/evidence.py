@@ -43,6 +43,9 @@ _FRAMES: Final = 64
 _OWN_WORD: Final = frozenset((*AGAIN, *NEVER))
 
 
+StatedCode = tuple[str, str | int]  # its space, and the code
+
+
 class Roles(NamedTuple):
     """Of the attributes that an exception has, those that say something, by what they say; in the tables' order."""
 
@@ -72,7 +75,7 @@ class Evidence:
 
     def __init__(self, facts: TypeFacts) -> None:
         self.facts = facts  # what the type alone says
-        self.codes: list[tuple[str, str | int]] = []  # (space, code), the most telling first
+        self.codes: list[StatedCode] = []  # the most telling first
         self.status: int | None = None
         self.texts: list[str] = []  # messages of the body; the exception's own text is not among them
         self.holders: tuple[Any, ...] = ()  # what may carry headers

@@ -89,7 +89,7 @@ def _stated(
 def _spoken(text: str) -> float | None:
     """What words say: "try again in 20s"."""
     low = text.lower()
-    if not _DIGIT.search(low) or not any(cue in low for cue in _CUES):
+    if not any(cue in low for cue in _CUES) or not _DIGIT.search(low):
         return None
     match = compiled(_SPOKEN).search(low)
     return None if match is None else span(match[1])
