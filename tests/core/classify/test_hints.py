@@ -61,6 +61,12 @@ def test_headers(headers: dict[str, str], seconds: float | None) -> None:
     assert classify(http_error(429, headers=headers)).retry_after == seconds
 
 
+def test_where_one_place_has_no_headers_the_next_one_is_asked() -> None:
+    error = http_error(429, headers={"Retry-After": "7"})
+    error.headers = {}  # type: ignore[attr-defined]  # as some clients carry them
+    assert classify(error).retry_after == 7
+
+
 def test_now_is_an_argument() -> None:
     error = http_error(429, headers={"Retry-After": "Fri, 06 Nov 2026 08:49:47 GMT"})
     assert classify(error).retry_after is None

@@ -94,14 +94,12 @@ class Evidence:
     def headers(self) -> dict[str, str]:
         """The headers, in lower case; made when asked for, since only transient errors are."""
         for holder in self.holders:
-            if holder is not None:
-                try:
-                    if not holder:
-                        continue
+            try:
+                if holder:
                     pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
                     return {str(key).lower(): str(value) for key, value in pairs}
-                except Exception:  # no headers after all
-                    continue
+            except Exception:  # no headers after all
+                continue
         return {}
 
     def add_body(self, body: Body) -> None:
@@ -114,7 +112,8 @@ class Evidence:
                 self.status = number
             else:
                 self.codes.append(("provider", str(number)))
-        self.codes += [("provider", code) for code in dict.fromkeys(body.codes)][:_BODY_CODES]
+        if body.codes:
+            self.codes += [("provider", code) for code in dict.fromkeys(body.codes)][:_BODY_CODES]
         self.texts += body.messages
         self.delays += body.delays
         self.page = self.page or body.page
