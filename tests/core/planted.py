@@ -14,6 +14,7 @@ from typing import NamedTuple
 RUN = 8
 _RANDOM = random.Random(20251105)
 _MIXED = string.ascii_letters + string.digits
+_SMALL = string.ascii_lowercase + string.digits
 
 
 class Planted(NamedTuple):
@@ -127,6 +128,25 @@ def _prefixed() -> dict[str, Planted]:
         "Azure storage key": ("", base64ish(86) + "=="),
         "Azure client secret": ("abc" + "8Q~", url_safe(34)),
         "JWT": ("", jwt()),
+        "Braintree": ("access_token" + "$production$", f"{mixed(16, _SMALL)}${hexa(32)}"),
+        "OpenAI session": ("se" + "ss-", mixed(40)),
+        "Anthropic OAuth": ("sk-" + "ant-oat01-", url_safe(90)),
+        "Tailscale": ("ts" + "key-auth-", f"{mixed(12)}-{mixed(32)}"),
+        "Apify": ("apify_" + "api_", mixed(36)),
+        "Browserbase": ("bb_" + "live_", "aB3" + url_safe(27)),
+        "Cal": ("cal_" + "live_", hexa(32)),
+        "Mongo service account": ("mdb_sa_" + "sk_", "aB3" + mixed(40)),
+        "Vercel": ("vc" + "p_", "aB3" + mixed(53)),
+        "Logfire": ("pylf_" + "v1_us_", "aB3" + mixed(40)),
+        "Firecrawl": ("f" + "c-", hexa(32)),
+        "MailerSend": ("ml" + "sn.", hexa(64)),
+        "Amazon MWS": ("amzn." + "mws.", uuid()),
+        "NuGet": ("oy" + "2", "7" + mixed(42, _SMALL)),
+        "Trello": ("AT" + "TA", hexa(60)),
+        "Resend": ("r" + "e_", f"7{mixed(7)}_{mixed(24)}"),
+        "ClickUp": ("pk" + "_", f"{mixed(8, '123456789')}_{mixed(32, string.ascii_uppercase + string.digits)}"),
+        "Fernet": ("gA" + "AAAA", "7" + url_safe(100)),
+        "a vendor that nobody has heard of": ("acme" + "_", "aB3" + mixed(37)),
     }
     return {name: Planted(prefix + body, body) for name, (prefix, body) in tokens.items()}
 
@@ -213,6 +233,71 @@ OTHERS = dict(
         _around("spoken of with a colon", "Incorrect API key provided: SECRET. See your account.", mixed(16)),
         _around("password hash", "shadow has SECRET", "$2b$12$" + mixed(53)),
         _around("Fly macaroon", "FlyV1 SECRET", "fm2_" + base64ish(80)),
+        # the same characters, written out
+        _around("query in JSON", '{"url": "https://h/x?a=1\\u0026key=SECRET\\u0026b=2"}', mixed(20)),
+        _around("query in JSON, all of it", "a\\u0026api_key\\u003dSECRET\\u0026b", mixed(20)),
+        _around("query in HTML", "https://h/x?a=1&amp;key=SECRET&amp;b=2", mixed(20)),
+        _around("query encoded twice", "next=%252Fx%253Fa%253D1%2526key%253DSECRET%2526b", mixed(20)),
+        _around("JSON in HTML", "{&quot;password&quot;:&quot;SECRET&quot;}", "swordfish"),
+        _around("JSON with encoded quotes", "%7B%22password%22%3A%20%22SECRET%22%7D", "swordfish"),
+        _around("JSON of a script", "{\\u0022token\\u0022:\\u0022SECRET\\u0022}", mixed(20)),
+        _around("token behind a written-out quote", "\\x22SECRET\\x22", "gh" + "p_" + mixed(36)),
+        _around("URL in PHP's JSON", "https:\\/\\/jane:SECRET@example.com\\/x", mixed(14)),
+        _around("form in an escaped log", 'form-data; name=\\"password\\"\\r\\n\\r\\nSECRET\\r\\n--x', "swordfish"),
+        _around("private key in JSON", '{"private_key": "SECRET"}', pem("PRIVATE KEY").replace("\n", "\\n")),
+        # names and values side by side
+        _around("pair", "('api_key', 'SECRET')", mixed(20)),
+        _around("pair in JSON", '[["password","SECRET"],["user","jane"]]', "hunter2-x"),
+        _around("pair of bytes", "[(b'x-api-key', b'SECRET'), (b'host', b'h')]", mixed(32)),
+        _around("Bearer of bytes", "(b'authorization', b'Bearer SECRET')", mixed(40)),
+        _around("scheme of its own, in a pair", "('Authorization', 'SSWS SECRET')", "00" + url_safe(40)),
+        _around("Cookie in a pair", "[('cookie', 'sid=SECRET; a=b')]", mixed(32)),
+        _around("lists of values", "{'api_key': ['SECRET'], 'page': ['2']}", mixed(20)),
+        _around("name and value", '{"name": "DB_PASSWORD", "value": "SECRET"}', "swordfish"),
+        _around(
+            "name, type and value", '{"Name": "/db/password", "Type": "SecureString", "Value": "SECRET"}', "swordfish"
+        ),
+        _around("name and value in YAML", "- name: API_TOKEN\n  value: SECRET", mixed(20)),
+        _around("name and value in XML", '<add key="Password" value="SECRET"/>', "swordfish"),
+        _around("property list", "<key>password</key>\n<string>SECRET</string>", "swordfish"),
+        _around("SOAP", '<wsse:Password Type="PasswordText">SECRET</wsse:Password>', "swordfish"),
+        _around("form", 'Content-Disposition: form-data; name="password"\r\n\r\nSECRET\r\n--x', "swordfish"),
+        _around("table", "| api_key | SECRET |", mixed(20)),
+        _around("Markdown", "**password**: SECRET", mixed(20)),
+        _around(
+            "pydantic",
+            "api_key\n  Input should be x [type=int_parsing, input_value='SECRET', input_type=str]",
+            mixed(20),
+        ),
+        _around("FastAPI", '{"loc":["body","password"],"msg":"too short","input":"SECRET","ctx":{}}', "swordfish"),
+        _around("client's auth", "auth=('jane', 'SECRET')", "swordfish"),
+        _around("BasicAuth", "HTTPBasicAuth('jane', 'SECRET')", "swordfish"),
+        # YAML
+        _around("YAML below", "db:\n  password:\n    SECRET\n  port: 5432", "swordfish"),
+        _around("YAML block", "password: |\n  SECRET\nport: 5432", "swordfish"),
+        _around("YAML block of lines", "tls_private_key: >-\n  SECRET\nport: 5432", f"{mixed(20)}\n  {mixed(20)}"),
+        _around("YAML list", "password:\n  - SECRET\n", "swordfish"),
+        # command lines
+        _around("mysql -p", "mysqldump -h db -u root -pSECRET shop", "swordfish"),
+        _around("mysql --password", "mysql --password SECRET -u root", "swordfish"),
+        _around("mysql in a list", "['mysql', '-u', 'root', '-pSECRET']", "swordfish"),
+        _around("sshpass", "sshpass -p 'SECRET' ssh root@h", "swordfish"),
+        _around("redis-cli", "redis-cli -h cache -a SECRET ping", "swordfish"),
+        _around("docker login", "docker login -u jane -p SECRET registry", "swordfish"),
+        _around("curl in a list", "['curl', '-u', 'jane:SECRET', 'https://h']", "swordfish"),
+        _around("option in a list", "Command '['deploy', '--auth-token', 'SECRET']' returned 1", "swordfish"),
+        _around("option of two words", "deploy --private_key SECRET --force", "swordfish"),
+        _around("PGPASSWORD", "PGPASSWORD=SECRET psql -h db", "swordfish"),
+        _around("SMTP", "AUTH PLAIN SECRET", base64.b64encode(b"\0jane\0hunter2-is-long").decode()),
+        # files and others
+        _around("Docker's config", '{"auths": {"h": {"auth": "SECRET"}}}', base64.b64encode(b"jane:hunter2").decode()),
+        _around("npmrc", "//registry.example.com/:_authToken=SECRET", uuid()),
+        _around("ODBC in braces", "Driver={SQL};Server=db;PWD={SECRET}", "aB3" + mixed(13)),
+        _around("seed phrase", '"seed_phrase": "SECRET"', "abandon ability able about above absent"),
+        _around("secret string", '{"SecretString": "SECRET"}', mixed(24)),
+        _around("user_pass", "user_pass: SECRET", mixed(20)),
+        _around("hash of Django", "SECRET", "pbkdf2_sha256$260000$" + mixed(22) + "$" + base64ish(43) + "="),
+        _around("Zapier webhook", "https://hooks.zapier.com/hooks/SECRET", f"catch/{mixed(7, '123456789')}/{mixed(9)}"),
     ]
 )
 

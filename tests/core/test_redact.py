@@ -4,6 +4,7 @@ import json
 import time
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -311,6 +312,131 @@ def test_ordinary_texts_stay_as_they_are(text: str) -> None:
     assert sanitise(text) == text
 
 
+ORDINARY = Path(__file__).with_name("ordinary_texts.txt").read_text().splitlines()
+
+
+def test_of_hundreds_of_ordinary_texts_none_is_masked() -> None:
+    assert len(ORDINARY) > 200
+    assert {text: sanitise(text) for text in ORDINARY if sanitise(text) != text} == {}
+
+
+@pytest.mark.parametrize("around", ["{}", "at {}.", '{{"message": "{}"}}', "tool failed: {}", "[1] {}\n[2] {}"])
+def test_ordinary_texts_are_ordinary_within_others(around: str) -> None:
+    texts = [around.replace("{}", text) for text in ORDINARY if '"' not in text and "'" not in text]
+    assert {text: sanitise(text) for text in texts if sanitise(text) != text} == {}
+
+
+# --- escapes that were written out, names and values in every surrounding ------------------------------------------
+
+SURROUNDINGS = [
+    *("('NAME', 'V')", '("NAME", "V")', "['NAME', 'V']", '["NAME","V"]', '[["NAME","V"],["x","y"]]', "(b'NAME', b'V')"),
+    *(
+        "{b'NAME': b'V'}",
+        '[\\"NAME\\", \\"V\\"]',
+        '{"NAME": "V"}',
+        "{'NAME': ['V']}",
+        '{\\\\\\"NAME\\\\\\":\\\\\\"V\\\\\\"}',
+    ),
+    *(
+        "NAME=V",
+        "NAME = 'V'",
+        "NAME: V",
+        "NAME:\n  V\nx: 1",
+        "NAME: |\n  V\nx: 1",
+        "NAME: >-\n  V\nx: 1",
+        "NAME:\n  - V",
+    ),
+    *("https://h/x?a=1&NAME=V&b=2", "https://h/x?a=1\\u0026NAME=V\\u0026b=2", "https://h/x?a=1&amp;NAME=V&amp;b=2"),
+    *(
+        "a\\u0026NAME\\u003dV\\u0026b",
+        "https%3A%2F%2Fh%2Fx%3Fa%3D1%26NAME%3DV%26b",
+        "x%253Fa%253D1%2526NAME%253DV%2526b",
+    ),
+    *(
+        "?a=1\\x26NAME\\x3dV\\x26b",
+        "{\\u0022NAME\\u0022:\\u0022V\\u0022}",
+        "{&quot;NAME&quot;:&quot;V&quot;}",
+        "NAME=&#39;V&#39;",
+    ),
+    *(
+        "%7B%22NAME%22%3A%22V%22%7D",
+        "{&#34;NAME&#34;: &#x22;V&#x22;}",
+        "run --NAME V --force",
+        "run --NAME=V",
+        "run --NAME 'V'",
+    ),
+    *(
+        "['run', '--NAME', 'V', '-f']",
+        '["run","--NAME","V"]',
+        "export NAME=V",
+        'curl -H "NAME: V" h',
+        "NAME: V\r\nHost: x",
+    ),
+    *(
+        "Headers([('NAME', 'V'), ('x','y')])",
+        "{ NAME: 'V' }",
+        "Config(NAME='V', x=1)",
+        "<NAME>V</NAME>",
+        '<a NAME="V"/>',
+    ),
+    *('{"name": "NAME", "value": "V"}', "- name: NAME\n  value: V", '<input name="NAME" value="V">', "| NAME | V |"),
+    *(
+        'form-data; name="NAME"\r\n\r\nV\r\n--x',
+        "NAME\n  Wrong [type=x, input_value='V', input_type=str]",
+        "**NAME**: V",
+    ),
+    *(
+        "os.environ['NAME'] = 'V'",
+        "user[NAME]=V",
+        "NAME -> V",
+        ":NAME => 'V'",
+        "the NAME was 'V'",
+        'wrong NAME "V" for jane',
+    ),
+]
+NAMES = ["password", "passwd", "pwd", "api_key", "apiKey", "x-api-key", "clientSecret", "refresh_token", "DB_PASSWORD"]
+
+
+@pytest.mark.parametrize("around", SURROUNDINGS)
+def test_a_name_gives_its_value_away_wherever_they_stand(around: str) -> None:
+    for name in NAMES:
+        for value in ("vDCNoQmGzsZuc9HoZZwVfJHv", "dd2eb88cd7991960c07c635b2595ccc6", "p4$$w0rd!x#Q", "hunter2-long"):
+            text = around.replace("NAME", name).replace("V", value)
+            assert value not in sanitise(text), text
+            assert sanitise(text) != REDACTED
+
+
+WRITTEN_OUT = [
+    "\\u0022{}\\u0022",
+    "\\x26{}",
+    "q%3D{}%26b",
+    "q%253D{}%2526b",
+    "&quot;{}&quot;",
+    "a\\n{}\\nb",
+    "\\x1b[31m{}\\x1b[0m",
+]
+
+
+@pytest.mark.parametrize("around", WRITTEN_OUT)
+def test_an_escape_that_was_written_out_hides_no_token(around: str) -> None:
+    freed = [name for name, (text, secret) in BARE.items() if survivors(sanitise(around.replace("{}", text)), secret)]
+    assert freed == []
+
+
+def test_only_the_secret_is_masked_where_escapes_are_read() -> None:
+    assert (
+        sanitise('{"u": "/x?a=1\\u0026key=abc123\\u0026b=\\u00e9"}')
+        == '{"u": "/x?a=1\\u0026key=[redacted]\\u0026b=\\u00e9"}'
+    )
+    assert sanitise("%7B%22password%22%3A%22swordfish%22%7D") == "%7B%22password%22%3A%22[redacted]%22%7D"
+    assert sanitise(r"C:\new\table\report.txt: not found") == r"C:\new\table\report.txt: not found"
+
+
+def test_two_names_side_by_side_are_no_secret() -> None:
+    for text in ("['password', 'username']", "('password1', 'password2')", '["token", "refresh_token"]'):
+        assert sanitise(text) == text
+
+
 # --- properties ----------------------------------------------------------------------------------------------------
 
 PIECES = [
@@ -435,6 +561,28 @@ SEEDS = sorted(
         "\x1b[",
         "\x1b]",
     }
+    | {
+        "mysql ",
+        "mysql -p",
+        "openssl ",
+        "login - ",
+        "auth=('a',",
+        "AUTH ",
+        "{SSHA}",
+        "--a-b-c-",
+        "--password', '",
+        "aa_",
+    }
+    | {
+        "password', '",
+        "password value",
+        "password\n a",
+        "password</a><b>",
+        "password,a:b ",
+        "password',",
+        "password: |\n ",
+    }
+    | {"\\\\", "\\n", "\\u0026", "%25", "%3D", "&amp;", "&quot;", "password | ", 'token" "', "key is ", "<a-token "}
     | {"-us1", "1/1", "12345678:", "M" * 30 + ".", "a.", "a-", "0123456789abcdef", "=", ": ", "token is ", "a,b=", "\n"}
 )
 
@@ -458,7 +606,7 @@ def test_no_pattern_matches_without_its_marker() -> None:
             (WORDS, by_marker(WORDS).find(low) if compiled(RUN).search(text) else []),
             (BLOCKS, by_marker(BLOCKS).find(low) if compiled(BLOCK).search(text) else []),
         ):
-            assert [form.name for form in forms if form not in marked and form.mask(text) != text] == []
+            assert [form.name for form in forms if form not in marked and form.find(text)] == []
 
 
 def test_tokens_are_found_by_their_joints_as_by_their_markers() -> None:

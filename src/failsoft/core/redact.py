@@ -12,6 +12,7 @@ Rules
   surrogates are joined or replaced.
 - Secrets become ``[redacted]``, by what they look like (``core.secret_formats``) and by the name that they are
   assigned to (``core.secret_names``). Scheme, user, host and key name stay readable.
+- Escapes that were written out hide nothing: they are read as what they stand for (``core.escapes``) as well.
 - Sanitising twice changes nothing: masking is repeated until nothing changes.
 
 Why one place: a text that was cleaned for the log and not for the model, the trace or another tenant's rejection is
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import re
 
+from failsoft.core.escapes import unescape
 from failsoft.core.secret_formats import (
     BLOCK,
     BLOCKS,
@@ -35,14 +37,17 @@ from failsoft.core.secret_formats import (
     by_marker,
     find_joined,
 )
-from failsoft.core.secret_names import mask_named
+from failsoft.core.secret_names import find_named
 
 LIMIT = 8192
 MORE = "…"
 
 _ROUNDS = 8  # in practice two: one that masks, one that finds nothing more
 _TAIL = 96  # every pattern knows its secret by this many characters
-_TALK = ("bearer", "basic", "passw", "token", "secret", "key", "--", "login", "identified", "flyv1")
+_TALK = (
+    *("bearer", "basic", "pass", "pwd", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
+    *("flyv1", "-p", " -a ", " -w "),
+)
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
 _NO_WORD = re.compile(r"\d|[_-][a-z]{16}")  # has neither: in small letters a name of words, and no token
 _FINISHED = re.compile(r"[\s\S]*\s")
@@ -130,6 +135,21 @@ def _is_suspect(text: str) -> bool:
 
 
 def _mask(text: str) -> str:
+    spans = _find_secrets(text)
+    plain = unescape(text)
+    if plain is not None:
+        spans += [(plain.places[start], plain.places[end]) for start, end in _find_secrets(plain.text)]
+    parts: list[str] = []
+    done = 0
+    for start, end in sorted(spans):
+        if start > done or not parts:
+            parts += text[done:start], REDACTED
+        done = max(done, end)
+    return "".join([*parts, text[done:]]) if parts else text
+
+
+def _find_secrets(text: str) -> list[tuple[int, int]]:
+    """Where in the text there are secrets, in any order; some may be found twice, or in part."""
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
     found = _SHAPES.find(low)
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
@@ -138,9 +158,7 @@ def _mask(text: str) -> str:
         found += find_joined(_TOKENS, words)
         found += _BLOCKS.find(low) if _BLOCK.search(words) else []
         found += _WORDS.find(low) if _RUN.search(words) else []
-    for form in found:
-        text = form.mask(text)
-    return mask_named(text)
+    return [span for form in found for span in form.find(text)] + find_named(text)
 
 
 def _fit(text: str, limit: int, *, cut: bool) -> str:

@@ -21,22 +21,23 @@ from typing import NamedTuple
 
 REDACTED = "[redacted]"
 ANYWHERE = ("",)  # as a marker: no text is without
-KEEP = rf"\1{REDACTED}"  # what the first group has found is harmless, and says what was here
 SHORT = 13
 RUN = r"[\w-]{16}"
 BLOCK = r"[A-Za-z0-9/+]{40}"
 
 
 class Format(NamedTuple):
-    """One kind of secret: where one of ``markers`` is in the lowered text, ``pattern`` becomes ``left``."""
+    """One kind of secret: what ``pattern`` finds behind its first group, which is harmless and says what was here."""
 
     name: str
     markers: tuple[str, ...]
     pattern: str
-    left: str = REDACTED
 
-    def mask(self, text: str) -> str:
-        return compiled(self.pattern).sub(self.left, text)
+    def find(self, text: str) -> list[tuple[int, int]]:
+        """Where in the text there are such secrets."""
+        pattern = compiled(self.pattern)
+        kept = 1 if pattern.groups else 0
+        return [(found.end(1) if kept else found.start(), found.end()) for found in pattern.finditer(text)]
 
 
 class Marks(NamedTuple):
@@ -75,9 +76,8 @@ def find_joined(joined: dict[str, Marks], text: str) -> list[Format]:
     """As ``Marks.find``, by the joints that the text has: two hundred markers in a quarter of the time."""
     plain = joined[""]
     found = plain.places_in(text)
-    for joint in _JOINT.findall(text):
-        if joint in joined:
-            found |= joined[joint].places_in(text)
+    for joint in joined.keys() & _JOINT.findall(text):
+        found |= joined[joint].places_in(text)
     return [plain.forms[place] for place in sorted(found)]
 
 
@@ -88,14 +88,16 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 _JOINT = re.compile(r"[A-Za-z0-9]{2}[-_.]")
 
-# Where a token may begin: not inside a word, but right after an escape that was written out (\n, %3D, \x1b[31m).
-_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbfv])|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9;\[]m))"
+_START = r"(?<![A-Za-z0-9])"  # a token does not begin inside a word
 # A token that was wrapped goes on where the next line holds nothing else.
 _WRAPPED = r"(?:\\?\n[ \t]*(?=[\w+/.-]{0,80}\d)[\w+/=.-]{8,}(?=[ \t]*(?:\n|[\"'`]|\Z)))*"
 
 ANY = r"[\w-]{10,}"  # after a prefix that nothing else has
 MIX = r"(?:(?=[A-Za-z]{0,11}\d)[A-Za-z0-9]{12,}|[A-Za-z0-9]{20,})[\w-]*"  # after one that names and words have too
 HEX = r"[0-9a-f]{24,}(?![g-zG-Z])"
+THREE = (  # letters of both kinds, and digits
+    r"(?=[A-Za-z]{0,15}\d)(?=[a-z\d]{0,15}[A-Z])(?=[A-Z\d]{0,15}[a-z])[A-Za-z0-9]{10}[\w-]{10,}"
+)
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{4,}"
 
 _PREFIXED = (
@@ -138,12 +140,28 @@ _PREFIXED = (
     ("Linear, Notion", "lin_api_ lin_oauth_ secret_ ntn_", MIX),
     ("Postman, Figma, Contentful, Typeform", "PMAK- figd_ figo_ CFPAT- tfp_", ANY),
     ("Atlassian", "ATATT3 ATCTT3 ATBB", r"[\w=+/-]{16,}"),
-    ("HubSpot, Plaid, LaunchDarkly", "pat-na1- pat-eu1- access-sandbox- access-production- sdk- api- mob-", UUID),
+    (
+        "HubSpot, Plaid, LaunchDarkly, Heroku",
+        "HRKU- pat-na1- pat-eu1- access-sandbox- access-production- sdk- api- mob-",
+        UUID,
+    ),
     ("Mapbox", "sk.eyJ", r"[\w.-]{16,}"),
     ("Dropbox", "sl.", r"(?=[\w-]{0,80}\d)[\w-]{60,}"),
     ("Alibaba, Tencent", "LTAI AKID", r"(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{12,}"),
     ("Adafruit, ReadMe, Frame.io, Duffel", "aio_ rdme_ fio-u- duffel_live_ duffel_test_", MIX),
     ("Twilio", "AC SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("Braintree", "access_token$production$ access_token$sandbox$", r"[\w$-]{16,}"),
+    ("OpenAI session, Yandex, Baidu", "sess- AQVN t1.9eu y0_ ALTAK-", r"(?=[\w-]{0,40}\d)[\w/.-]{30,}"),
+    ("Firecrawl, MailerSend, Trello", "fc- mlsn. ATTA", HEX),
+    ("NuGet, Intercom, Amazon", "oy2 dG9rO Atza| Atzr|", r"(?=[\w-]{0,40}\d)[\w-]{36,}"),
+    ("Amazon MWS", "amzn.mws.", UUID),
+    ("Fernet, PASETO, Zoho", "gAAAAA v2.local. v4.local. v4.public. 1000.", r"(?=[\w-]{0,40}\d)[\w.=-]{60,}"),
+    ("ClickUp, CockroachDB, Resend", "pk_ CCDB1_ re_", r"(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{6,22}_[A-Za-z0-9]{20,}"),
+    (
+        "any other that says what it is",
+        "live_ live- test_ key_ key- token_ token- tok_ secret- pat_ api_ api- auth_ auth- at_ rt_ st_ sk_ pw_ rw_",
+        rf"(?:{THREE}|{HEX})",
+    ),
 )
 
 _MARKED = (
@@ -154,18 +172,22 @@ _MARKED = (
         ("AKIA", "ASIA", "ABIA", "ACCA"),
         _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}(?:[\s:,;|/\"'=]{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))?",
     ),
-    Format("Slack webhook", ("hooks.slack.com",), r"(hooks\.slack\.com/[a-z]{1,20}/)[\w/-]+", KEEP),
-    Format("Discord webhook", ("/webhooks/",), r"(discord(?:app)?\.com/api/(?:v\d+/)?webhooks/)[\w/-]+", KEEP),
-    Format("Teams webhook", ("webhook.office.com",), r"(webhook\.office\.com/)[\w@/-]+", KEEP),
+    Format("Slack webhook", ("hooks.slack.com",), r"(hooks\.slack\.com/[a-z]{1,20}/)[\w/-]+"),
+    Format("Discord webhook", ("/webhooks/",), r"(discord(?:app)?\.com/api/(?:v\d+/)?webhooks/)[\w/-]+"),
+    Format("Zapier or Make webhook", ("hook",), r"(hooks?\.(?:zapier|[\w.]{1,20}\.make|make)\.com/)[\w/-]+"),
+    Format("Teams webhook", ("webhook.office.com",), r"(webhook\.office\.com/)[\w@/-]+"),
     Format("Azure client secret", ("8Q~",), r"[\w.~-]{3}8Q~[\w.~-]{24,}"),
     Format("Terraform Cloud", (".atlasv1.",), r"[A-Za-z0-9]{1,14}\.atlasv1\.[\w-]{8,}"),
     Format("Cloudflare origin", ("v1.0-",), r"v1\.0-[0-9a-f]{16,}[\w-]*"),
     Format(
         "password hash",
-        ("$2", "$1$", "$5$", "$6$", "$y$", "$argon2"),
-        r"\$(?:2[abxy]?|[156y]|argon2id?)\$[\w./$=,+-]{20,}",
+        ("$2", "$1$", "$5$", "$6$", "$y$", "$argon2", "$apr1$", "scrypt$", "scrypt:", "pbkdf2"),
+        r"(?:\$(?:2[abxy]?|[156y]|apr1|argon2id?)|\$?scrypt|\$?pbkdf2[\w:-]{0,12})[$:][\w./$=,+:-]{20,}",
     ),
 )
+
+_KEYS = r"(?:api|access|account|auth|encryption|master|private|secret|shared|signing|storage)[ _-]?key"
+_NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
 
 # The shapes' markers are looked for in the lowered text, where every white space is a blank, with one more in front.
 SHAPES = (
@@ -176,63 +198,76 @@ SHAPES = (
         r"(?:[^-]|-(?!---))*+(?:-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5})?",
     ),
     Format(
-        "private key (PuTTY)", ("private-lines:",), r"(Private-Lines:)(?:[^P]|P(?!rivate-MAC))*+", rf"\1 {REDACTED} "
+        "private key (PuTTY)",
+        ("private-lines:",),
+        r"(Private-Lines:\s{0,4})(?:[^P\s]|\s++(?!Private-MAC|\Z)|P(?!rivate-MAC))++",
     ),
-    Format("Fly", ("flyv1",), r"(FlyV1 )[\w+/=,-]{10,}", KEEP),
+    Format("Fly", ("flyv1",), r"(FlyV1 )[\w+/=,-]{10,}"),
     # URLs and connection strings
     Format(
         "password in a URL",
         ("://",),
         r"(://[^\s/?#:@\"'<>\[\]]{0,128}:)(?!\d{1,5}(?:[/?#\s,;)\]}\"'<>]|$))"
         r"(?:[^\s?#\"'<>]{1,200}(?=@)|[^\s/?#@\"'<>*]{4,200}+\Z)",
-        KEEP,
     ),
-    Format("key as user in a URL", ("@",), r"(://)(?=[A-Za-z_-]{0,60}\d)[\w-]{20,200}+(?=@|:[^\s/@]{0,64}@)", KEEP),
-    Format(
-        "password in an encoded URL",
-        ("%3a%2f%2f",),
-        r"(%3[Aa]%2[Ff]%2[Ff][\w.~-]{0,128}+%3[Aa])(?:[\w.~!*+-]|%(?!40)[0-9A-Fa-f]{2}){1,256}+(?=%40)",
-        KEEP,
-    ),
-    Format(
-        "MySQL address", ("@tcp(", "@unix("), r"(?<![\w.-])([\w.-]{1,64}+:)[^\s@\"']{1,128}+(?=@(?:tcp|unix)\()", KEEP
-    ),
-    Format("Oracle address", ("jdbc:oracle",), r"(jdbc:oracle:\w{1,10}:[^/\s]{1,64}+/)[^@\s]{1,128}+(?=@)", KEEP),
+    Format("key as user in a URL", ("@",), r"(://)(?=[A-Za-z_-]{0,60}\d)[\w-]{20,200}+(?=@|:[^\s/@]{0,64}@)"),
+    Format("MySQL address", ("@tcp(", "@unix("), r"(?<![\w.-])([\w.-]{1,64}+:)[^\s@\"']{1,128}+(?=@(?:tcp|unix)\()"),
+    Format("Oracle address", ("jdbc:oracle",), r"(jdbc:oracle:\w{1,10}:[^/\s]{1,64}+/)[^@\s]{1,128}+(?=@)"),
     # command lines, files, speech
-    Format("curl -u", (" -u", " --user"), r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}+:)[^\s\"']+", KEEP),
+    Format(
+        "user and password on a command line",
+        ("-u", "--user", "--proxy-user"),
+        r"((?<![\w-])(?i:-u|--user|--proxy-user)(?:[ =]?|[\"'],\s?)[\"']?[^\s:%\"']{1,64}+[:%])(?!\d{1,5}(?!\S))[^\s\"']+",
+    ),
     Format(
         "option on a command line",
         ("--",),
-        r"(?i)(--(?:[a-z]{1,12}-){0,3}(?:password|passwd|passphrase|secret|token|api-?key|access-?key|private-?key)[= ][\"']?)"
-        r"(?!-|\[redacted\]|(?-i:[A-Z_]+(?![\w-]))|(?:options?|flags?|arguments?|parameters?|and|or|is|was|must|cannot|for|to)\b)[^\s\"']+",
-        KEEP,
+        rf"(?i)(--(?:[a-z\d]{{1,16}}[-_]){{0,3}}[a-z\d]{{0,16}}?(?:{_NAMES}|pass)(?:[= ]|[\"'],\s?)[\"']?)"
+        r"(?!-|\[redacted\]|(?-i:[A-Z_]+(?![\w-]))|(?:options?|flags?|arguments?|parameters?|and|or|is|was|must|cannot|for|to|in|instead|with|when|if|not|has)\b)[^\s\"']+",
     ),
-    Format("netrc", ("login",), r"(?i)(login\s{1,8}\S{1,64}+\s{1,8}password\s{1,8})(?!\[redacted\])\S+", KEEP),
+    Format(
+        "short option of a program that takes a password",
+        (
+            "mysql",
+            "mariadb",
+            "sshpass",
+            "7z",
+            "redis-cli",
+            "valkey-cli",
+            "ldap",
+            "sqlcmd",
+            "mongo",
+            "login -",
+            "openssl",
+        ),
+        r"(?<![\w-])((?:(?:mysql|maria)[\w-]{0,12}|7z\w?)_AMONG-p[\"']?|sshpass_AMONG-p(?:_TO)?"
+        r"|(?:redis|valkey)-cli_AMONG(?:-a|--pass)_TO|ldap\w{3,10}_AMONG-w_TO|sqlcmd_AMONG-P_TO"
+        r"|(?:mongo\w{0,8}|login)_AMONG-p_TO|openssl_AMONGpass:)(?![-\s\"'])[^\s\"']{3,}".replace(
+            "_AMONG", r"[\"']?,?\s(?:[^\n;|&]{0,200}?[\s\"'])??"
+        ).replace("_TO", r"(?:\s|[\"'],\s?)[\"']?"),
+    ),
+    Format(
+        "user and password of a client",
+        ("auth(", "auth=(", "auth: (", "auth = ("),
+        r"(?i)(auth\s{0,2}[=:]?\s{0,2}\(\s{0,2}b?[\"'][^\"'\n]{1,64}+[\"'],\s{0,2}b?[\"'])[^\"'\n]+",
+    ),
+    Format(
+        "AUTH of a protocol",
+        ("auth ",),
+        r"(\bAUTH(?: PLAIN| LOGIN)? )(?=[A-Za-z+/]{0,40}\d|[A-Z+/]{0,40}[a-z]++[A-Z])(?=[\d+/]{0,40}[A-Za-z])[\w+/]{12,}=*",
+    ),
+    Format("password of an LDAP", ("{ss", "{sha"), r"(\{S?SHA(?:256|512)?\})[A-Za-z0-9+/]{20,}=*"),
+    Format("netrc", ("login",), r"(?i)(login\s{1,8}\S{1,64}+\s{1,8}password\s{1,8})(?!\[redacted\])\S+"),
     Format(
         "SQL",
         ("identified",),
         r"(?i)((?:user|role|grant)\b[^\n;]{0,80}?\sidentified\s{1,8}(?:\w{1,10}\s{1,8}){0,2}by\s{1,8}['\"])[^'\"\n]+",
-        KEEP,
     ),
     Format(
         "XML element",
         ("<",),
-        r"(?i)(<[\w:]{0,20}(?:password|passwd|secret|token|api_?key)>\s{0,20})"
-        r"(?!\[redacted\])(?:[^<]{1,200}+(?=</)|[^<\s]{1,200}+\Z)",
-        KEEP,
-    ),
-    Format(
-        "spoken of",
-        ("password ", "passphrase ", "token ", "secret ", "key "),
-        r"(?i)(\b(?:password|passphrase|token|secret|api[ _-]?key)\s{1,3}(?:is\s|was\s)?[\"'`]?)"
-        r"(?=[a-z_.~+/-]{0,40}\d)(?=[\d_.~+/-]{0,40}[a-z])[\w.~+/=-]{12,}",
-        KEEP,
-    ),
-    Format(
-        "spoken of in quotes",
-        ("password ", "passphrase "),
-        r"(?i)(\b(?:password|passphrase)\s{1,3}(?:is\s|was\s)?([\"'`]))[^\"'`\s]{3,128}(?=\2)",
-        KEEP,
+        rf"(?i)(<[\w:.-]{{0,32}}?(?:{_NAMES})(?:\s[^<>]{{0,100}})?>\s{{0,20}})"
+        r"(?!\[redacted\])(?:[^<]{1,200}+(?=</)|[^<>\s\"'}\]]{6,200}+\Z)",
     ),
     # headers
     Format(
@@ -240,34 +275,29 @@ SHAPES = (
         ("bearer",),
         r"\b((?i:Bearer)(?:\s{1,4}|%20|\+))(?:(?=[A-Za-z._~+/-]{0,200}\d)[\w.~+/=%-]{6,}"
         r"|(?=[a-z._~+/-]{0,80}[A-Z])(?=[A-Z._~+/-]{0,80}[a-z])[\w.~+/=%-]{20,})" + _WRAPPED,
-        KEEP,
     ),
     Format(
         "Basic",
         ("basic",),
         r"\b((?i:Basic)(?:\s{1,4}|%20|\+))(?=[A-Za-z+/]{0,80}(?:\d|=|[a-z][A-Z]))[A-Za-z0-9+/%]{8,}={0,2}",
-        KEEP,
     ),
     Format(
         "Authorization",
         ("authorization",),
-        r"(?i)(authorization\\*[\"']?\s{0,4}[:=]\s{0,4}b?\\*[\"']?"
-        r"(?:Bearer|Basic|Token|ApiKey|Negotiate|NTLM|[a-z][\w-]{1,20}+(?=\s{1,4}+[^\s\d]{0,40}\d))\s{1,4}+)"
-        r"(?!\[redacted\]|[<{.])[^\s\"',;\\]+",
-        KEEP,
+        r"(?i)(authorization\\*[\"']?\s{0,4}[:=,]\s{0,4}b?\\*[\"']?"
+        r"(?:Bearer|Basic|Token|ApiKey|Negotiate|NTLM|[a-z][\w-]{1,20}+(?=[ ]{1,4}+[^\s\d]{0,40}\d))[ ]{1,4}+)"
+        r"(?!\[redacted\]|[<{.$])[^\s\"',;\\]+",
     ),
     Format(
         "Authorization with parameters",
         ("authorization",),
-        r"(?i)(authorization\\*[\"']?\s{0,4}[:=]\s{0,4}b?\\*[\"']?(?:Digest|AWS4-HMAC-SHA256|OAuth|Signature|Hawk)\s{1,4}+)"
+        r"(?i)(authorization\\*[\"']?\s{0,4}[:=,]\s{0,4}b?\\*[\"']?(?:Digest|AWS4-HMAC-SHA256|OAuth|Signature|Hawk)\s{1,4}+)"
         r"(?!\[redacted\]$)[^\n]+",
-        KEEP,
     ),
     Format(
         "Cookie",
         ("cookie",),
-        r"(?i)((?<!\w)(?:set-)?cookie\\*[\"']?\s{0,4}[:=]\s{0,4}b?\\*[\"']?)(?=[^\s=;,\"'\[]{1,80}=)[^\n\"'\\]+",
-        KEEP,
+        r"(?i)((?<!\w)(?:set-)?cookie\\*[\"']?\s{0,4}[:=,]\s{0,4}b?\\*[\"']?)(?=[^\s=;,\"'\[]{1,80}=)[^\n\"'\\]+",
     ),
 )
 
@@ -284,7 +314,12 @@ BLOCKS = (
 )
 
 WORDS = (
-    Format("Telegram bot", (":", "%3a"), r"\d(?<!\d.)\d{5,11}(?::|%3[Aa])(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
+    Format(
+        "32 characters of three kinds, behind a prefix",
+        ("-", "_"),
+        r"([_-](?<=[A-Za-z\d]{2}.)(?<!\d\d.))(?=[A-Za-z]{0,31}\d)(?=[a-z\d]{0,31}[A-Z])(?=[A-Z\d]{0,31}[a-z])[A-Za-z0-9]{32,}(?<![=+/])[\w-]*",
+    ),
+    Format("Telegram bot", (":",), r"\d(?<!\d.)\d{5,11}:(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
     Format("Discord bot", (".",), rf"[MNO](?<={_START}.)" + r"[\w-]{22,27}\.[\w-]{5,7}\.[\w-]{20,}"),
     Format("Airtable", ("pat",), rf"pat(?<={_START}pat)" + r"[A-Za-z0-9]{14}\.[0-9a-f]{16,}"),
     Format("Asana", tuple(f"{digit}/" for digit in range(10)), r"\d(?<![\d/].)/\d{12,20}:[0-9a-f]{16,}"),
