@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,32 @@ async def test_a_message_is_what_the_user_is_told() -> None:
     assert outcome.decision is not None
     assert outcome.decision.strategy == "escalate"
     assert (await rt.call("page")).explanation.user != "Please call us."
+
+
+@virtual
+async def test_a_message_is_in_what_the_user_is_told_about_the_turn() -> None:
+    rt = Runtime(
+        policies=[
+            *book(when={"tool": "search"}, then={"message": "Please call us."}),
+            *book(when={"tool": "hotels"}, then={"strategy": "fail_gracefully", "message": "Hotels are closed."}),
+        ]
+    )
+    rt.add(Scripted(INVALID), id="search")
+    rt.add(Scripted(INVALID), id="hotels")
+
+    async def trip() -> object:
+        return (await rt.call("search")).unwrap()
+
+    rt.add(trip)
+    async with rt.turn() as turn:
+        turn.call("search")
+        turn.call("search")
+        turn.call("hotels")
+    assert turn.report.message == "Search (2 times) and hotels failed. Please call us. Hotels are closed."
+    assert pickle.loads(pickle.dumps(turn.report)).outcomes["search-1"].told == "Please call us."
+    async with rt.turn() as turn:
+        turn.call("trip")
+    assert turn.report.message == "Trip failed. Please call us."
 
 
 @virtual

@@ -58,6 +58,7 @@ class Outcome(Generic[T]):
         "missing",
         "root",
         "status",
+        "told",
         "tool",
         "value",
         "via",
@@ -79,6 +80,7 @@ class Outcome(Generic[T]):
         root: str | None = None,
         escalated: bool = False,
         explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None,
+        told: str | None = None,
     ) -> None:
         self._id = id
         self.tool = tool  # the id of the tool that was called
@@ -93,6 +95,7 @@ class Outcome(Generic[T]):
         self._label = label
         self.root = root  # for a skipped call: the id of the call whose failure is the cause
         self.escalated = escalated  # somebody has to know
+        self.told = told  # what a policy has the user told, in place of the usual words
         self._explanation = explanation
 
     @property
@@ -114,7 +117,8 @@ class Outcome(Generic[T]):
 
             made = self._explanation = explain(self)
         elif callable(made):
-            made = self._explanation = made(self)
+            made = made(self)
+            made = self._explanation = made if self.told is None else made._replace(user=self.told)
         return made
 
     def reword(self, user: str) -> None:
@@ -163,7 +167,7 @@ class Outcome(Generic[T]):
     __hash__ = None  # type: ignore[assignment]  # the value may be anything
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Outcome, (*self._fields(), None if self._explanation is None else self.explanation)
+        return Outcome, (*self._fields(), None if self._explanation is None else self.explanation, self.told)
 
     def __repr__(self) -> str:
         parts = [f"{self.id!r}, {self.status}"]
@@ -190,7 +194,7 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
     made.attempts = attempts
     made.duration = duration
     made._label = label
-    made.fault = made.decision = made.missing = made.root = made._explanation = None
+    made.fault = made.decision = made.missing = made.root = made.told = made._explanation = None
     made.escalated = False
     return made
 

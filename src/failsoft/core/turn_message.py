@@ -7,7 +7,8 @@ Rules
 - Of several calls with one label, where some went another way than others, it is said how many: "Completed search
   (2 of 3), but search (1 of 3) failed".
 - Skipped calls follow what they were skipped for. With more than one cause they get a sentence of their own.
-- What is asked comes from the escalated failures, each thing once, two at most.
+- What is asked comes from the escalated failures, each thing once, two at most. What a policy has the user told about
+  a failure stands in its place, escalated or not.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from failsoft.core.explain import say_wanted
+from failsoft.core.nesting import find_origin
 from failsoft.core.phrases import ENGLISH, capitalise, enumerate_names, fill, say_when
 
 if TYPE_CHECKING:
@@ -93,10 +95,16 @@ def _say_skipped(skipped: Sequence[Outcome[Any]], report: TurnReport, texts: Tex
 
 def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, unsafe: Container[str]) -> list[str]:
     """What the user is asked or told about the failures that need somebody."""
+    told: list[str] = []
     groups: dict[tuple[str, str, str], list[Outcome[Any]]] = {}
     for outcome in outcomes:
         fault = outcome.fault
-        if outcome.escalated and outcome.status == "failed" and fault is not None:
+        if outcome.status != "failed" or fault is None:
+            continue
+        words = find_origin(outcome)[-1].told or outcome.told
+        if words is not None:
+            told.append(words)
+        elif outcome.escalated:
             acted = fault.effect != "none" and fault.retryable and outcome.tool in unsafe
             about = "check_first" if acted else fault.category
             key = (about, say_when(texts, fault.retry_after), say_wanted(texts, fault)[1])
@@ -108,7 +116,7 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, unsafe: Container[str]
         )
         for (about, when, wanted), group in groups.items()
     ]
-    return list(dict.fromkeys(asks))[:_MOST]
+    return list(dict.fromkeys([*told, *asks]))[:_MOST]
 
 
 def _several(outcomes: Sequence[Outcome[Any]], key: str, texts: Texts, of: Counts) -> str:

@@ -297,7 +297,8 @@ def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, 
         decision=decision,
         label=call.tool.label,
         escalated=decision.strategy == "escalate",
-        explanation=rt.explain if message is None else lambda made: rt.explain(made)._replace(user=message),
+        explanation=rt.explain,
+        told=message,
     )
     if rt.phraser is not None and message is None and not call.inner:
         yield Phrase(outcome)
