@@ -99,6 +99,14 @@ def test_every_sign_of_a_picture_has_a_plain_one_and_they_differ() -> None:
 
 
 @pytest.mark.slow
+def test_what_is_wrong_is_told_in_what_there_is() -> None:
+    done = run("classify", "", "caf\u00e9 \u2192", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode("ascii").startswith("failsoft: ")
+    assert b"caf? >" in done.stderr
+
+
+@pytest.mark.slow
 def test_data_is_never_changed() -> None:
     told = run(*WHY, "--json", PYTHONIOENCODING="ascii")
     whole = run(*WHY, "--json", PYTHONIOENCODING="utf-8")

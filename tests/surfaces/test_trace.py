@@ -139,7 +139,8 @@ def test_export(store: str, tmp_path: Path) -> None:
     [
         (("export", "all", "--format", "html"), "a page shows one turn"),
         (("export", "--json"), "name a file with --output"),
-        (("export", "-o", "/no/such/place.html"), "cannot be written"),
+        (("export", "-o", "/no/such/place.html"), "There is no directory /no/such: make it, or name another place."),
+        (("export", "-o", "/tmp"), "It is a directory: name a file."),
         (("prune",), "say what to drop"),
         (("prune", "--older-than", "30"), "--older-than"),
         (("prune", "--size", "much"), "--size"),

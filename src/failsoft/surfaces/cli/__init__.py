@@ -21,7 +21,7 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.surfaces.cli.check import check as _check
 from failsoft.surfaces.cli.classify import classify as _classify
 from failsoft.surfaces.cli.completion import completion as _completion
-from failsoft.surfaces.cli.console import CommandError, clean, print_json
+from failsoft.surfaces.cli.console import CommandError, clean, print_json, say
 from failsoft.surfaces.cli.demo import demo as _demo
 from failsoft.surfaces.cli.init import init as _init
 from failsoft.surfaces.cli.run import run as _run
@@ -53,7 +53,7 @@ class Cli(click.Group):
             code = super().main(given, prog_name, complete_var, standalone_mode=False, **extra) or 0
             sys.stdout.flush()
         except _NO_COMMAND as error:
-            click.echo(error.format_message(), err=True)
+            say(error.format_message(), err=True)
             code = 2
         except click.UsageError as error:
             code = fail(error.format_message(), 2, as_json=as_json, hint=_usage_hint(error))
@@ -84,11 +84,11 @@ def fail(message: str, code: int, *, as_json: bool, hint: str = "", problems: Se
         said = {"message": message, "exit_code": code}
         print_json({"error": {**said, **({"hint": hint} if hint else {}), "problems": list(problems)}})
     else:
-        click.echo(f"failsoft: {clean(message)}", err=True)
+        say(f"failsoft: {clean(message)}", err=True)
         for problem in problems:
-            click.echo(f"  {clean(problem)}", err=True)
+            say(f"  {clean(problem)}", err=True)
         if hint:
-            click.echo(clean(hint), err=True)
+            say(clean(hint), err=True)
     return code
 
 

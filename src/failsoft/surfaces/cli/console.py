@@ -34,6 +34,7 @@ __all__ = [
     "make_console",
     "manifest_option",
     "print_json",
+    "say",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,7 +76,12 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if not is_utf8(sys.stdout) or _SURROGATES.search(text):
         text = json.dumps(value, indent=indent)
-    click.echo(text)
+    say(text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """One line, or some, as the stream takes them: click would write UTF-8 to one that asks for ASCII."""
+    click.echo(text, file=sys.stderr if err else sys.stdout)
 
 
 class Trimmed:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from failsoft.surfaces.cli.console import CommandError, json_option, make_console, print_json
+from failsoft.surfaces.cli.console import json_option, make_console, print_json
+from failsoft.surfaces.cli.files import cannot_write
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -119,4 +120,4 @@ def _save(console: Console, path: Path) -> None:
     try:
         path.write_text(console.export_svg(title="failsoft demo", code_format=own, unique_id="demo"), encoding="utf-8")
     except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+        raise cannot_write(path, error) from None

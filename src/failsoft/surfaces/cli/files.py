@@ -1,4 +1,4 @@
-"""The files that commands read, with one clear message for each way in which that can fail."""
+"""The files that commands read and write, with one clear message for each way in which that can fail."""
 
 from __future__ import annotations
 
@@ -55,6 +55,20 @@ def read(path: str, most: int = _LARGEST) -> bytes:
     except OSError as error:
         message = f"{path}: cannot be read: {error.strerror or error}"
         raise CommandError(message, hint=_instead(Path(path), error)) from None
+
+
+def cannot_write(path: Path, error: OSError) -> CommandError:
+    """What is wrong with a place that something was to be written to, and what to do about it."""
+    hint = ""
+    if isinstance(error, IsADirectoryError):
+        hint = "It is a directory: name a file."
+    elif isinstance(error, PermissionError):
+        hint = "Your user may not write there: look at the permissions, or name another place."
+    elif isinstance(error, FileNotFoundError):
+        hint = f"There is no directory {path.parent}: make it, or name another place."
+    elif isinstance(error, NotADirectoryError):
+        hint = f"{path.parent} is no directory: name another place."
+    return CommandError(f"{path}: cannot be written: {error.strerror or error}", hint=hint)
 
 
 def import_from_here() -> None:

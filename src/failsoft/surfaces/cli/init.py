@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from failsoft.surfaces.cli.console import CommandError, json_option, print_json
+from failsoft.surfaces.cli.console import CommandError, json_option, print_json, say
+from failsoft.surfaces.cli.files import cannot_write
 
 _FILES = ("failsoft.yaml", "failsoft.schema.json")
 
@@ -36,12 +37,12 @@ def init(directory: Path, force: bool, as_json: bool) -> int:
     except (FileExistsError, NotADirectoryError) as error:
         raise CommandError(f"{error.filename} is no directory", hint="Name one, or a new one.") from None
     except OSError as error:
-        raise CommandError(f"{error.filename or directory}: cannot be written: {error.strerror}") from None
+        raise cannot_write(Path(error.filename or directory), error) from None
     written = [str(directory / name) for name in _FILES]
     if as_json:
         print_json({"written": written})
     else:
-        click.echo(f"Wrote {' and '.join(written)}.")
+        say(f"Wrote {' and '.join(written)}.")
         manifest = "" if directory == Path() else f" --manifest {written[0]}"
-        click.echo(f"Next: put your own tools into {written[0]}, then run failsoft check{manifest}.")
+        say(f"Next: put your own tools into {written[0]}, then run failsoft check{manifest}.")
     return 0

@@ -11,7 +11,7 @@ import click
 
 from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, manifest_option, print_json
-from failsoft.surfaces.cli.files import check_address, find_manifest, import_from_here, read
+from failsoft.surfaces.cli.files import cannot_write, check_address, find_manifest, import_from_here, read
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -58,7 +58,7 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
         try:
             trace.open("a").close()
         except OSError as error:
-            raise CommandError(f"{trace}: cannot be written: {error.strerror}") from None
+            raise cannot_write(trace, error) from None
     import_from_here()
     try:
         return Runtime(manifest, trace=trace, store=store or "memory:")

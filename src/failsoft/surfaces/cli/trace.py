@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from failsoft.errors import ManifestError
-from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json
-from failsoft.surfaces.cli.files import read
+from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, say
+from failsoft.surfaces.cli.files import cannot_write, read
 from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options
 
 if TYPE_CHECKING:
@@ -159,12 +159,12 @@ def export(
     try:
         output.write_bytes(made)
     except OSError as error:
-        raise CommandError(f"{output}: cannot be written: {error.strerror}") from None
+        raise cannot_write(output, error) from None
     if as_json:
         print_json({"turn_id": turn_id, "format": form, "file": str(output), "events": len(events)})
     else:
         what = f"The waterfall of {turn_id}" if form == "html" else f"{len(events)} events"
-        click.echo(clean(f"{what} written to {output}"), err=True)
+        say(clean(f"{what} written to {output}"), err=True)
     return 0
 
 
@@ -273,7 +273,7 @@ def prune(older_than: str | None, most: int | None, size: str | None, store: str
     if as_json:
         print_json({"dropped": gone, "store": str(found.path)})
     else:
-        click.echo(f"{gone} events dropped from {clean(str(found.path))}")
+        say(f"{gone} events dropped from {clean(str(found.path))}")
     return 0
 
 
@@ -314,4 +314,4 @@ def _print_lines(events: Iterable[Record], *, everything: bool = False) -> None:
         if said is not None:
             name = f"{event['call_id']}: " if event.get("call_id") else ""
             turn = f"{event['turn_id']}  " if everything and event.get("turn_id") else ""
-            click.echo(clean(f"{event['timestamp'][11:23]}  {turn}{name}{said}"))
+            say(clean(f"{event['timestamp'][11:23]}  {turn}{name}{said}"))
