@@ -45,7 +45,7 @@ MORE = "…"
 _ROUNDS = 8  # in practice two: one that masks, one that finds nothing more
 _TAIL = 96  # every pattern knows its secret by this many characters
 _TALK = (
-    *("bearer", "basic", "pass", "pwd", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
+    *("bearer", "basic", "pass", "pw", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
     *("flyv1", "-p", " -a ", " -w "),
 )
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be

@@ -186,7 +186,7 @@ _MARKED = (
     ),
 )
 
-_KEYS = r"(?:api|access|account|auth|encryption|master|private|secret|shared|signing|storage)[ _-]?key"
+_KEYS = r"(?:api|access|account|auth|encryption|master|private|secret|session|shared|signing|storage)[ _-]?key"
 _NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
 
 # The shapes' markers are looked for in the lowered text, where every white space is a blank, with one more in front.
@@ -212,6 +212,11 @@ SHAPES = (
     ),
     Format("key as user in a URL", ("@",), r"(://)(?=[A-Za-z_-]{0,60}\d)[\w-]{20,200}+(?=@|:[^\s/@]{0,64}@)"),
     Format("MySQL address", ("@tcp(", "@unix("), r"(?<![\w.-])([\w.-]{1,64}+:)[^\s@\"']{1,128}+(?=@(?:tcp|unix)\()"),
+    Format(
+        "user and password before a host",
+        ("@",),
+        r"((?<![\w/.:-])[\w.-]{1,64}+:)(?=[^\s@\d]{0,40}\d)[^\s@/:\"']{6,64}+(?=@[\w.-]{1,253}[:/])",
+    ),
     Format("Oracle address", ("jdbc:oracle",), r"(jdbc:oracle:\w{1,10}:[^/\s]{1,64}+/)[^@\s]{1,128}+(?=@)"),
     # command lines, files, speech
     Format(
@@ -257,6 +262,12 @@ SHAPES = (
         r"(\bAUTH(?: PLAIN| LOGIN)? )(?=[A-Za-z+/]{0,40}\d|[A-Z+/]{0,40}[a-z]++[A-Z])(?=[\d+/]{0,40}[A-Za-z])[\w+/]{12,}=*",
     ),
     Format("password of an LDAP", ("{ss", "{sha"), r"(\{S?SHA(?:256|512)?\})[A-Za-z0-9+/]{20,}=*"),
+    Format(
+        "line of a configuration",
+        ("requirepass", "masterauth", "bindpw", "rootpw"),
+        r"(?i)(\b(?:requirepass|masterauth|bindpw|rootpw(?: --plaintext)?)[ \t]{1,8}[\"']?)[^\s\"']{6,}",
+    ),
+    Format("private part of a JWK", ("kty",), r"([\"'](?:d|k|p|q|dp|dq|qi)[\"']\s?:\s?[\"'])[\w-]{20,}"),
     Format("netrc", ("login",), r"(?i)(login\s{1,8}\S{1,64}+\s{1,8}password\s{1,8})(?!\[redacted\])\S+"),
     Format(
         "SQL",

@@ -10,6 +10,8 @@ Rules
   quoted itself, as in JSON. After any other sign, and in a sentence ("the API key … is not valid"), the value must
   look the part.
 - Two quoted words side by side are a name and its value as well as two names: the second is one if it could be.
+- What any other key is (``FERNET_KEY``, ``x-rapidapi-key``) is a secret if it can be nothing else; keys that things are
+  looked up by (``cache_key``) and public ones are none.
 - Not a secret: nothing (``null``, ``***``), a type, a call, and what reads on: "password: must be changed". In a list
   no sentence is one.
 - A quoted value ends at the same quote behind as many backslashes (more of them are a quote within), or where there
@@ -46,14 +48,20 @@ _SURE = (
 _SURE_ALONE = _words("pwd credential credentials accesstoken authtoken refreshtoken mnemonic psk")
 _OF_A_KEY = _words(
     "access account api app application auth client consumer deploy encryption function functions license master private",
-    "secret signing",
+    "secret session signing",
     "ssh storage subscription webhook",
 )
 _OF_A_TOKEN = _words("access api auth bearer bot csrf device id oauth refresh security session xsrf")
-_MAYBE = _words("token authorization signature sig auth jwt otp pin sid sessionid")
-_IN_QUERY = _words("key code access hmac")
-_ONLY_IN_QUERY = ("code", "access", "hmac")  # "key" may be the end of a longer name
-_ENDINGS = _words("value hash raw data string")  # words after a name that do not make it another thing
+_MAYBE = _words("token authorization signature sig auth jwt otp pin sid sessid sessionid jsessionid phpsessid")
+_NOT_OF_A_KEY = _words(  # keys that are looked up by, or known to all
+    "cache dedup dedupe event foreign group hash host idempotency index issue lookup map message object order partition",
+    "primary public range routing row s3 shard sort storage unique",
+)
+_IN_QUERY = _words("key code access hmac pw appid")
+_ONLY_IN_QUERY = ("code", "access", "hmac", "pw=", "appid")  # "key" may be the end of a longer name
+_ENDINGS = _words(
+    "value hash raw data string base confirm confirmation"
+)  # words after a name that do not make it another thing
 
 # A value that is one of these says something about the secret; in quotes, one that holds a verdict does.
 _REMARKS = _words(
@@ -68,10 +76,10 @@ _VERDICTS = _words(
 )
 
 _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it, the sign
-    (?: p(?: assw(?:or)?d | ass(?:phrase|code)? | wd | in ) | s(?: ecret | ig(?:nature)? | id | ession[_-]?id ) | key
+    (?: p(?: ass[_-]?w(?:or)?d | ass(?:phrase|code)? | wd | in | w ) | appid | s(?: ecret(?:[_-]?id)? | ig(?:nature)? | id | ess(?:ion[_-]?)?id ) | key
       | token | c(?: redentials? | ode ) | a(?: uth(?:orization)? | ccess ) | jwt | otp | hmac | mnemonic | phrase | psk )
-    (?: [_-]?(?:value|hash|raw|data|string) | \d{1,3} )?+ [\]"'`*\\]*+ (?:[ ]provided)?+
-    (?P<sign> \s{0,8}+ (?: :=?+ | == | =>?+ | -> ) | [ ]{1,40}+\|(?=[ ])
+    (?: [_-]?(?:value|hash|raw|data|string|base|confirm(?:ation)?) | \d{1,3} )?+ [\]"'`*\\]*+ (?:[ ](?:provided|is|was))?+
+    (?P<sign> :[ ]?[a-z][\w.\[\],|]{0,40}[ ]?=(?=[ ]?["']) | \s{0,8}+ (?: :=?+ | == | =>?+ | -> ) | [ ]{1,40}+\|(?=[ ])
       | [,;]?+ \s{0,20}+ (?: ["']?\w{1,20}["']?\s?[:=]\s?["']?[\w.-]{1,40}["']?,?\s{1,8} ){0,2}?
         ["'\\]*+ value ["'\\]*+ \s{0,4}+ [:=]
       | </\w{1,20}> \s{0,20}+ <\w{1,20}>
@@ -97,6 +105,7 @@ _NAME_ITSELF = (
     r"(?i)\A--|\A[a-z]+(?:[_.-][a-z]+)+\Z|(?-i:\A[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)+\Z)"
     r"|(?:pass(?:word)?|secret|key|token)[_-]?\d{0,2}\Z"
 )
+_STRONG = r"(?=[\w+/-]{0,40}\d)(?=[\w+/-]{0,40}[A-Z])(?=[\w+/-]{0,40}[a-z])(?=[\w+/-]*[A-Za-z\d]{12})[\w+/-]{24,}=*|[0-9a-f]{32}[0-9a-f-]*"
 _ENCODED = r"(?i)base64|sha\d|md5"  # "the token is base64-encoded"
 _PLAIN_WORD = r"[A-Z]?[a-z'’-]+|[A-Z]+"
 
@@ -108,6 +117,7 @@ class _Name(NamedTuple):
     password: bool
     quoted: bool
     query: bool
+    strong: bool  # it may be any key: only what can be nothing else is a secret
 
 
 class _Sign(NamedTuple):
@@ -150,13 +160,15 @@ def _lower(text: str) -> str:
 
 def _read_name(before: str, sign: _Sign) -> _Name | None:
     before = before.rstrip("*")
-    name = before.removesuffix(" provided").rstrip("]\"'`\\*")
+    name = before.removesuffix(" provided").removesuffix(" is").removesuffix(" was").rstrip("]\"'`\\*")
     words = [word.lower() for word in compiled(_WORD).findall(name)]
     while words and (words[-1].isdigit() or words[-1] in _ENDINGS):
         words.pop()
     if not words:
         return None
     last, other = words[-1], words[-2] if len(words) > 1 else ""
+    if (other, last) == ("pass", "word"):
+        last = "password"
     quoted = before[-1] in "\"'`"
     query = compiled(_QUERY).search(name) is not None
     sure = (
@@ -170,11 +182,13 @@ def _read_name(before: str, sign: _Sign) -> _Name | None:
     maybe = (
         last.endswith("token")
         or last in _MAYBE
-        or (last == "id" and other == "session")
+        or (last == "id" and other in {"session", "secret"})
         or (last == "pass" and name[-5:-4] not in {"", " "})
     )
+    strong = not (sure or maybe) and last.endswith("key") and other not in _NOT_OF_A_KEY
     password = last.startswith(("passw", "passph", "pwd"))
-    return _Name(sure, password, quoted, query) if sure or maybe or (query and last in _IN_QUERY) else None
+    known = sure or maybe or strong or (query and last in _IN_QUERY)
+    return _Name(sure, password, quoted, query, strong) if known else None
 
 
 def _find_secret(text: str, start: int, name: _Name, sign: _Sign) -> tuple[int, int] | None:
@@ -185,6 +199,8 @@ def _find_secret(text: str, start: int, name: _Name, sign: _Sign) -> tuple[int, 
         return found.span("block")
     if found["quoted"] is not None:
         value, listed = found["quoted"], found["list"] is not None
+        if name.strong and not name.query:
+            return found.span("quoted") if compiled(_STRONG).fullmatch(value) else None
         return found.span("quoted") if _is_secret_quoted(value, name, sign, listed=listed) else None
     if found["braced"] is not None:
         placeholder = found["braced"].islower() or found["braced"].isupper()
@@ -213,6 +229,8 @@ def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
         return False
     if sign.spoken:
         return len(value) >= 12 and not compiled(_ENCODED).match(value) and any(char.isalpha() for char in value)
+    if name.strong and not name.query:
+        return compiled(_STRONG).match(value) is not None
     if name.query:
         return not (value.isdigit() and len(value) < 6)  # ?code=200
     if not name.sure:
