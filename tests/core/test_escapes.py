@@ -21,6 +21,8 @@ from failsoft.core.escapes import unescape
         (r"\x1b[31mred\u001b[0m", " red "),
         (r"caf\u00e9 caf\xc3\xa9 \u200b", None),
         ("100% of R&D; [31m", None),
+        ("/search?q=paris%20fr", None),
+        ("q=a%20abcdefghijklm%20%22", 'q=a abcdefghijklm "'),
         ("plain", None),
     ],
 )

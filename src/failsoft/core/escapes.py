@@ -3,6 +3,7 @@ r"""Text whose characters were written out (``%3D``, ``\u0026``, ``\"``, ``&quot
 Rules
 -----
 - Printable ASCII, blanks and line ends are read back, however often they were written out: ``%2526`` is ``&``.
+- A ``%20`` before a short word stays: nothing hides behind it, and most addresses have one.
 - A colour that was written out (``\x1b[31m``) is a blank.
 - Every character knows its place in the text, so that what is found in the one is masked in the other.
 
@@ -18,7 +19,7 @@ from typing import NamedTuple
 _HEX = r"(?:[2-7][0-9A-Fa-f]|0[9AaDd])"
 _ESCAPE = re.compile(
     rf"""(?x)
-    % (?:25)* (?P<percent> {_HEX} )
+    % (?:25)* (?P<percent> 20(?=%|[\w.~+/=:$-]{{13}}) | (?!20){_HEX} )
     | \\ \\* (?: (?:u00|x) (?P<code> {_HEX} ) | (?P<end> (?:r\\+)?n ) | [rtbfv] | (?P<mark> ["'/&] )
       | (?:x1[bB]|u001[bB]|033|e) \[ [\d;]{{0,16}} m )
     | & (?:amp;)* (?: (?P<name> amp|quot|apos|lt|gt ) | \#x0?(?P<hexadecimal> {_HEX} ) | \#0?(?P<decimal> \d\d\d?) ) ;
