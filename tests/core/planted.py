@@ -10,6 +10,7 @@ import base64
 import random
 import string
 from typing import NamedTuple
+from urllib.parse import quote
 
 RUN = 8
 _RANDOM = random.Random(20251105)
@@ -245,6 +246,7 @@ OTHERS = dict(
         _around("URL in PHP's JSON", "https:\\/\\/jane:SECRET@example.com\\/x", mixed(14)),
         _around("form in an escaped log", 'form-data; name=\\"password\\"\\r\\n\\r\\nSECRET\\r\\n--x', "swordfish"),
         _around("private key in JSON", '{"private_key": "SECRET"}', pem("PRIVATE KEY").replace("\n", "\\n")),
+        _around("private key, encoded", "key=SECRET", quote(pem("RSA PRIVATE KEY"))),
         # names and values side by side
         _around("pair", "('api_key', 'SECRET')", mixed(20)),
         _around("pair in JSON", '[["password","SECRET"],["user","jane"]]', "hunter2-x"),

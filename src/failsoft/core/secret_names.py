@@ -76,9 +76,11 @@ _VERDICTS = _words(
 )
 
 _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it, the sign
-    (?: p(?: ass[_-]?w(?:or)?d | ass(?:phrase|code)? | wd | in | w ) | appid | s(?: ecret(?:[_-]?id)? | ig(?:nature)? | id | ess(?:ion[_-]?)?id ) | key
-      | token | c(?: redentials? | ode ) | a(?: uth(?:orization)? | ccess ) | jwt | otp | hmac | mnemonic | phrase | psk )
-    (?: [_-]?(?:value|hash|raw|data|string|base|confirm(?:ation)?) | \d{1,3} )?+ [\]"'`*\\]*+ (?:[ ](?:provided|is|was))?+
+    (?: p(?: ass[_-]?w(?:or)?d | ass(?:phrase|code)? | wd | in | w | sk | hrase )
+      | s(?: ecret(?:[_-]?id)? | ig(?:nature)? | id | ess(?:ion[_-]?)?id )
+      | a(?: uth(?:orization)? | ccess | ppid ) | c(?: redentials? | ode ) | key | token | jwt | otp | hmac | mnemonic )
+    (?: [_-]?(?:value|hash|raw|data|string|base|confirm(?:ation)?) | \d{1,3} )?+
+    [\]"'`*\\]*+ (?:[ ](?:provided|is|was))?+
     (?P<sign> :[ ]?[a-z][\w.\[\],|]{0,40}[ ]?=(?=[ ]?["']) | \s{0,8}+ (?: :=?+ | == | =>?+ | -> ) | [ ]{1,40}+\|(?=[ ])
       | [,;]?+ \s{0,20}+ (?: ["']?\w{1,20}["']?\s?[:=]\s?["']?[\w.-]{1,40}["']?,?\s{1,8} ){0,2}?
         ["'\\]*+ value ["'\\]*+ \s{0,4}+ [:=]
@@ -100,12 +102,18 @@ _VALUE = r"""(?x)
       | (?P<bare> [^\s"'`&;<>(){}\[\]\\,|] [^\s"'`&;<>]*+ ) ) )
 """
 _NEXT = r",[\w.-]+[=:]"
-_NOTHING = r"(?i)\W{0,2}|\*+\w{0,4}|[x.•]{3,}|\$?\{{1,2}\w+\}{0,2}|(?-i:\$[A-Z_]+)|\w*\s?\[redacted\]|%\w|%\(\w+\)s|[a-z_.]+(?:\(\)?|\[)"
+_NOTHING = (
+    r"(?i)\W{0,2}|\*+\w{0,4}|[x.•]{3,}|\$?\{{1,2}\w+\}{0,2}|(?-i:\$[A-Z_]+)|\w*\s?\[redacted\]"
+    r"|%\w|%\(\w+\)s|[a-z_.]+(?:\(\)?|\[)"
+)
 _NAME_ITSELF = (
     r"(?i)\A--|\A[a-z]+(?:[_.-][a-z]+)+\Z|(?-i:\A[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)+\Z)"
     r"|(?:pass(?:word)?|secret|key|token)[_-]?\d{0,2}\Z"
 )
-_STRONG = r"(?=[\w+/-]{0,40}\d)(?=[\w+/-]{0,40}[A-Z])(?=[\w+/-]{0,40}[a-z])(?=[\w+/-]*[A-Za-z\d]{12})[\w+/-]{24,}=*|[0-9a-f]{32}[0-9a-f-]*"
+_STRONG = (
+    r"(?=[\w+/-]{0,40}\d)(?=[\w+/-]{0,40}[A-Z])(?=[\w+/-]{0,40}[a-z])(?=[\w+/-]*[A-Za-z\d]{12})[\w+/-]{24,}=*"
+    r"|[0-9a-f]{32}[0-9a-f-]*"
+)
 _ENCODED = r"(?i)base64|sha\d|md5"  # "the token is base64-encoded"
 _PLAIN_WORD = r"[A-Z]?[a-z'’-]+|[A-Z]+"
 
