@@ -93,7 +93,12 @@ _START = r"(?<![A-Za-z0-9])"  # a token does not begin inside a word
 _WRAPPED = r"(?:\\?\n[ \t]*(?=[\w+/.-]{0,80}\d)[\w+/=.-]{8,}(?=[ \t]*(?:\n|[\"'`]|\Z)))*"
 
 ANY = r"[\w-]{10,}"  # after a prefix that nothing else has
-MIX = r"(?:(?=[A-Za-z]{0,11}\d)[A-Za-z0-9]{12,}|[A-Za-z0-9]{20,})[\w-]*"  # after one that names and words have too
+SPREAD = (  # capitals, small letters and digits side by side, as no name has them
+    r"(?=(?:[a-z\d_-]{0,16}[A-Z]){3})(?=[A-Za-z_-]{0,40}\d)(?=(?:[A-Z\d_-]{0,16}[a-z]){3})[\w-]{24,}"
+)
+MIX = (  # after a prefix that names and words have too
+    rf"(?:(?:(?=[A-Za-z]{{0,11}}\d)[A-Za-z0-9]{{12,}}|[A-Za-z0-9]{{20,}})[\w-]*|{SPREAD})"
+)
 HEX = r"[0-9a-f]{24,}(?![g-zG-Z])"
 THREE = (  # letters of both kinds, and digits
     r"(?=[A-Za-z]{0,15}\d)(?=[a-z\d]{0,15}[A-Z])(?=[A-Z\d]{0,15}[a-z])[A-Za-z0-9]{10}[\w-]{10,}"
@@ -102,7 +107,7 @@ UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{4,}"
 
 _PREFIXED = (
     # whose, prefixes, body
-    ("OpenAI, DeepSeek and kin", "sk-", r"(?!learn|ssh-|ecdsa-)(?=[\w-]{0,40}\d)[\w-]{10,}"),
+    ("OpenAI, DeepSeek and kin", "sk-", r"(?!learn|ssh-|ecdsa-)(?:(?=[\w-]{0,40}\d)[\w-]{10,}|[A-Za-z0-9]{40,})"),
     ("OpenAI, Anthropic, OpenRouter, Langfuse", "sk-proj- sk-svcacct- sk-admin- sk-ant- sk-or-v1- sk-lf- pk-lf-", ANY),
     ("Groq, Cerebras, Replicate, xAI, Hugging Face", "gsk_ csk- r8_ xai- hf_ api_org_", MIX),
     ("Perplexity, Tavily, NVIDIA, LangSmith", "pplx- tvly- nvapi- lsv2_pt_ lsv2_sk_", ANY),
@@ -114,17 +119,18 @@ _PREFIXED = (
     ("Google OAuth", "ya29. GOCSPX- 1//0", r"[\w.-]{16,}"),
     ("npm", "npm_", MIX),
     ("PyPI", "pypi-", r"(?=[\w-]{0,40}[A-Z\d])[\w-]{16,}"),
-    ("RubyGems, crates.io, Docker", "rubygems_ cio dckr_pat_ dckr_oat_", r"(?=[A-Za-z_-]{0,24}\d)[\w-]{20,}"),
+    ("RubyGems, crates.io", "rubygems_ cio", r"(?=[A-Za-z_-]{0,24}\d)[\w-]{20,}"),
+    ("Docker, Square, Heroku", "dckr_pat_ dckr_oat_ sq0atp- sq0csp- sq0idp- HRKU-", ANY),
     ("Stripe, Clerk", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_", r"[\w+/=]{10,}"),
     ("ElevenLabs", "sk_", HEX),
     ("Shopify", "shpat_ shpca_ shppa_ shpss_ shptka_", ANY),
-    ("Square, Facebook", "sq0atp- sq0csp- sq0idp- EAA", r"(?=[A-Za-z_-]{0,40}\d)[\w-]{18,}"),
+    ("Square, Facebook", "EAA", r"(?=[A-Za-z_-]{0,40}\d)[\w-]{18,}"),
     ("Razorpay, Flutterwave, Shippo, EasyPost", "rzp_live_ rzp_test_ FLWSECK shippo_live_ shippo_test_ EZAK EZTK", ANY),
     ("SendGrid", "SG.", r"[\w.-]{20,}"),
     ("Mailgun", "key- pubkey-", HEX),
     ("Brevo, Resend, Postmark", "xkeysib- xsmtpsib- re_", MIX),
     ("DigitalOcean", "dop_v1_ doo_v1_ dor_v1_", ANY),
-    ("Heroku, Netlify, Neon, Render", "HRKU- nfp_ napi_ rnd_", MIX),
+    ("Netlify, Neon, Render", "nfp_ napi_ rnd_", MIX),
     ("Fly", "fo1_ fm1r_ fm1a_ fm2_", r"[\w+/=,-]{16,}"),
     ("Supabase, PlanetScale", "sbp_ sb_secret_ pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.-]{10,}"),
     ("Vault", "hvs. hvb. hvr.", r"[\w-]{16,}"),
@@ -138,17 +144,17 @@ _PREFIXED = (
     ("SonarQube, Snyk, Sourcegraph", "sqp_ squ_ sqa_ snyk_ sgp_", MIX),
     ("Buildkite, CircleCI, JFrog", "bkua_ CCIPAT_ CCIPRJ_ AKCp cmVmdGtu", MIX),
     ("Linear, Notion", "lin_api_ lin_oauth_ secret_ ntn_", MIX),
-    ("Postman, Figma, Contentful, Typeform", "PMAK- figd_ figo_ CFPAT- tfp_", ANY),
+    ("Postman, Frame.io, Figma, Contentful, Typeform", "PMAK- fio-u- figd_ figo_ CFPAT- tfp_", ANY),
     ("Atlassian", "ATATT3 ATCTT3 ATBB", r"[\w=+/-]{16,}"),
     (
-        "HubSpot, Plaid, LaunchDarkly, Heroku",
-        "HRKU- pat-na1- pat-eu1- access-sandbox- access-production- sdk- api- mob-",
+        "HubSpot, Plaid, LaunchDarkly",
+        "pat-na1- pat-eu1- access-sandbox- access-production- sdk- api- mob-",
         UUID,
     ),
     ("Mapbox", "sk.eyJ", r"[\w.-]{16,}"),
     ("Dropbox", "sl.", r"(?=[\w-]{0,80}\d)[\w-]{60,}"),
-    ("Alibaba, Tencent", "LTAI AKID", r"(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{12,}"),
-    ("Adafruit, ReadMe, Frame.io, Duffel", "aio_ rdme_ fio-u- duffel_live_ duffel_test_", MIX),
+    ("Alibaba, Tencent", "LTAI AKID", r"(?:(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{12,}|[A-Za-z0-9]{28,})"),
+    ("Adafruit, ReadMe, Duffel", "aio_ rdme_ duffel_live_ duffel_test_", MIX),
     ("Twilio", "AC SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("Braintree", "access_token$production$ access_token$sandbox$", r"[\w$-]{16,}"),
     ("OpenAI session, Yandex, Baidu", "sess- AQVN t1.9eu y0_ ALTAK-", r"(?=[\w-]{0,40}\d)[\w/.-]{30,}"),
@@ -159,9 +165,10 @@ _PREFIXED = (
     ("ClickUp, CockroachDB, Resend", "pk_ CCDB1_ re_", r"(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{6,22}_[A-Za-z0-9]{20,}"),
     (
         "any other that says what it is",
-        "live_ live- test_ key_ key- token_ token- tok_ secret- pat_ api_ api- auth_ auth- at_ rt_ st_ sk_ pw_ rw_",
-        rf"(?:{THREE}|{HEX})",
+        "live_ live- key_ key- token_ token- tok_ secret- pat_ api_ api- auth_ auth- at_ rt_ st_ sk_ pw_ rw_",
+        rf"(?:{THREE}|{SPREAD}|{HEX})",
     ),
+    ("Mollie, and others for tests", "test_", THREE),
 )
 
 _MARKED = (
