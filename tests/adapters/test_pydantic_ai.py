@@ -556,6 +556,42 @@ def test_a_missing_tool_is_offered_no_more_in_this_conversation() -> None:
     assert talk(agent, "other", conversation_id="chat-2").offered[0] == ["gone", "other"]
 
 
+def test_the_capability_takes_the_place_of_one_that_every_agent_has() -> None:
+    bare, guarded = pydantic_ai.Agent("test"), agent_with(Runtime())
+    assert len(guarded.root_capability.capabilities) == len(bare.root_capability.capabilities)
+
+
+def test_it_stands_beside_the_others_where_there_is_no_such_one() -> None:
+    code = (
+        "from pydantic_ai import Agent; from pydantic_ai.capabilities import _pending_messages as private\n"
+        "del private.PendingMessageDrainCapability\n"
+        "from failsoft import Runtime; from failsoft.adapters.pydantic_ai import Failsoft\n"
+        "print(Agent('test', capabilities=[Failsoft(Runtime())]).run_sync('go').output)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "success" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("priority", ["asap", "when_idle"])
+@pytest.mark.parametrize("where", ["agent", "run"])
+def test_messages_that_a_tool_enqueues_arrive_as_ever(where: str, priority: Any) -> None:
+    def remind(ctx: RunContext[None]) -> str:
+        ctx.enqueue("and mind the weather", priority=priority)
+        return "noted"
+
+    def told(**options: Any) -> list[str]:
+        run = {name: options.pop(name) for name in ("run",) if name in options}
+        agent = pydantic_ai.Agent("test", tools=[remind], **options)
+        script = Script([[Ask("remind", {})]])
+        result = asyncio.run(agent.run("go", model=script.model, capabilities=run.get("run")))
+        parts = [part for message in result.all_messages() for part in message.parts]
+        return [f"{part.part_kind}: {getattr(part, 'content', '')}" for part in parts]
+
+    guard = [Failsoft[Any](Runtime())]
+    assert told(capabilities=guard) == told() if where == "agent" else told(run=guard) == told()
+    assert any("mind the weather" in text for text in told(capabilities=guard))
+
+
 def test_per_run_and_streamed() -> None:
     search, attempts = failing(RESET, "3 flights")
     runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})

@@ -20,11 +20,22 @@ from failsoft.core.report import TurnReport
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.turn import Turn
 
+# pydantic-ai copies its RunContext for every hook of every capability, also where the hook does nothing: one capability
+# more costs a run more than all the rest here. There is one that it puts into each agent which has none of that kind.
+# ``Failsoft`` is of that kind: it takes its place, and does its work.
+try:
+    from pydantic_ai.capabilities._pending_messages import PendingMessageDrainCapability as Always
+except ImportError:
+
+    class Always:  # type: ignore[no-redef]  # another version's agents have no such one, or one of another name
+        """Nothing whose place could be taken."""
+
+
 log = logging.getLogger("failsoft")
 
 
 @dataclass
-class Failsoft(AbstractCapability[AgentDepsT]):
+class Failsoft(Always, AbstractCapability[AgentDepsT]):
     """Runs all tools of an agent through a runtime: ``Agent(..., capabilities=[Failsoft(runtime)])``.
 
     One run is one turn; the conversation is the thread. A tool's id is its name. It counts as not idempotent until its
