@@ -61,9 +61,12 @@ def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def leave_turn() -> None:
     """A call made from here belongs to no turn: not to one that another event loop runs."""
+    scope = SCOPE.get()
+    if scope is None:
+        return
     from failsoft.runtime.turn import Turn  # it imports what imports this
 
-    if isinstance(SCOPE.get(), Turn):
+    if isinstance(scope, Turn):
         SCOPE.set(None)
 
 

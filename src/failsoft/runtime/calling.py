@@ -23,11 +23,12 @@ from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.attempt import stepped
+from failsoft.runtime.attempt import blocked
 from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.blocking import attempt_blocking
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.consulting import judge_unknown
+from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.keywords import CallKeywords
@@ -139,18 +140,35 @@ def make_foreign_call(
 
 async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
     """Run a call with what it has brought along."""
+    tool, started = call.tool, call.started
     token = RUNNING.set(running)
-    ticket = call.tool.ticket
+    ticket = tool.ticket
     try:
         if ticket is None or not _is_plain(engine, call):
             return await engine.run(call)
-        ended = await _step_inside(engine, call)
-        return _plain_success(engine, call, ticket, ended) or await engine.drive(call, ended, ticket)
+        box: Box = [started, None]
+        inside = SCOPE.set(call)
+        try:  # as ``attempt.stepped`` does it: a coroutine less
+            stepper = step(tool.fn(**call.arguments(engine, tool)), box)
+            for waiting in stepper:
+                await finish(stepper, waiting, tool, tool.timeout, box, engine.place)
+        except Exception as error:
+            first = engine.broken(call, started, error, entered=True)
+        except BaseException:
+            engine.left(call)
+            raise
+        else:
+            ended = engine.now()
+            late = ended - started > tool.timeout
+            first = blocked(engine, call, tool, started, ended, tool.timeout) if late else Ended(started, ended, box[0])
+        finally:
+            SCOPE.reset(inside)
+        return _plain_success(engine, call, ticket, first) or await engine.drive(call, first, ticket)
     except Passing as passing:
-        error = passing.error
+        passed = passing.error
     finally:
         leave(RUNNING, token)
-    raise error
+    raise passed
 
 
 def run_foreign_blocking(engine: Engine, make: Callable[[], Call], running: Running) -> Outcome[Any]:
@@ -181,24 +199,15 @@ def _is_plain(engine: Engine, call: Call) -> bool:
     return call.thread is None or not engine.notebook.has_notes(call)
 
 
-async def _step_inside(engine: Engine, call: Call) -> Ended:
-    token = SCOPE.set(call)
-    try:
-        return await stepped(engine, call, Invoke(call.tool, call.tool.timeout))
-    except BaseException:
-        engine.left(call)
-        raise
-    finally:
-        SCOPE.reset(token)
-
-
 def _plain_success(engine: Engine, call: Call, ticket: Ticket, ended: Ended) -> Outcome[Any] | None:
     """The outcome of a call that has succeeded at once; None: the long way decides."""
     tool, value = call.tool, ended.value
     if ended.error is not None or ended.fault is not None or isinstance(value, Partial) or tool.ticket is not ticket:
         return None
-    engine.trace.record((CALL_SUCCEEDED, ended.ended, tool.id, call.id, None, ended.started))
-    engine.settle()
+    trace = engine.trace
+    trace.record((CALL_SUCCEEDED, ended.ended, tool.id, call.id, None, ended.started))
+    if len(trace.pending) > trace.limit:
+        trace.drain()
     if call.thread is not None:
         engine.notebook.note_success(call)  # a call beside it may have left notes
     return Outcome(call.id, tool.id, "succeeded", value, 1, tool.id, ended.ended - call.started, label=tool.label)

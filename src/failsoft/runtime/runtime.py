@@ -231,7 +231,7 @@ class Runtime:
             return calling.loop_of_thread().run(self.call(tool, args, **options))
         return calling.run_blocking(engine, make_call(engine, found, args, **options))
 
-    async def run(
+    def run(
         self,
         tool: str,
         args: Arguments,
@@ -240,14 +240,14 @@ class Runtime:
         *,
         control: foreign.Control = (),
         **options: Unpack[CallKeywords],
-    ) -> Outcome[Any]:
+    ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Call a tool that an agent framework runs: for adapters.
 
         ``runners`` has what runs, by tool id: for this tool, and for those of the framework's that may stand in for it.
         Exceptions of the ``control`` kinds are the framework's own business: they come out as they are.
         """
         call = calling.make_foreign_call(self._engine, self._settings, tool, args, **options)
-        return await calling.run_foreign(self._engine, call, foreign.Running(runners, control))
+        return calling.run_foreign(self._engine, call, foreign.Running(runners, control))
 
     def run_sync(
         self,

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langchain.agents.middleware import ToolCallRequest
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph import errors
 from pydantic import ValidationError
 
+from failsoft.adapters.langchain.messages import answers
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
@@ -62,7 +62,7 @@ async def attempt(request: ToolCallRequest, execute: Execute, tool: BaseTool, ar
         if _is_control(error):
             raise Passing(error) from None
         raise
-    if isinstance(result, ToolMessage) and result.status == "error":
+    if answers(result.__class__) and result.status == "error":
         raise _judge(tool, arguments, str(result.text))
     return result
 

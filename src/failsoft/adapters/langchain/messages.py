@@ -29,20 +29,28 @@ def find_dangling(messages: Iterable[AnyMessage]) -> dict[str, str]:
     """The calls that nobody has answered: their ids, and the tools."""
     dangling: dict[str, str] = {}
     for message in messages:
-        asks, answers = _does(type(message))
-        if answers:
-            dangling.pop(message.tool_call_id, None)  # type: ignore[union-attr]  # a ToolMessage
-        elif asks and message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
+        kind = type(message)
+        if answers(kind):
+            if dangling:
+                dangling.pop(message.tool_call_id, None)  # type: ignore[union-attr]  # a ToolMessage
+        elif asks(kind) and message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
             dangling |= asked(message)
     return dangling
 
 
+# ``isinstance`` is slow for pydantic's classes.
 @cache
-def _does(kind: type) -> tuple[bool, bool]:
-    """Do such messages ask for calls, do they answer them? ``isinstance`` is slow for pydantic's classes."""
-    return issubclass(kind, AIMessage), issubclass(kind, ToolMessage)
+def asks(kind: type[Any]) -> bool:
+    """Do such messages ask for calls?"""
+    return issubclass(kind, AIMessage)
+
+
+@cache
+def answers(kind: type[Any]) -> bool:
+    """Do they answer them?"""
+    return issubclass(kind, ToolMessage)
 
 
 def asked(message: AnyMessage) -> dict[str, str]:
-    calls = message.tool_calls if isinstance(message, AIMessage) else ()
+    calls: Any = message.tool_calls if asks(type(message)) else ()  # type: ignore[union-attr]  # an AIMessage
     return {call["id"]: call["name"] for call in calls if call["id"] is not None}

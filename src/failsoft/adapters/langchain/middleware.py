@@ -104,7 +104,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         thread = thread_of(current_config())
         changes: dict[str, Any] = {}
-        hidden = set(self.runtime.threads[thread or ""].unavailable)
+        hidden = self.runtime.threads[thread or ""].unavailable
         if hidden and any(name_of(tool) in hidden for tool in request.tools):
             changes["tools"] = [tool for tool in request.tools if name_of(tool) not in hidden]
         if dangling := find_dangling(request.messages):
@@ -128,6 +128,7 @@ def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:
         return hook(request, handler)
 
     call.__signature__ = inspect.signature(hook)  # type: ignore[attr-defined]  # any function may have one
+    del call.__wrapped__  # else it is looked into first
     return call
 
 
