@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import runpy
 import sys
@@ -45,6 +46,7 @@ from tests.adapters.story import SCENES, Story, tell, transcript
 
 from failsoft import Runtime
 from failsoft.adapters.openai_agents import guard_agent
+from failsoft.adapters.openai_agents.agent import group_of
 from failsoft.adapters.openai_agents.servers import GuardedServer
 from failsoft.errors import FailsoftError
 from failsoft.testing import Seen, adapter_checks, check_adapter
@@ -511,6 +513,27 @@ def test_a_missing_tool_is_not_offered_again() -> None:
     guarded = guard_agent(agent, Runtime(), thread=lambda context: context.context)
     asyncio.run(Runner.run(guarded, "go", context="chat-1", run_config=QUIET))
     assert model.offered == [["lookup", "book"], ["book"]]
+
+
+def test_a_missing_tool_is_not_offered_again_in_its_group_although_nothing_is_traced() -> None:
+    @function_tool
+    def lookup() -> str:
+        """Look something up."""
+        raise NotImplementedError("501 Not Implemented: tool not found: lookup")
+
+    rt = Runtime()
+    for group, expected in (("chat-1", ["book"]), ("chat-2", ["lookup", "book"])):
+        model = Scripted([("lookup" if group == "chat-1" else "book", {})])
+        guarded = guard_agent(Agent[Any](name="a", model=model, tools=[lookup, book]), rt)
+        asyncio.run(Runner.run(guarded, "go", run_config=RunConfig(group_id=group, tracing_disabled=True)))
+        assert model.offered == [["lookup", "book"], expected]
+
+
+def test_runs_that_are_over_are_forgotten() -> None:
+    before = set(group_of._known)
+    assert ask(Runtime(), book)
+    gc.collect()
+    assert set(group_of._known) <= before
 
 
 def test_an_agent_that_breaks_off_is_not_run_again() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
+from weakref import ref
 
-from agents import Agent, FunctionTool, RunContextWrapper, Tool
+from agents import Agent, FunctionTool, RunContextWrapper, Tool, Usage
 from agents.tool import invoke_function_tool, with_function_tool_failure_error_handler
 from agents.tool_context import ToolContext
 from agents.tracing import get_current_trace
@@ -42,10 +43,31 @@ def guard_agent(agent: A, runtime: Runtime, *, thread: Thread | None = None) -> 
     return cast("A", guarded)
 
 
-def group_of(context: RunContextWrapper[Any]) -> str | None:
-    """The conversation's id as ``RunConfig(group_id=...)`` gives it."""
-    config = getattr(context, "run_config", None)
-    return config.group_id if config is not None else getattr(get_current_trace(), "group_id", None)
+class _Groups:
+    """The conversation's id as ``RunConfig(group_id=...)`` gives it.
+
+    Only tools see that. Who asks what is offered knows it from the trace, and where nothing is traced, from the run's
+    tools: what all contexts of a run share is its usage.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[ref[Usage], str | None]] = {}
+
+    def __call__(self, context: RunContextWrapper[Any]) -> str | None:
+        usage, config = getattr(context, "usage", None), getattr(context, "run_config", None)
+        if config is not None:
+            if usage is not None and id(usage) not in self._known:
+                self._note(usage, config.group_id)
+            return cast("str | None", config.group_id)
+        found: str | None = getattr(get_current_trace(), "group_id", None)
+        return self._known[id(usage)][1] if found is None and id(usage) in self._known else found
+
+    def _note(self, usage: Usage, group: str | None) -> None:
+        key = id(usage)
+        self._known[key] = ref(usage, lambda _: self._known.pop(key, None)), group
+
+
+group_of = _Groups()
 
 
 class _Guarded:
