@@ -25,9 +25,9 @@ from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.events import REFUSAL, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 
-BATCH = 1024
+BATCH = 256
 SHORTEST_RUN = 4
-CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
+CAPACITY = 1_024  # what fits into a processor's cache: older ones are the store's and the turns' business
 
 Raw = tuple[str, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
 _WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))
