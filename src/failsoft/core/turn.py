@@ -56,7 +56,7 @@ class Call:
         # The rest is the machine's.
         self.state: State = "new"
         self.missing = 0  # how many of its needs it waits for
-        self.dependants: list[Any] | None = None  # who waits for it, while it is open
+        self.dependants: Chain[Any] = None  # who waits for it, while it is open
         self.substitutes: dict[str, Any] | None = None  # by argument: defaults in the place of what has failed
 
     def grounds(self, because: Call | None = None) -> dict[str, Any]:
@@ -66,6 +66,7 @@ class Call:
 
 
 C = TypeVar("C", bound=Call)
+Chain = tuple[C, "Chain[C]"] | None  # the newest first: a link is made and dropped in one step, and most have few
 
 
 @dataclass(slots=True)
@@ -162,17 +163,19 @@ class TurnMachine(Generic[C]):
         if call.state != "running":
             _refuse_end(call)
         call.state = "succeeded"
-        dependants: list[C] | None = call.dependants
-        if dependants is None:
+        waiting: Chain[C] = call.dependants
+        if waiting is None:
             return ()
         call.dependants = None
         ready = []
-        for dependant in dependants:
+        while waiting is not None:
+            dependant, waiting = waiting
             if dependant.missing > 1:  # also if it was skipped: what it was skipped for is still missing
                 dependant.missing -= 1
             else:
                 dependant.state = "running"
                 ready.append(dependant)
+        ready.reverse()
         return ready
 
     def finish(self, call: C, status: Status) -> Sequence[Command[C]]:
@@ -222,11 +225,8 @@ class TurnMachine(Generic[C]):
         missing = len(call.needs)
         for need in call.needs:
             other = calls[need]
-            dependants = other.dependants
-            if dependants is not None:  # so it is open
-                dependants.append(call)
-            elif other.state in _OPEN:
-                other.dependants = [call]
+            if other.state in _OPEN:
+                other.dependants = call, other.dependants
             elif other.state == "succeeded":
                 missing -= 1
             else:
@@ -239,8 +239,8 @@ class TurnMachine(Generic[C]):
         """Undo what ``_enter`` has done before it found that one of the needs does not exist."""
         for need in call.needs:
             other = self._calls.get(need)
-            while other is not None and other.dependants and other.dependants[-1] is call:
-                other.dependants.pop()
+            while other is not None and other.dependants is not None and other.dependants[0] is call:
+                other.dependants = other.dependants[1]
 
     def _spread(self, misses: list[_Miss[C]]) -> list[Command[C]]:
         """Judge every call that misses a value, and all who need those that are skipped for it."""
@@ -267,8 +267,14 @@ class TurnMachine(Generic[C]):
 
 def _misses(call: C) -> list[_Miss[C]]:
     """Those who wait for a call that has brought no value."""
-    dependants, call.dependants = call.dependants or (), None
-    return [(dependant, call) for dependant in dependants]
+    waiting: Chain[C] = call.dependants
+    call.dependants = None
+    misses = []
+    while waiting is not None:
+        dependant, waiting = waiting
+        misses.append((dependant, call))
+    misses.reverse()
+    return misses
 
 
 def _refuse_end(call: Call) -> NoReturn:
