@@ -230,3 +230,13 @@ def test_batches_are_cut_where_runs_begin_and_end() -> None:
     ]
     assert [event["seq"] for each in stretches for event in each] == [*range(1, 14)]
     assert [event["turn_id"] for event in stretches[-1]] == ["t"] * 4
+
+
+def test_when_nobody_listens_any_more_records_are_drained_in_batches_again() -> None:
+    trace = still()
+    before = trace.limit
+    first, second = trace.subscribe(lambda event: None), trace.subscribe(lambda event: None)
+    first()
+    assert trace.limit == 0
+    second()
+    assert trace.limit == before > 0

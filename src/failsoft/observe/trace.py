@@ -120,6 +120,8 @@ class Trace:
             with self._lock:
                 if delivery in self._deliveries:
                     self._deliveries.remove(delivery)
+                if not self._deliveries:
+                    self.limit = BATCH
             delivery.close(1.0)
 
         return detach
