@@ -116,13 +116,26 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 
 # Methods that others of failsoft's own call, or that a framework does
 INSIDE = {
-    "Handle": {"settled", "settle", "whole", "fill_in", "tool", "dozes", "refers", "call", "result", "future", "say"},
+    "Handle": {"turn", "lanes", "tool", "settle", "whole", "call", "result", "say"},
     "Turn": {
-        *("cancels", "notes", "parent", "new_id", "write_down", "is_elsewhere", "refuse_if_closed"),
+        *(
+            "arrived",
+            "awaited",
+            "pending",
+            "cancels",
+            "notes",
+            "parent",
+            "new_id",
+            "write_down",
+            "is_elsewhere",
+            "refuse_if_closed",
+        ),
         *(
             "perform",
-            "succeeded",
             "finished",
+            "arrive",
+            "arrival",
+            "tell",
             "settle",
             "emit",
             "submit_plan",

@@ -27,7 +27,7 @@ from failsoft.observe.metrics import Metrics, Retries
 
 BATCH = 256
 SHORTEST_RUN = 4
-CAPACITY = 1_024  # what fits into a processor's cache: older ones are the store's and the turns' business
+CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
 
 Raw = tuple[str, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
 _WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))

@@ -83,6 +83,7 @@ class Handle(core.Call, Generic[T]):
 
     @property
     def turn(self) -> Turn:
+        """The turn that it belongs to."""
         return self.lanes.turn
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:

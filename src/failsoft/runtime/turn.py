@@ -118,7 +118,11 @@ class Turn:
         depends_on: Sequence[Handle[Any] | str] = (),
         **said: Any,
     ) -> Handle[Any]:
-        """Submit a call; it starts at once, or when what it depends on is there."""
+        """Submit a call; it starts at once, or when what it depends on is there.
+
+        ``required`` and ``defaults`` say what becomes of it where that brings no value. ``timeout``, ``retry`` and
+        ``idempotency_key`` hold for this call alone.
+        """
         if get_ident() != self._thread or not (self.lanes.awake or self._runs_here()):
             self._refuse()
         found = self._find(tool)
