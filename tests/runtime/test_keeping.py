@@ -143,6 +143,23 @@ async def test_the_end_of_a_turn_is_durable(tmp_path: Path, patient: None) -> No
 
 
 @real
+async def test_turns_of_one_id_side_by_side_are_both_acknowledged(patient: None) -> None:
+    rt = Runtime(store=MemoryStore())
+    rt.add(Scripted("fine", "fine"), id="search")
+    async with rt.turn(id="same") as first:
+        first.call("search")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_begin_and_end(second := rt.turn(id="same")))
+    assert (first.acknowledged, second.acknowledged) == (True, True)
+    await rt.close()
+
+
+async def _begin_and_end(turn: Any) -> None:
+    async with turn:
+        turn.call("search")
+
+
+@real
 async def test_a_turn_that_breaks_off_is_durable_too(tmp_path: Path, patient: None) -> None:
     rt = Runtime(store=f"sqlite:///{tmp_path}/a.db")
     with pytest.raises(RuntimeError, match="body"):

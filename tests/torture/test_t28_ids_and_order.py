@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 from tests.fakes import virtual
@@ -81,3 +82,30 @@ async def test_t28_a_model_gets_each_answer_under_its_own_id() -> None:
     answers = await run_tool_calls(rt, asked)
     assert [answer["tool_call_id"] for answer in answers] == [f"call_{number}" for number in range(CALLS)]
     assert [answer["content"] for answer in answers] == [f"result {number % 3}" for number in range(CALLS)]
+
+
+@virtual
+async def test_t28_turns_of_one_id_one_after_the_other_have_their_own_events() -> None:
+    rt, _ = make()
+    reports = []
+    for tool_calls in (1, 2):
+        async with rt.turn(id="same") as turn:
+            for _ in range(tool_calls):
+                turn.call("search", {"number": 1})
+        reports.append(turn.report)
+    assert [len(report.trace) for report in reports] == [3, 4]
+
+
+@virtual
+async def test_t28_turns_of_one_id_side_by_side_lose_nothing() -> None:
+    rt, _ = make()
+
+    async def answer(call_id: str, pause: float) -> Any:
+        async with rt.turn(id="same") as turn:
+            await asyncio.sleep(pause)
+            turn.call("search", {"number": 1}, id=call_id)
+        return turn.report
+
+    reports = await asyncio.gather(answer("a", 1), answer("b", 2), answer("c", 3))
+    for report, call_id in zip(reports, "abc", strict=True):
+        assert [event.event_type for event in report.trace if event.call_id == call_id] == ["CallSucceeded"]

@@ -17,7 +17,7 @@ from itertools import compress, count, repeat
 from operator import is_, is_not, itemgetter
 from types import FunctionType
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from failsoft.core.plain import plain
 from failsoft.core.runs import Run, name_call
@@ -40,11 +40,12 @@ class Batches(list[Batch]):
     Records have no more of their turn than its id: of tuples of plain values the garbage collector soon lets go.
     """
 
-    __slots__ = ("__weakref__", "turn_id")
+    __slots__ = ("__weakref__", "over", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         super().__init__()
         self.turn_id = turn_id
+        self.over = False  # has the turn ended?
 
 
 class Trace:
@@ -62,6 +63,7 @@ class Trace:
         self._lock = threading.RLock()
         self._count = 0
         self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # whose events somebody may ask for
+        self._twins: list[ref[Batches]] = []  # of turns that began while another one had their id
         self._metrics: dict[str, Metrics] = {}
         self._deliveries: list[Delivery] = []
         self._raw: list[Delivery] = []  # of those who take batches as they are
@@ -92,8 +94,21 @@ class Trace:
         return kept[-self._capacity :]
 
     def follow(self, turn_id: str) -> Batches:
-        """Keep one turn's events, for as long as somebody holds what this returns."""
-        batches = self._turns[turn_id] = Batches(turn_id)
+        """Keep one turn's events, for as long as somebody holds what this returns.
+
+        Of turns that have the same id, those that are over get no events of the next one; those side by side share theirs.
+        """
+        batches = Batches(turn_id)
+        with self._lock:
+            before = self._turns.get(turn_id)
+            if before is not None:
+                self.drain()
+                kept = [(twin, twin()) for twin in self._twins]
+                self._twins = [twin for twin, of in kept if of is not None and (of.turn_id != turn_id or not of.over)]
+            if before is None or before.over:
+                self._turns[turn_id] = batches
+            else:
+                self._twins.append(ref(batches))
         return batches
 
     def events_of(self, batches: Batches) -> tuple[Event, ...]:
@@ -159,6 +174,9 @@ class Trace:
             turns = {*map(_TURN, batch)}
             for turn_id in turns:
                 if turn_id is not None and (batches := self._turns.get(turn_id)) is not None:
+                    batches.append(self._ring[-1])
+            for twin in self._twins:
+                if (batches := twin()) is not None and batches.turn_id in turns:
                     batches.append(self._ring[-1])
             if self._deliveries:
                 made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]

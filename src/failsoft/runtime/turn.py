@@ -392,6 +392,7 @@ class Turn:
             message=self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
         self._ended, self._thread, self._context = True, 0, EMPTY
+        self._events.over = True
         self.engine.settle()
         if past is not None:
             self.lanes.turn = past
