@@ -198,3 +198,41 @@ async def test_a_report_keeps_no_contexts() -> None:
     gc.collect()
     assert kept() is None
     assert len(report.outcomes) == len(TOOLS)
+
+
+@virtual
+async def test_a_report_keeps_no_context_of_the_turns_body_either() -> None:
+    rt = Runtime()
+    seen_by(rt)
+    kept: list[weakref.ref[Value]] = []
+
+    async def answer() -> Any:
+        WHO.set(value := Value())
+        kept.append(weakref.ref(value))
+        async with rt.turn(timeout="5m") as turn:
+            turn.call("plain")
+        return turn.report
+
+    report = await asyncio.create_task(answer())
+    await asyncio.sleep(1)
+    gc.collect()
+    assert kept[0]() is None
+    assert len(report.outcomes) == 1
+
+
+@virtual
+async def test_who_phrases_an_unknown_tools_failure_sees_its_submitters_context() -> None:
+    seen: list[Any] = []
+
+    class Handler:
+        async def handle(self, report: Any) -> None:
+            seen.append(WHO.get())
+
+    def explain(*_: Any) -> None:
+        seen.append(WHO.get())
+
+    rt = Runtime(error_handler=Handler(), explain=explain)
+    WHO.set("Ada")
+    async with rt.turn() as turn:
+        turn.call("nowhere")
+    assert seen == ["Ada", "Ada"]

@@ -173,7 +173,7 @@ class Lanes:
             if handle.fills:
                 self._fill_in(handle)
             if isinstance(handle.tool, str):
-                outcome = await self._refuse_unknown(handle, handle.tool)
+                outcome = await in_context(handle.context.copy(), self._refuse_unknown(handle, handle.tool))
             else:
                 call = handle.whole()
                 call.kwargs = cast("dict[str, Any]", handle.arguments)  # it may have been whole before it had these

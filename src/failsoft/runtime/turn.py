@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from copy import copy
 from functools import partial
 from itertools import count
@@ -192,7 +192,7 @@ class Turn:
         lefts = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
-            self._timer = self._loop.call_later(max(0.0, min(lefts)), self._expire)
+            self._timer = self._loop.call_later(max(0.0, min(lefts)), self._expire, context=Context())
         self._outer = SCOPE.set(self)
         self.emit(events.TURN_STARTED, None, None, {"thread": self.thread})
         return self
@@ -369,6 +369,7 @@ class Turn:
             self._timer.cancel()
         if self._outer is not None:
             leave(SCOPE, self._outer)
+            self._outer = None  # a token holds its context
         self.notes = BLANK  # the trace may keep the turn for long
         duration = self.engine.now() - self._started
         calls, results = self.machine.calls, {}
