@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from typing import Any, Self
 
 import pytest
@@ -152,3 +154,65 @@ async def test_results_can_be_changed_without_harm() -> None:
         turn.call("a")
     turn.report.results.clear()
     assert turn.report.results == {"a-1": "value"}
+
+
+@virtual
+async def test_an_orphans_value_takes_nobodys_place() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(5), "later"), id="slow")
+    attempts = iter(("orphan", "retry"))
+
+    @rt.tool(timeout="1s", read_only=True, retry={"max_attempts": 2, "initial_delay": "1ms"})
+    async def fetch() -> str:
+        which = next(attempts)
+        if which == "orphan":
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await asyncio.sleep(2)
+        return which
+
+    @rt.tool
+    async def show(text: str, after: Any) -> str:
+        return text
+
+    async with rt.turn() as turn:
+        fetched = turn.call(fetch)
+        shown = turn.call(show, {"text": fetched, "after": turn.call("slow")})
+    assert (await fetched).value == "retry"
+    assert (await shown).value == "retry"
+    assert turn.report.results["fetch-1"] == "retry"
+
+
+@virtual
+async def test_what_comes_late_is_with_no_handle() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(5, "late")), id="slow")
+    async with rt.turn(timeout="1s") as turn:
+        slow = turn.call("slow")
+    await asyncio.sleep(10)
+    assert "LateResult" in [record["event_type"] for record in records(rt)]
+    assert (slow.result, turn.report.results) == (None, {})
+
+
+def test_a_lane_that_is_let_go_after_its_loop_opens_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    complaints: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+
+    async def break_off() -> None:
+        rt = Runtime()
+
+        @rt.tool
+        async def wait(until: Any = None) -> None:
+            await asyncio.sleep(60)
+
+        turn = await rt.turn().__aenter__()
+        turn.call(wait, {"until": turn.call(wait)}, defaults={"until": "now"})
+        await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(break_off())
+    loop.close()
+    del loop
+    gc.collect()
+    assert complaints == []

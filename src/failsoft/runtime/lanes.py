@@ -47,7 +47,9 @@ EMPTY = Context()
 def enter(handle: Handle[Any], running: Any) -> Stepper:
     """The tool's coroutine as a generator, like ``deadline.step``, from where other calls are this one's children."""
     SCOPE.set(handle)
-    handle.result = yield from running
+    value = yield from running
+    if handle._outcome is None:  # an orphan's value comes after the one that a further attempt has brought
+        handle.result = value
 
 
 class Lanes:
@@ -90,8 +92,8 @@ class Lanes:
         self._open()
 
     def _open(self) -> None:
-        """Open another lane, if calls are ready and nobody else will see to them."""
-        if self._ready and not self.awake:
+        """Open another lane, if calls are ready and nobody else will see to them; on a loop that is over nobody can."""
+        if self._ready and not self.awake and not self.turn.loop.is_closed():
             self.awake += 1
             # Not by the loop's own factory: an eager one would run each lane inside the one before.
             lane = asyncio.Task(self._run(), loop=self.turn.loop, context=Context())
