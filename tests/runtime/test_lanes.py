@@ -195,6 +195,30 @@ async def test_what_comes_late_is_with_no_handle() -> None:
     assert (slow.result, turn.report.results) == (None, {})
 
 
+@virtual
+async def test_what_an_orphan_has_to_do_with_its_task_is_nothing_to_the_next_call() -> None:
+    rt = Runtime()
+
+    @rt.tool(timeout="1s", retry={"max_attempts": 1})
+    async def stubborn() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_later(5, task.cancel)  # as a cancel scope that knows who has entered it
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)
+
+    @rt.tool
+    async def follow(text: str) -> str:
+        await asyncio.sleep(10)
+        return text
+
+    async with rt.turn() as turn:
+        followed = turn.call(follow, {"text": turn.call(stubborn)}, defaults={"text": "instead"})
+    assert (await followed).value == "instead"
+
+
 def test_a_lane_that_is_let_go_after_its_loop_opens_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     complaints: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", complaints.append)
