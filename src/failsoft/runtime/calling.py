@@ -31,7 +31,7 @@ from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow
 from failsoft.runtime.frames import without_frames
-from failsoft.runtime.keywords import CallKeywords
+from failsoft.runtime.keywords import CallKeywords, refuse_options
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.registering import declare
 from failsoft.runtime.scope import SCOPE, leave
@@ -59,10 +59,7 @@ def make_call(
     **unknown: object,
 ) -> Call:
     """A call with what was said about it."""
-    for name in unknown:
-        known = list(CallKeywords.__annotations__)
-        instead = own_faults.did_you_mean(name, known) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
-        raise TypeError(f"a call has no option {name!r}; there are {', '.join(known)}{instead}")
+    refuse_options(unknown, CallKeywords)
     call = engine.open_call(tool, (), {} if args is None else dict(args))
     if id is not None:
         call.name(id)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from failsoft.core.durations import Duration
 from failsoft.core.options import BreakerOptions, Fallback, Isolation, Kind, Override, RetryOptions
+from failsoft.core.own_faults import did_you_mean
 
 if TYPE_CHECKING:
     from failsoft.runtime.handle import Handle
@@ -33,6 +34,14 @@ class TurnCallKeywords(TypedDict, total=False):
     timeout: Duration | None
     retry: RetryOptions | Mapping[str, Any] | None
     idempotency_key: str | None
+
+
+def refuse_options(unknown: Iterable[str], known: type) -> None:
+    """Raise for what cannot be said about a call."""
+    for name in unknown:
+        names = list(known.__annotations__)
+        instead = did_you_mean(name, names) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
+        raise TypeError(f"a call has no option {name!r}; there are {', '.join(names)}{instead}")
 
 
 class ToolKeywords(TypedDict, total=False):

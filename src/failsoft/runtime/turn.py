@@ -32,6 +32,7 @@ from failsoft.runtime import adopting
 from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end
 from failsoft.runtime.handle import NONE, Handle, Outcomes
+from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from failsoft.core.manifest import Plan
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.keeping import Keeper
-    from failsoft.runtime.keywords import TurnCallKeywords
     from failsoft.runtime.pending import Pending
     from failsoft.runtime.tool import Tool
 
@@ -226,7 +226,9 @@ class Turn:
         timeout: Duration | None = None,
         retry: RetryOptions | Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
+        **unknown: object,
     ) -> None:
+        refuse_options(unknown, TurnCallKeywords)
         refuse_handles(defaults)
         handle.say(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
 
