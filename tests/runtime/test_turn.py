@@ -815,3 +815,12 @@ async def test_a_call_that_says_more_of_itself_gets_its_arguments_as_others_do()
         outcome = await turn.call("echo", {"of": [one], "and": one}, timeout="9s", retry={"max_attempts": 1})
     assert outcome.value == {"of": [1], "and": 1}
     assert outcome.duration == 0.0  # from when it could begin
+
+
+@virtual
+async def test_arguments_that_are_no_mapping_are_refused() -> None:
+    rt = tools(good="good")
+    async with rt.turn() as turn:
+        with pytest.raises(TurnError, match="args: write one mapping from names to values, not str"):
+            turn.call("good", "PAR")  # type: ignore[arg-type]
+    assert not turn.report.outcomes
