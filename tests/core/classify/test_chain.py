@@ -44,6 +44,12 @@ def raised_while(outer: BaseException, inner: BaseException) -> BaseException:
         (make("acme.NotFoundError", "x"), RuntimeError("timed out"), "NOT_FOUND"),
         # asyncio.timeout raises its TimeoutError from the cancellation that it used
         (TimeoutError(), make("asyncio.exceptions.CancelledError"), "DEADLINE_EXCEEDED"),
+        (TimeoutError(), make("asyncio.exceptions.CancelledError", "Cancelled by cancel scope 7"), "DEADLINE_EXCEEDED"),
+        # a library's own ValueError speaks of what it was given, however it found out
+        (error_type("acme.ParseFailed", ValueError)("no expression"), SyntaxError("x"), "INVALID_ARGUMENT"),
+        (error_type("acme.ParseFailed", ValueError)("because of SyntaxError: x"), KeyError("x"), "INVALID_ARGUMENT"),
+        (error_type("acme.ParseFailed", ValueError)("no expression"), AttributeError("x"), "INTERNAL"),
+        (ValueError("no forecast"), KeyError("x"), "INTERNAL"),
     ],
 )
 def test_cause(outer: BaseException, inner: BaseException, code: str) -> None:
@@ -55,6 +61,8 @@ def test_context_is_asked_only_when_nothing_else_has_spoken() -> None:
     assert classify(raised_while(RuntimeError("xyzzy"), refused)).code == "UNAVAILABLE"
     assert classify(raised_while(RuntimeError("Invalid city"), refused)).code == "INVALID_ARGUMENT"
     assert classify(raised_while(TypeError("x"), refused)).code == "INTERNAL"
+    cancelled = make("asyncio.exceptions.CancelledError", "Cancelled by cancel scope 7")
+    assert classify(raised_while(TimeoutError(), cancelled)).code == "DEADLINE_EXCEEDED"  # anyio.fail_after
 
 
 def test_suppressed_context_is_not_asked() -> None:

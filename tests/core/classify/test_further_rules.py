@@ -373,3 +373,102 @@ def test_a_state_that_stays_is_permanent(text: str) -> None:
 def test_the_body_of_a_text_speaks_for_it() -> None:
     body = "{'error': {'code': 400, 'message': 'User location is not supported.', 'status': 'FAILED_PRECONDITION'}}"
     assert classify(f"400 FAILED_PRECONDITION. {body}").category == "tool_misconfigured"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Session is closed"),
+        RuntimeError("Cannot send a message, as the client has been closed."),
+        make("psycopg.InterfaceError", "the cursor is closed"),
+        make("acme.InterfaceError", "the pool 'main' is already closed"),
+        "sqlite3.ProgrammingError: Cannot work on a closed database.",
+        "Error: Cannot borrow from a pool after calling end",
+        "java.lang.IllegalStateException: Connection pool shut down",
+        make("anyio.ClosedResourceError"),
+        make("trio.ClosedResourceError", "already closed"),
+    ],
+    ids=str,
+)
+def test_what_we_closed_ourselves_stays_closed(error: Exception | str) -> None:
+    fault = classify(error)
+    assert (fault.category, fault.effect) == ("internal_contract_bug", "none")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the session was closed by the server",
+        "browser session is closed",
+        "connection already closed",
+        "Client has been closed due to inactivity",
+        "SocketError: other side closed",
+        "the peer went away",
+        "The TLS connection was non-properly terminated.",
+    ],
+)
+def test_what_the_peer_closed_can_be_opened_again(text: str) -> None:
+    fault = classify(text)
+    assert (fault.code, fault.classification, fault.effect) == (Code.UNAVAILABLE, "transient", "unknown")
+
+
+def test_a_status_and_a_failed_precondition_that_agree_are_not_overruled_by_a_promise() -> None:
+    body = {"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "The index is not ready yet"}}
+    assert classify(http_error(400, json.dumps(body).encode())).code is Code.FAILED_PRECONDITION
+    assert classify(json.dumps(body)).classification == "permanent"
+    alone = {"error": {"status": "FAILED_PRECONDITION", "message": "The index is not ready yet"}}
+    assert classify(json.dumps(alone)).classification == "transient"
+
+
+def test_an_answer_in_json_that_refuses_has_not_acted() -> None:
+    body = json.dumps({"ok": False, "error": "service_unavailable"}).encode()
+    assert classify(http_error(200, body, {"Content-Type": "application/json; charset=utf-8"})).effect == "none"
+    assert classify(http_error(200, body, {"Content-Type": "text/event-stream"})).effect == "unknown"
+
+
+def test_the_words_of_a_message_beat_those_around_it() -> None:
+    text = 'web1 | UNREACHABLE! => {"changed": false, "msg": "ssh failed: Permission denied (publickey)."}'
+    assert classify(text).code is Code.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "effect"),
+    [
+        ("System.Net.Sockets.SocketException (10061): abgelehnt", Code.UNAVAILABLE, "none"),
+        ("SocketException (0x80004005): 10054 x", Code.UNAVAILABLE, "unknown"),
+        ("System.Net.Sockets.SocketException (11001): x", Code.NOT_FOUND, "none"),
+        ("RPC failed; curl 56 x", Code.UNAVAILABLE, "unknown"),
+        ("cURL error 28: x", Code.DEADLINE_EXCEEDED, "unknown"),
+        ("curl: (35) x", Code.UNAVAILABLE, "none"),
+        ("Command 'curl -s x' returned non-zero exit status 7.", Code.UNAVAILABLE, "none"),
+        ("exited with status 60: curl -s x", Code.FAILED_PRECONDITION, "none"),
+        ("curl 7.88 says hello", Code.UNKNOWN, "unknown"),
+        ("npm error code EEXIST\nnpm error EACCES: x", Code.PERMISSION_DENIED, "none"),
+        ("fatal: could not read Username for 'x': terminal prompts disabled", Code.UNAUTHENTICATED, "none"),
+        ("InvalidTemplateDeployment: x is not valid.\nInsufficientQuota: 9 tokens per minute", Code.RESOURCE_EXHAUSTED, "none"),
+        ("Unsupported currency: 429", Code.INVALID_ARGUMENT, "none"),
+        ("api_key=abc: 401", Code.UNAUTHENTICATED, "none"),
+        ("see line: 401", Code.UNKNOWN, "unknown"),
+        ("this server does not accept connections from there", Code.PERMISSION_DENIED, "none"),
+        ("upstream connect error or disconnect/reset before headers. reset reason: connection termination", Code.UNAVAILABLE, "unknown"),
+        ("No route matched with those values", Code.NOT_FOUND, "none"),
+    ],
+)  # fmt: skip
+def test_numbers_and_words_of_the_tools_at_hand(text: str, code: Code, effect: str) -> None:
+    fault = classify(text)
+    assert (fault.code, fault.effect) == (code, effect)
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("<Fault 1: 'method \"pow\" is not supported'>", "tool_unavailable"),
+        ("payment method 'visa' is not supported", "tool_validation"),
+        ("Budget has been exceeded! Max: 10", "tool_misconfigured"),
+        ("Too many tool calls in one turn", "tool_validation"),
+        ("InsufficientQuota: 9 tokens per minute", "tool_misconfigured"),
+        ("Conflict (409): the function is in state: Pending", "tool_transient"),
+    ],
+)
+def test_whose_move_it_is(text: str, category: str) -> None:
+    assert classify(text).category == category

@@ -6,6 +6,8 @@ Rules
   outer error beats a generic inner one.
 - What cannot weigh more than what has been found is not judged at all.
 - Texts are read only when no exception of the chain carries anything that weighs more.
+- A cancellation inside another error was its means, and a built-in programming error inside a library's own
+  ``ValueError`` its way to find the input wrong: the outer one stands.
 - What was merely being handled when the error was raised (``__context__``) is asked only when nothing else has spoken.
 - Who could not read an answer's body has seen its status: that stands.
 - A failure in connecting has sent nothing, whatever the exceptions inside it are called.
@@ -21,10 +23,15 @@ from failsoft.core.classify.engine import PAGE, TEXT, UNSENT, WORDS, ceiling, ju
 from failsoft.core.classify.evidence import Evidence, gather, read
 from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
 from failsoft.core.classify.reading import Reading
+from failsoft.core.classify.tables import types
 from failsoft.errors import CallFailed
 
 _LINKS: Final = 16
 _LEAVES: Final = 32
+# a library's own ``ValueError`` over one of these says that it could not do with what it was given
+_GIVEN: Final = frozenset(
+    rule for name in types.ADOPTED for rule in (f"type: {name}", f"name: {name.removeprefix('builtins.')}")
+)
 _UNREADABLE: Final = frozenset({PAGE, "answer: not JSON"})
 
 TextOf = Callable[[BaseException], str]
@@ -79,23 +86,31 @@ def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: dict[in
 
 def _weigh(finding: Finding, first: int) -> None:
     links = list(zip(finding.evidence[first:], finding.texts[first:], strict=True))
-    best, outer = UNKNOWN, True
+    best, outer, top = UNKNOWN, True, finding.evidence[0]
     for evidence, text in links:
         if ceiling(evidence) <= best.weight:
             continue
         verdict = judge(evidence, text)
-        if verdict.kind == "cancelled" and evidence is not links[0][0]:
-            verdict = verdict._replace(weight=WEAK_TYPE)  # asyncio.timeout raises from the cancellation it used
+        if evidence is not top and _used(evidence):
+            verdict = verdict._replace(weight=WEAK_TYPE)
         if verdict.weight > best.weight:
             best, outer = verdict, evidence is links[0][0]
     if best.rule in _UNREADABLE and not outer and Reading(links[0][1]).status is not None:
         best = judge_text(links[0][1])  # whoever could not read the answer's body has seen its status
     if best.weight < NAME:
-        said = _hear(["\n".join([text, *one.texts]) for one, text in links if not one.speechless])
+        heard = [link for link in links if not link[0].speechless and (link[0] is top or not _used(link[0]))]
+        said = _hear(["\n".join([text, *one.texts]) for one, text in heard])
         firm = best.weight == FIRM_NAME and said.weight == WORDS
         best = said if said.weight > best.weight and not firm else best
+    if best.rule in _GIVEN and top.facts.refuses:
+        best = top.facts.verdict
     if best.weight > finding.verdict.weight:
         finding.verdict = best
+
+
+def _used(evidence: Evidence) -> bool:
+    """Whether it is a cancellation: one inside another error was its means, as asyncio.timeout's and anyio's."""
+    return evidence.facts.verdict.kind == "cancelled"
 
 
 def _hear(texts: list[str]) -> Verdict:

@@ -69,12 +69,16 @@ def judge_text(text: str) -> Verdict:
     words = Reading("\n".join(evidence.texts)) if evidence.texts else reading  # the body's own
     verdict = _weigh(words, evidence.status, evidence.codes)
     if verdict.weight <= GENERIC_CODE:
-        phrase = find_phrase(reading.bare, firm=True) if verdict.weight == GENERIC_CODE else reading.phrase()
+        generic = verdict.weight == GENERIC_CODE
+        phrase = words.phrase(firm=True) if words is not reading and not generic else None
+        phrase = phrase or (find_phrase(reading.bare, firm=True) if generic else reading.phrase())
         if phrase is not None and phrase.kind == "quota":
             phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the limit's name
         if phrase is not None:
             weight = TEXT if phrase.firm else GUESS if phrase.guess else WORDS
             verdict = Verdict(weight, phrase.kind, f"phrase: {phrase.name}")
+        elif not verdict.weight and (last := reading.last) is not None:
+            verdict = Verdict(GUESS, http.STATUS[last], f"http_status: {last}", last)
     if verdict.kind in UNSENT and reading.connecting:
         verdict = verdict._replace(kind=UNSENT[verdict.kind])
     return verdict._replace(weight=TEXT) if verdict.weight > TEXT else verdict
@@ -124,8 +128,9 @@ def _judge(evidence: Evidence, text: str) -> Verdict:
         return _hear(facts.verdict, text)
     said = "\n".join(evidence.texts) or text
     verdict = _weigh_said(said, status, tuple(evidence.codes))
-    if status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable"):
-        verdict = verdict._replace(kind="broken_stream")  # the answer had begun
+    begun = status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable")
+    if begun and not evidence.headers.get("content-type", "").startswith("application/json"):
+        verdict = verdict._replace(kind="broken_stream")  # the answer had begun; one in JSON is all of it
     return facts.verdict if facts.verdict.weight > verdict.weight else verdict
 
 
@@ -169,7 +174,8 @@ def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) ->
     if room:
         anything = room is http.ANYTHING
         phrase = reading.phrase(firm=True) if anything else find_phrase(reading.full, room, firm=True)
-        if phrase is not None and phrase.kind != base.kind:
+        agreed = status is not None and base.kind == "precondition"
+        if phrase is not None and phrase.kind != base.kind and not (agreed and phrase.name in http.PROMISES):
             kind = "in_progress" if status == 409 and phrase.kind in http.AT_WORK else phrase.kind
             return Verdict(FIRM_WORDS, kind, f"phrase: {phrase.name}", status)
     return base

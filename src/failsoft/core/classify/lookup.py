@@ -73,6 +73,7 @@ class TypeFacts:
         "names",
         "package",
         "plain",
+        "refuses",
         "rule",
         "spaces",
         "tls",
@@ -103,6 +104,7 @@ class TypeFacts:
         self.fetcher = types.ALIASES.get(packages[0], packages[0]) in types.FETCHERS
         self.wrapper = any(name in types.WRAPPERS for name in self.names)
         self.plain = _is_plain(cls)
+        self.refuses = "builtins.ValueError" in self.names[1:] and self.package != "builtins"
         self.verdict = _judge_names(self.names)
         self.claims = _claimed_status(self.names)
         firm = next((name for name in self.names if name in types.FIRM), None)

@@ -20,6 +20,7 @@ from failsoft.core.classify.recall import compiled
 from failsoft.core.classify.tables.errnos import ERRNO
 from failsoft.core.classify.tables.http import REASONS, STATUS
 from failsoft.core.classify.tables.phrases import Phrase
+from failsoft.core.classify.tables.providers import PROVIDERS
 from failsoft.core.classify.tables.spots import SPOTS
 from failsoft.core.classify.wording import find_phrase
 
@@ -77,9 +78,16 @@ _STATUS = (
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
+# at the end, after anything but a word for what is counted there
+_LAST = (
+    r":"
+    + "".join(f"(?<!{word}:)" for word in "column count id length limit line max min offset page port row size".split())
+    + r" ([45]\d\d)\W?$"
+)
+
 _CONNECTING = (
-    r"c(?<=\b.)onnect e[a-z]{4,}|s(?<=\b.)yscall\W{1,4}connect\b|\(connect[,)]|tcp connect|dial tcp"
-    r"|connect (?:error|exception|timeout)|connection to [^\n]{1,60} failed|handshak|k(?<=\b.)ex |key exchange"
+    r"c(?<=\b.)onnect e(?!rror or disc)[a-z]{4,}|s(?<=\b.)yscall\W{1,4}connect\b|\(connect[,)]|tcp connect|dial tcp"
+    r"|connect (?:error(?! or disc)|exception|timeout)|connection to [^\n]{1,60} failed|handshak|k(?<=\b.)ex |key exchange"
     r"|ssh banner|protocol banner|"
     + "|".join(
         f"{word} (?:open|establish|connect)"
@@ -149,6 +157,12 @@ class Reading:
         return None
 
     @property
+    def last(self) -> int | None:
+        """A status with which the text ends, where nothing says that it is one."""
+        match = compiled(_LAST).search(self.text[-_PREFIX:])
+        return int(match[1]) if match and int(match[1]) in STATUS else None
+
+    @property
     def codes(self) -> list[tuple[str, str]]:
         """Codes that the text states, each with its space."""
         text = self.text
@@ -186,11 +200,11 @@ def _set_apart(capital: re.Match[str]) -> str:
 
 def _name_codes(text: str) -> list[tuple[str, str]]:
     """Names in capitals (C, Node.js, libuv, SQLite) and names of exceptions (Python, JavaScript, Java, .NET)."""
-    found = []
+    found: list[tuple[str, str]] = []
     for match in _CAPITAL.finditer(text):
         name = match[0]
         if name in ERRNO:
-            found.append(("errno", name))
+            found.insert(0 if name == "EACCES" else len(found), ("errno", name))  # why the other one came about
         elif name.startswith("SQLITE_"):
             found.append(("sqlite", name))
         elif text[(start := match.start()) - 1 : start] == ".":
@@ -199,6 +213,8 @@ def _name_codes(text: str) -> list[tuple[str, str]]:
                 found.append(("type", f"{path[1]}.{name}") if path else ("name", name))
         elif name.endswith(("Error", "Exception")) and text[match.end() : match.end() + 1] in ("", ":", "(", "\n"):
             found.append(("name", name))
+        elif text[match.end() : match.end() + 2] == ": " and name.lower() in PROVIDERS:
+            found.append(("provider", name))
     return found
 
 

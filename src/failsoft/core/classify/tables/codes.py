@@ -332,7 +332,7 @@ CURL: tuple[Group[int], ...] = (
             26: "not_found",
             27: "local_limit",
             28: "timeout",
-            35: "disconnected",
+            35: "refused",
             47: "wrong_place",
             51: "certificate",
             52: "disconnected",

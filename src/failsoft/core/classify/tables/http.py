@@ -227,6 +227,9 @@ UNHEARD: dict[int, frozenset[str]] = {
 }
 # What says no more than that something went wrong on the other side: a status beside it says more
 HOLLOW = frozenset({"unknown", "server_error", "disconnected"})
+# Phrases that weigh less than a status and a FAILED_PRECONDITION which agree: a state that must be mended is not mended
+# by waiting (google.rpc.Code)
+PROMISES = frozenset({"come back later", "for the time being"})
 # What a 409 means that says to come back: another one is at work (RFC 9110, 15.5.10)
 AT_WORK = frozenset({"unavailable", "overloaded", "busy"})
 OVERRULED_KIND: dict[str, frozenset[str]] = {

@@ -70,6 +70,15 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
+        "closed by ourselves",
+        "clos disp end exec futu pool shut",
+        r"(?<!browser )(?:client|cursor|session|pool|database|engine|executor)(?: '')? (?:(?:is|was|has been) (?:already )?|already )closed\b(?! (?:after|because|by|due|for|from|on|to|unexpectedly|with)\b)"
+        r"|pool (?:is |was |has been )?shut ?down\b(?! by\b)|(?:on|of|use|using|access) (?:an? |the )?(?:already )?closed (?:client|cursor|database|engine|file|object|pool|resource|session)\b|disposed object"
+        r"|(?:cannot|can't|can not) (?:\S+ ){1,8}after (?:close|closing|shut ?down|(?:calling |its )?end|it (?:was|has been) closed)\b",
+        "bug",
+        firm=True,
+    ),
+    Phrase(
         "no such tool",
         "capa exte func plug skil tool",
         r"(?:unknown|missing|unregistered|no such|nonexistent|non-existent) (?:tool|extension|plugin|capability|skill)\b"
@@ -101,7 +110,7 @@ PHRASES: tuple[Phrase, ...] = (
         "no such model",
         "depl endp mode prov",
         r"\b(?<!\.)(?:models?|deployment)\b(?!\.)\W{0,4}(?:\S+ ){0,4}(?:not (?:be )?(?:found|available(?!,? (?:please |you can )?(?:try|retry))|exist|supported)|does not exist|is not (?:available|found|supported|deployed)|no longer|deprecated|decommissioned|retired)"
-        r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided"
+        r"|(?:unknown|invalid|no such|unsupported|unrecogni[sz]ed) (?:(?!template)\w+ )?(?:model|deployment)\b(?! (?:response|output|behavio))|no endpoints found|provider not provided"
         r"|\bmodel (?:id|identifier|name) (?:\S+ )?(?:is |was )?(?:invalid|unknown|not valid|not recogni[sz]ed)|^model: [\w.:/-]+\W*$",
         "unknown_model",
         firm=True,
@@ -110,7 +119,8 @@ PHRASES: tuple[Phrase, ...] = (
         "no such method",
         "acti comm endp meth oper proc rpc rpcn rpcq",
         r"\b(?!rpc error|operation fail)(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]+\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
-        r"|(?:unknown|no such|unrecogni[sz]ed|unimplemented) (?:method|rpc|command|operation|action|endpoint)\b",
+        r"|(?:unknown|no such|unrecogni[sz]ed|unimplemented) (?:method|rpc|command|operation|action|endpoint)\b"
+        r"|(?<!payment )(?<!shipping )(?:method|procedure) (?:''|\"[^\"]{1,60}\"|'[^']{1,60}') is not supported\b",
         "no_such_method",
         firm=True,
     ),
@@ -251,7 +261,7 @@ PHRASES: tuple[Phrase, ...] = (
         "rate limit exceeded",
         "abus afte band bloc conc deni exha fast floo freq limi load many ofte per prio quic rate reje retr slow thro wait",
         r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limit(?:s? of \d|:|\W*$)|by (?:the |our )?(?:\w+ ){0,2}(?:rate[ -]?limit\w*|throttl\w+|load shedd\w+)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
-        r"|too many (?!retry|recursive)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down"
+        r"|too many (?!retry|recursive|tool|function)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down"
         r"|request(?:s)? (?:rate|limit) (?:\w+ )?(?:exceeded|reached|too)|request rate|secondary rate|abuse detection"
         r"|(?:exceed(?:ed|s|ing)?|hit|reached|over) (?:\w+ ){0,6}rate[ -]?limits?|(?:throughput|bandwidth|concurrency|transactions? per) (?:\w+ )?exceeded"
         r"|rate[ -]?limit quota|throttling quota|flood (?:wait|control)|retry after \d|wait (?:of |for )?\d+ (?:more )?(?:s|sec|seconds?|minutes?)\b|(?:only|again) (?:\w+ ){0,4}after \d+ (?:seconds?|minutes?)|(?:too|more) (?:fast|quickly|often)\b|priority request not complete",
@@ -320,7 +330,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "credentials",
-        "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign toke two unau veri",
+        "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign prom toke two unau user veri",
         r"\bunauthori[sz]ed\b(?! (?:for|to|access)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b(?!.{0,60}(?:time(?:d )?out|unavailable|refused|reset|network))|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
         r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: (?!retryable|serv|backend|provider|endpoint|gateway|required)[\w-]+){0,3}? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)\b(?!.{0,60}(?:time(?:d )?out|unavailable|refused|reset|network))"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:[\w-]+ ){0,3}"
@@ -328,7 +338,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session(?! (?:was |is )?not found)|jwt|access key) (?:\S+ ){0,6}?"
         r"(?:invalid|incorrect|expired|revoked|missing|not (?:valid|provided|set|configured|specified|recogni[sz]ed|correct|accepted|found|supplied)|required|malformed|inactive|does not exist|(?:cannot|could not) be (?:refreshed|verified|loaded|decoded))"
         r"|(?:bad|invalid|wrong) signature|signature verification|(?:invalid|unauthorized) (?:grant|client)\b|(?:log|sign) ?in (?:again|first|to continue)|login required|sign in to|re-?authenticate\b|(?:mfa|otp|verification|one-time) (?:code|password)|signature (?:\w+ )?(?:does not match|invalid|mismatch|expired)"
-        r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b(?! method)|two[ -]factor|credentials? error|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|problem with (?:\w+ )?authentication|login incorrect|pg hba\.conf"
+        r"|must be (?:logged|signed) in|must be authenticated|(?:unrecogni[sz]ed|unknown) client\b(?! method)|two[ -]factor|credentials? error|(?:provide|pass|set|supply) (?:a |an |your |the )?(?:\w+ )?(?:valid )?(?:api[ -]?key|credentials|token)|\brun:? +(?:\S+ ){0,4}login\b|account inactive|fatal: +role\b|bad credentials|problem with (?:\w+ )?authentication|login incorrect|pg hba\.conf|(?:could not|cannot|unable to|failed to) read (?:user ?name|password)\b|prompts? (?:is |are |have been )?disabled\b"
         r"|(?:api[ -]?key|credentials?|token) (?:must|client option must|needs to) be",
         "unauthenticated",
         firm=True,
@@ -340,7 +350,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"|(?:not|\w+n't|never) (?:authori[sz]ed|allowed|permitted|entitled) (?:to|access)\b|is not authori[sz]ed|not authori[sz]ed\b"
         r"|(?:insufficient|missing|lacks?|without|not enough|no|inadequate|required) (?:\w+ ){0,3}(?:permissions?|privileges?|scopes?|access rights|rights)\b"
         r"|(?:does not|doesn't|do not|don't) have (?:\w+ ){0,5}(?:permissions?|access|privileges?|rights|scopes?|authorization)|operation not permitted|(?:do|does|did)(?: not|n\'t) allow you\b"
-        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|permissions? (?:\S+ ){1,8}(?:has|have) not been|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)|outside (?:of )?(?:the )?(?:sandbox|workspace|(?:allowed|permitted) (?:director|path|folder|root|scope))|not (?:white|allow)[ -]?listed|(?:black|deny|block)[ -]?listed|disallows\b|requires (?:\w+ ){0,2}(?:consent|approval)\b"
+        r"|must have (?:\w+ ){0,3}(?:access to|permissions?|privileges?)|access ?denied|permissions? (?:\S+ ){1,8}(?:has|have) not been|denied (?:by|on)|(?:blocked|denied|rejected) by (?:\w+ )?(?:policy|firewall|admin)|(?<!content )policy violation|requires (?:\w+ ){0,3}access\b|must be (?:verified|approved|authori[sz]ed)|outside (?:of )?(?:the )?(?:sandbox|workspace|(?:allowed|permitted) (?:director|path|folder|root|scope))|not (?:white|allow)[ -]?listed|(?:black|deny|block)[ -]?listed|disallows\b|not (?:accept|allow) (?:\w+ )?(?:connections|requests|access) from\b|requires (?:\w+ ){0,2}(?:consent|approval)\b"
         r"|(?:tool (?:use|call)|action|command) (?:was |has been )?(?:rejected|denied|declined)(?! because|: (?:server|too many))|user (?:\w+ )?(?:rejected|denied|declined)|(?:rejected|denied|declined) by (?:the )?user"
         r"|(?:permission|privilege|role|scope)s? (?:\S+ ){0,4}(?:required|missing|denied|not granted)",
         "forbidden",
@@ -383,9 +393,9 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "being worked on",
-        "acti anot bein conc idem pend prog runn subm sent unde wait",
+        "acti anot bein conc idem pend prog runn stat subm sent unde wait",
         r"(?:already |still |currently |is |another \w+ )(?:in progress|being (?:processed|updated|created|modified|deleted))|(?:already|still|currently) (?:running|pending)|\bin[ -]progress\b|another (?:\w+ )?(?:request|operation|process|transaction|session|update|instance|job) (?:\S+ ){0,6}(?:progress|running|processing|pending|underway)"
-        r"|already (?:been )?(?:submitted|sent|queued|requested|started)\b.{0,20}\b(?:wait|waiting|pending)\b|not in an? active state|operation (?:is )?(?:pending|underway)|concurrent (?:request|operation|call)|idempotency key in use",
+        r"|already (?:been )?(?:submitted|sent|queued|requested|started)\b.{0,20}\b(?:wait|waiting|pending)\b|not in an? active state|operation (?:is )?(?:pending|underway)|state: (?:pending|creating|updating|deleting|provisioning|starting)\b|concurrent (?:request|operation|call)|idempotency key in use",
         "in_progress",
         firm=True,
     ),
@@ -557,11 +567,18 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "lost connection",
-        "brok byte clos conn cras data disc drop end ende eof goaw gone hang hear hung inpu mess peer prot repl rese resp stre term",
+        "away brok byte clos conn cras data disc drop end ende eof goaw gone hang hear hung inpu mess peer prot repl rese resp stre term",
         r"connection loss\b|connection(?:s)? (?:to (?:\S+ ){1,4}|\S+ )?(?:was |has been |is |been |already |unexpectedly |forcibly )*(?:reset|closed|aborted|lost|dropped|terminated|broken|interrupted|shut ?down|died)|reset by peer|forcibly closed"
-        r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|hung up|crashed|terminated)"
+        r"|(?:server|peer|remote|remote end|broker|client|host|socket|transport|channel|stream|session|websocket|target|browser|page|context|other side) (?:\w+ )?(?:has |was |is |been |unexpectedly )*(?:closed|disconnected|dropped|reset|gone away|went away|hung up|crashed|terminated)"
         r"|closed (?:the |by |its )?(?:connection|remote|peer|server|unexpectedly|pipe|socket|network connection)|peer shut ?down|broken (?:pipe|resource|stream)|hang ?up|unexpected(?:ly)? (?:eof|end of (?:file|stream)|close)(?!.{0,20}\bline \d)|eof (?:occurred|error|reading|on|detected)|(?:error: |^)terminated\W*$|(?:stream|response|body|connection) ended (?:before|unexpectedly|prematurely)|\beof\W*$"
         r"|lost connection|without (?:sending )?(?:a )?(?:complete )?(?:response|message body)|premature(?:ly)? (?:close|end|eof)|\bdisconnect(?:ed|ion)?\b|goaway|stream error: stream|empty re(?:sponse|ply)|terminating connection|incomplete (?:message|response)|(?:server|backend|peer|connection|upstream|broker) (?:is |has |was )?gone\b|no (?:data|bytes|input) (?:was |were )?(?:received|sent)\b|sent no data|no close frame|missed heartbeats?|missing heartbeats?|heartbeat (?:lost|missed|failed)|read 0 bytes|0 bytes (?:were |was )?(?:read|received)|in (?:the )?closing (?:or closed )?state|\(eof\)|remote protocol|remote disconnected",
+        "disconnected",
+        firm=True,
+    ),
+    Phrase(
+        "lost connection (GnuTLS)",
+        "func leng term",
+        r"error in the (?:pull|push) function|packet with unexpected length|properly terminated",
         "disconnected",
         firm=True,
     ),
@@ -633,8 +650,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "no such route (Go net/http, Express, Apache, Werkzeug)",
-        "cann page url",
-        r"404 page not found|requested url (?:\S+ )?was not found on th(?:is|e) server|cannot (?:get|post|put|patch|delete) ?(?:/|$)",
+        "cann page rout url",
+        r"no route (?:found for|matche[sd])\b|404 page not found|requested url (?:\S+ )?was not found on th(?:is|e) server|cannot (?:get|post|put|patch|delete) ?(?:/|$)",
         "wrong_address",
         firm=True,
     ),
@@ -666,10 +683,11 @@ PHRASES: tuple[Phrase, ...] = (
         "constraint",
     ),
     # --- our own limits ---
+    Phrase("own budget", "budg", r"budget (?:has been )?(?:exceeded|exhausted)", "own_budget"),
     Phrase(
         "own limit",
-        "budg exce many max maxi recu",
-        r"exceed(?:ed|s|ing)? (?:the )?max(?:imum)? (?:\w+ )?retries(?! with url)|max(?:imum)? (?:\w+ )?retries (?:reached|exceeded)(?! with url)|(?:max(?:imum)?|too many) (?:number of )?(?:iterations|turns|steps|tool calls|function calls)|recursion (?:limit|depth)|budget (?:has been )?(?:exceeded|exhausted)|(?:would |will )?exceed(?:ed|s)? the (?:request|total|input|output|tool)",
+        "exce many max maxi recu",
+        r"exceed(?:ed|s|ing)? (?:the )?max(?:imum)? (?:\w+ )?retries(?! with url)|max(?:imum)? (?:\w+ )?retries (?:reached|exceeded)(?! with url)|(?:max(?:imum)?|too many) (?:number of )?(?:iterations|turns|steps|tool calls|function calls)|recursion (?:limit|depth)|(?:would |will )?exceed(?:ed|s)? the (?:request|total|input|output|tool)",
         "own_limit",
     ),
     Phrase(

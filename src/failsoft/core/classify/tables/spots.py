@@ -40,6 +40,7 @@ SPOTS: tuple[Spot, ...] = (
     ),
     Spot("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
     Spot("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
+    Spot("socketexception (", r"\bSocketException \((?:0x[0-9a-fA-F]{8}\): )?(\d{5})\b", "winsock", ".NET"),
     Spot("sqlstate", r"(?i:sqlstate)\W{0,3}([0-9A-Z]{5})\b", "sqlstate", "psql, Go pgx, PHP PDO, JDBC"),
     Spot("error ", r"\bE(?:RROR|rror) (\d{4}) ?[(:]", "mysql", "mysql(1), Go"),
     Spot("(", r"^\W{0,3}\(([12345]\d{3}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
@@ -81,7 +82,13 @@ SPOTS: tuple[Spot, ...] = (
     Spot("4.", r"\b([45]\d\d)(?:[ -]|, b?['\"])4\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
     Spot("5.", r"\b([45]\d\d)(?:[ -]|, b?['\"])5\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
     Spot(", b", r"\(([45]\d\d), b['\"]", "smtp", "smtplib"),
-    Spot("curl", r"\bcurl:? \((\d{1,2})\)", "curl", "curl(1)"),
+    Spot("curl", r"\b[Cc](?:url|URL):?(?: error)? \(?(\d{1,2})\b(?![.\d])", "curl", "curl(1), git, PHP"),
+    Spot(
+        "curl ",
+        r"\bcurl [^\n]{0,300}\bexit (?:status|code) (\d{1,2})\b|\bexit(?:ed)? (?:with )?(?:status|code) (\d{1,2}): curl ",
+        "curl",
+        "curl(1): as whoever ran it tells",
+    ),
     Spot(
         "exit",
         r"\bexit(?:ed)?(?: with)?(?: non-zero)?(?: exit)?(?: status| code)?[ :=]{1,2}(-?\d{1,3})\b",

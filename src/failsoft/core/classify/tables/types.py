@@ -661,11 +661,11 @@ WEAK_GROUPS: tuple[Group[str], ...] = (
             "docker.ContainerError": "unknown",
             "docker.DockerException": "unavailable",
             "anyio.BrokenResourceError": "disconnected",
-            "anyio.ClosedResourceError": "disconnected",
+            "anyio.ClosedResourceError": "bug",
             "anyio.EndOfStream": "disconnected",
             "anyio.WouldBlock": "busy",
             "trio.BrokenResourceError": "disconnected",
-            "trio.ClosedResourceError": "disconnected",
+            "trio.ClosedResourceError": "bug",
         },
     ),
 )
