@@ -400,6 +400,7 @@ def test_what_we_closed_ourselves_stays_closed(error: Exception | str) -> None:
     [
         "the session was closed by the server",
         "browser session is closed",
+        "the trading session is closed",
         "connection already closed",
         "Client has been closed due to inactivity",
         "SocketError: other side closed",

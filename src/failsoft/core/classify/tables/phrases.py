@@ -72,7 +72,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "closed by ourselves",
         "clos disp end exec futu pool shut",
-        r"(?<!browser )(?:client|cursor|session|pool|database|engine|executor)(?: '')? (?:(?:is|was|has been) (?:already )?|already )closed\b(?! (?:after|because|by|due|for|from|on|to|unexpectedly|with)\b)"
+        r"(?<!browser )(?<!market )(?<!trading )(?:client|cursor|session|pool|database|engine|executor)(?: '')? (?:(?:is|was|has been) (?:already )?|already )closed\b(?! (?:after|because|by|due|for|from|on|to|unexpectedly|with)\b)"
         r"|pool (?:is |was |has been )?shut ?down\b(?! by\b)|(?:on|of|use|using|access) (?:an? |the )?(?:already )?closed (?:client|cursor|database|engine|file|object|pool|resource|session)\b|disposed object"
         r"|(?:cannot|can't|can not) (?:\S+ ){1,8}after (?:close|closing|shut ?down|(?:calling |its )?end|it (?:was|has been) closed)\b",
         "bug",
