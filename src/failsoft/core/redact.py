@@ -27,6 +27,7 @@ from failsoft.core.escapes import unescape
 from failsoft.core.secret_formats import (
     BLOCK,
     BLOCKS,
+    LONG,
     REDACTED,
     RUN,
     SHAPES,
@@ -153,11 +154,12 @@ def _find_secrets(text: str) -> list[tuple[int, int]]:
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
     found = _SHAPES.find(low)
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
-    words = " ".join([word for word in dense if not word.islower() or _NO_WORD.search(word)])
+    words = [word for word in dense if not word.islower() or _NO_WORD.search(word)]
     if words:
-        found += find_joined(_TOKENS, words)
-        found += _BLOCKS.find(low) if _BLOCK.search(words) else []
-        found += _WORDS.find(low) if _RUN.search(words) else []
+        found += find_joined(_TOKENS, " ".join(words))
+        long = " ".join([word for word in words if len(word) >= LONG])
+        found += _BLOCKS.find(low) if _BLOCK.search(long) else []
+        found += _WORDS.find(low) if _RUN.search(long) else []
     return [span for form in found for span in form.find(text)] + find_named(text)
 
 
