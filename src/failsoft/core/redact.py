@@ -27,6 +27,7 @@ from failsoft.core.escapes import unescape
 from failsoft.core.secret_formats import (
     BLOCK,
     BLOCKS,
+    HINT,
     LONG,
     REDACTED,
     RUN,
@@ -34,6 +35,7 @@ from failsoft.core.secret_formats import (
     SHORT,
     TOKENS,
     WORDS,
+    by_hint,
     by_joint,
     by_marker,
     find_joined,
@@ -53,9 +55,10 @@ _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words th
 _NO_WORD = re.compile(r"\d|[_-][a-z]{16}")  # has neither: in small letters a name of words, and no token
 _FINISHED = re.compile(r"[\s\S]*\s")
 
+_HINT = re.compile(HINT, re.ASCII)
 _RUN = re.compile(RUN, re.ASCII)
 _BLOCK = re.compile(BLOCK)
-_SHAPES, _TOKENS, _WORDS, _BLOCKS = by_marker(SHAPES), by_joint(TOKENS), by_marker(WORDS), by_marker(BLOCKS)
+_SHAPES, _TOKENS, _WORDS, _BLOCKS = by_hint(SHAPES), by_joint(TOKENS), by_marker(WORDS), by_marker(BLOCKS)
 
 _ESCAPE = re.compile(
     r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
@@ -152,15 +155,18 @@ def _mask(text: str) -> str:
 def _find_secrets(text: str) -> list[tuple[int, int]]:
     """Where in the text there are secrets, in any order; some may be found twice, or in part."""
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
-    found = _SHAPES.find(low)
+    hinted = _HINT.search(low) is not None
+    found = _SHAPES.find(low, hinted=hinted)
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
     words = [word for word in dense if not word.islower() or _NO_WORD.search(word)]
     if words:
         found += find_joined(_TOKENS, " ".join(words))
         long = " ".join([word for word in words if len(word) >= LONG])
-        found += _BLOCKS.find(low) if _BLOCK.search(long) else []
-        found += _WORDS.find(low) if _RUN.search(long) else []
-    return [span for form in found for span in form.find(text)] + find_named(text)
+        if long:
+            found += _BLOCKS.find(long) if _BLOCK.search(long) else []
+            found += _WORDS.find(long) if _RUN.match(long) else []
+    spans = [span for form in found for span in form.find(text)] if found else []
+    return spans + find_named(text) if hinted else spans
 
 
 def _fit(text: str, limit: int, *, cut: bool) -> str:

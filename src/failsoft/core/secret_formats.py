@@ -25,7 +25,7 @@ REDACTED = "[redacted]"
 ANYWHERE = ("",)  # as a marker: no text is without
 SHORT = 13
 LONG = 26
-RUN = r"[\w-]{22}|[0-9a-f]{16}"
+RUN = r"[^\w-]*+(?:[\w-]{1,15}+[^\w-]++)*+[\w-]{16}"  # from the start of the text: run by run, not letter by letter
 BLOCK = r"[A-Za-z0-9/+]{40}"
 
 
@@ -39,7 +39,10 @@ class Format(NamedTuple):
 
     def is_possible(self, text: str) -> bool:
         """Whether a text with one of the markers has what else it needs."""
-        return any(needed in text for needed in self.also)
+        for needed in self.also:  # noqa: SIM110 - a generator costs more than what it would ask
+            if needed in text:
+                return True
+        return False
 
     def find(self, text: str) -> list[tuple[int, int]]:
         """Where in the text there are such secrets."""
@@ -76,6 +79,29 @@ def by_marker(forms: tuple[Format, ...]) -> Marks:
     return Marks(forms, list(places.items()))
 
 
+class Hinted(NamedTuple):
+    """The markers of a table by what they are: without a hint a text has none of the kind."""
+
+    signs: Marks  # "://"
+    dashes: Marks  # "-", of a command line: see DASH
+    words: Marks  # see HINT
+
+    def find(self, text: str, *, hinted: bool) -> list[Format]:
+        """As ``Marks.find``, but that a format may come twice."""
+        found = self.signs.find(text)
+        if "-" in text and _DASH.search(text):
+            found += self.dashes.find(text)
+        return found + self.words.find(text) if hinted else found
+
+
+def by_hint(forms: tuple[Format, ...]) -> Hinted:
+    kinds = Hinted(Marks(forms, []), Marks(forms, []), Marks(forms, []))
+    for marker, places in by_marker(forms).places:
+        kind = kinds.dashes if marker == "-" else kinds.words if _LETTER.search(marker) else kinds.signs
+        kind.places.append((marker, places))
+    return kinds
+
+
 def by_joint(forms: tuple[Format, ...]) -> dict[str, Marks]:
     """Most tokens' markers have a joint (``sk-``, ``ghp_``, ``ya29.``): each under its own, the others under "".
 
@@ -95,8 +121,9 @@ def find_joined(joined: dict[str, Marks], text: str) -> list[Format]:
     found = plain.places_in(text)
     if _CAPITALS.search(text):
         found |= joined[CAPITALS].places_in(text)
-    for joint in joined.keys() & _JOINT.findall(text):
-        found |= joined[joint].places_in(text)
+    for joint in set(_JOINT.findall(text)):
+        if joint in joined:
+            found |= joined[joint].places_in(text)
     return pick(plain.forms, found, text)
 
 
@@ -105,7 +132,17 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
+# Of every word that marks a shape, and of every name of a secret, a letter that few other words have and what is beside
+# it: one look at a text that has none of them.
+HINT = r"""(?x)
+    p(?: ass | w | in | sk | hrase | pid | (?<=otp) ) | c(?: ode | red | ret | ess | (?<=mac) | (?<=nic) )
+    | k(?: ey | en | ty | ie ) | b(?: earer | asic | ind ) | v(?: ate | 1(?<=flyv1) ) | uth | g(?<= sig | log ) | jwt
+    | d(?: (?<=[sn_-]id) | entif )
+"""
+DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[paw](?<=[\s\"']-.))"  # where an option may begin, in the lowered text
 CAPITALS = "AA"
+_DASH = re.compile(DASH, re.ASCII)
+_LETTER = re.compile("[a-z]")
 _CAPITALS = re.compile("[A-Z][A-Z]")
 _JOINT = re.compile(r"[-_.](?<=([A-Za-z0-9]{2}.))")  # its last character first: that is searched for quickly
 
@@ -258,19 +295,20 @@ SHAPES = (
     # command lines, files, speech
     Format(
         "user and password on a command line",
-        ("-u",),
+        ("-",),
         r"(-(?<![\w-]-)(?i:u|-user|-proxy-user)(?:[ =]?|[\"'],\s?)[\"']?[^\s:%\"']{1,64}+[:%])(?!\d{1,5}(?!\S))[^\s\"']+",
+        ("-u",),
     ),
     Format(
         "option on a command line",
-        ("--",),
-        rf"(?i)(--(?:[a-z\d]{{1,16}}[-_]){{0,3}}[a-z\d]{{0,16}}?(?:{_NAMES}|pass)(?:[= ]|[\"'],\s?)[\"']?)"
-        r"(?!-|\[redacted\]|(?-i:[A-Z_]+(?![\w-]))|(?:options?|flags?|arguments?|parameters?|and|or|is|was|must|cannot|for|to|in|instead|with|when|if|not|has)\b)[^\s\"']+",
+        ("-",),
+        rf"(--(?i:(?:[a-z\d]{{1,16}}[-_]){{0,3}}[a-z\d]{{0,16}}?(?:{_NAMES}|pass)(?:[= ]|[\"'],\s?)[\"']?))"
+        r"(?i:(?!-|\[redacted\]|(?-i:[A-Z_]+(?![\w-]))|(?:options?|flags?|arguments?|parameters?|and|or|is|was|must|cannot|for|to|in|instead|with|when|if|not|has)\b))[^\s\"']+",
         _NAMES_HAVE,
     ),
     Format(
         "short option of a program that takes a password",
-        ("-p", "-a", "-w", "pass:"),
+        ("-", "pass:"),
         r"(?<![\w-])((?:(?:mysql|maria)[\w-]{0,12}|7z\w?)_AMONG-p[\"']?|sshpass_AMONG-p(?:_TO)?"
         r"|(?:redis|valkey)-cli_AMONG(?:-a|--pass)_TO|ldap\w{3,10}_AMONG-w_TO|sqlcmd_AMONG-P_TO"
         r"|(?:mongo\w{0,8}|login)_AMONG-p_TO|openssl_AMONGpass:)(?![-\s\"'])[^\s\"']{3,}".replace(
@@ -293,10 +331,10 @@ SHAPES = (
         r"(\bAUTH(?: PLAIN| LOGIN)? )(?=[A-Za-z+/]{0,40}\d|[A-Z+/]{0,40}[a-z]++[A-Z])(?=[\d+/]{0,40}[A-Za-z])[\w+/]{12,}=*",
         ("auth ",),
     ),
-    Format("password of an LDAP", ("{s",), r"(\{S?SHA(?:256|512)?\})[A-Za-z0-9+/]{20,}=*"),
+    Format("password of an LDAP", ("{",), r"(\{S?SHA(?:256|512)?\})[A-Za-z0-9+/]{20,}=*", ("{ss", "{sha")),
     Format(
         "line of a configuration",
-        ("require", "auth", "pw"),
+        ("requirepass", "auth", "bindpw", "rootpw"),
         r"(?i)(\b(?:requirepass|masterauth|bindpw|rootpw(?: --plaintext)?)[ \t]{1,8}[\"']?)[^\s\"']{6,}",
         ("requirepass", "masterauth", "bindpw", "rootpw"),
     ),

@@ -89,13 +89,6 @@ _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it,
       | (?<=["']) (?: (?P<pair> ,\s{0,4}+ (?=[bru]{0,2}\\*+["']) ) | \n[ ]?\n )
       | \n[ ]{1,4}+ [^\n]{0,200}? [ ]input_value= | \)?+, [^{}]{0,300}? ["']input["']: )
 """
-# A letter of every name in _NAMED, with what is beside it: of those that few words have, so that most texts are done
-# after one quick look.
-_LIKE_A_NAME = r"""(?x)
-    p(?: ass | w | in | sk | hrase | pid | (?<=otp) ) | k(?: ey | en ) | c(?: ode | red | ret | ess | (?<=mac) | (?<=nic) )
-    | uth | g(?<=sig) | d(?<=[sn_-]id) | jwt
-"""
-_LONGEST = 10  # of the names whose letter is not their first: session_id
 _BEFORE = 32  # how far back a name is looked for
 _QUERY = r"[?&][\w.-]*\Z"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
@@ -146,12 +139,8 @@ class _Sign(NamedTuple):
 def find_named(text: str) -> list[tuple[int, int]]:
     """Where in the text there are values that their names give away."""
     spans: list[tuple[int, int]] = []
-    low = _lower(text)
-    like = compiled(_LIKE_A_NAME).search(low)
-    if like is None:
-        return spans
     done = 0
-    for named in compiled(_NAMED).finditer(low, max(like.start() - _LONGEST, 0)):
+    for named in compiled(_NAMED).finditer(_lower(text)):
         if named.start() < done:
             continue  # within a value that is found already
         before = text[max(done, named.start() - _BEFORE) : named.start("sign")]
