@@ -12,19 +12,22 @@ from hypothesis import strategies as st
 from tests.core.planted import PLANTED, mixed, pem, survivors, url_safe
 from tests.core.planted import TOKENS as BARE
 
-from failsoft.core.redact import LIMIT, MORE, sanitise
+from failsoft.core.redact import LIMIT, MORE, _is_hinted, sanitise
 from failsoft.core.secret_formats import (
     BLOCK,
     BLOCKS,
+    LONG,
     RUN,
     SHAPES,
     TOKENS,
     WORDS,
+    by_hint,
     by_joint,
     by_marker,
     compiled,
     find_joined,
 )
+from failsoft.core.secret_names import _NAMED
 
 REDACTED = "[redacted]"
 
@@ -600,13 +603,48 @@ def test_hostile_texts_cost_little(filler: str) -> None:
 def test_no_pattern_matches_without_its_marker() -> None:
     for text, _ in PLANTED.values():
         low = f" {text.lower()}".replace("\n", " ")
+        long = " ".join(word for word in text.split() if len(word) >= LONG)
         for forms, marked in (
             (TOKENS, find_joined(by_joint(TOKENS), text)),
-            (SHAPES, by_marker(SHAPES).find(low)),
-            (WORDS, by_marker(WORDS).find(low) if compiled(RUN).search(text) else []),
-            (BLOCKS, by_marker(BLOCKS).find(low) if compiled(BLOCK).search(text) else []),
+            (SHAPES, by_hint(SHAPES).find(low, hinted=_is_hinted(low))),
+            (WORDS, by_marker(WORDS).find(long) if compiled(RUN).match(long) else []),
+            (BLOCKS, by_marker(BLOCKS).find(long) if compiled(BLOCK).search(long) else []),
         ):
             assert [form.name for form in forms if form not in marked and form.find(text)] == []
+
+
+def test_every_word_that_marks_a_shape_is_hinted() -> None:
+    marked = by_hint(SHAPES).words.places
+    assert len(marked) >= 12
+    assert [marker for marker, _ in marked if not _is_hinted(marker)] == []
+
+
+HINTED = (
+    "password passwd pass-word pass_wd pass passphrase passcode pwd pin pw psk phrase secret secret_id sig signature sid",
+    "sessid sessionid session_id session-id auth authorization access appid credential credentials code key token jwt",
+    "otp hmac mnemonic tokenstring token_string",
+)
+
+
+@pytest.mark.parametrize("name", " ".join(HINTED).split())
+def test_every_name_of_a_secret_is_hinted(name: str) -> None:
+    assert compiled(_NAMED).fullmatch(f"{name}=")
+    assert _is_hinted(f"?{name}=")
+    assert _is_hinted(f"{name}=") or name in {"access", "appid", "code", "hmac"}  # these in a query only
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "Error code: 429 - {'type': 'tokens', 'code': 'rate_limit_exceeded'}",
+            "StatusCode.UNAVAILABLE for https://h/v1",
+        ),
+        *("Max retries exceeded with url: /v1/orders", "[type=int_parsing, input_value='no 1', input_type=str]"),
+    ],
+)
+def test_usual_texts_are_not_hinted(text: str) -> None:
+    assert not _is_hinted(text.lower())
 
 
 def test_tokens_are_found_by_their_joints_as_by_their_markers() -> None:

@@ -29,6 +29,7 @@ from failsoft.core.secret_formats import (
     BLOCKS,
     HINT,
     LONG,
+    QUERY_HINT,
     REDACTED,
     RUN,
     SHAPES,
@@ -55,7 +56,7 @@ _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words th
 _NO_WORD = re.compile(r"\d|[_-][a-z]{16}")  # has neither: in small letters a name of words, and no token
 _FINISHED = re.compile(r"[\s\S]*\s")
 
-_HINT = re.compile(HINT, re.ASCII)
+_HINT, _QUERY_HINT = re.compile(HINT, re.ASCII), re.compile(QUERY_HINT, re.ASCII)
 _RUN = re.compile(RUN, re.ASCII)
 _BLOCK = re.compile(BLOCK)
 _SHAPES, _TOKENS, _WORDS, _BLOCKS = by_hint(SHAPES), by_joint(TOKENS), by_marker(WORDS), by_marker(BLOCKS)
@@ -155,7 +156,7 @@ def _mask(text: str) -> str:
 def _find_secrets(text: str) -> list[tuple[int, int]]:
     """Where in the text there are secrets, in any order; some may be found twice, or in part."""
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
-    hinted = _HINT.search(low) is not None
+    hinted = _is_hinted(low)
     found = _SHAPES.find(low, hinted=hinted)
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
     words = [word for word in dense if not word.islower() or _NO_WORD.search(word)]
@@ -167,6 +168,11 @@ def _find_secrets(text: str) -> list[tuple[int, int]]:
             found += _WORDS.find(long) if _RUN.match(long) else []
     spans = [span for form in found for span in form.find(text)] if found else []
     return spans + find_named(text) if hinted else spans
+
+
+def _is_hinted(low: str) -> bool:
+    """Whether any word is in the lowered text that a secret is known by."""
+    return bool(_HINT.search(low) or (("?" in low or "&" in low) and _QUERY_HINT.search(low)))
 
 
 def _fit(text: str, limit: int, *, cut: bool) -> str:

@@ -133,12 +133,12 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 # Of every word that marks a shape, and of every name of a secret, a letter that few other words have and what is beside
-# it: one look at a text that has none of them.
+# it: one look at a text that has none of them. Some are names in a query only.
 HINT = r"""(?x)
-    p(?: ass | w | in | sk | hrase | pid | (?<=otp) ) | c(?: ode | red | ret | ess | (?<=mac) | (?<=nic) )
-    | k(?: ey | en | ty | ie ) | b(?: earer | asic | ind ) | v(?: ate | 1(?<=flyv1) ) | uth | g(?<= sig | log ) | jwt
-    | d(?: (?<=[sn_-]id) | entif )
+    p(?: ass | w | in | sk | hrase | (?<=otp) ) | c(?: red | ret | oo | (?<=nic) ) | k(?: ey | en(?!s(?!tring)) | ty )
+    | b(?: earer | asic | ind ) | v(?: ate | 1(?<=flyv1) ) | uth | g(?<= sig | log ) | jwt | d(?: (?<=[sn_-]id) | entif )
 """
+QUERY_HINT = r"c(?:ode|ess|(?<=mac))|pid"
 DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[paw](?<=[\s\"']-.))"  # where an option may begin, in the lowered text
 CAPITALS = "AA"
 _DASH = re.compile(DASH, re.ASCII)
