@@ -685,6 +685,12 @@ def test_a_token_may_have_its_joints_anywhere(prefix: str) -> None:
     assert len(freed) <= 2, freed  # one in hundreds has no digit, and could be a name
 
 
+@pytest.mark.parametrize("around", ["{}", "HTTPSConnectionPool: {}", "{} " + "aB3/" * 10])
+@pytest.mark.parametrize("secret", ["pat" + "klmnopq" * 2 + "." + "abcdef" * 3, "klmnop" * 14 + "qr=="])
+def test_a_secret_that_happens_to_have_small_letters_alone_is_one(secret: str, around: str) -> None:
+    assert not survivors(sanitise(around.format(secret)), secret)
+
+
 @pytest.mark.parametrize(
     "name", ["flight_search_backup", "connection-pool-exhausted", "npm_config_registry", "hf_hub_download"]
 )

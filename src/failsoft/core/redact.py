@@ -53,7 +53,8 @@ _TALK = (
     *("flyv1", "-p", " -a ", " -w "),
 )
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
-_NO_WORD = re.compile(r"[0-9_-](?:(?<=[0-9])|[a-z]{16})")  # has neither: in small letters a name of words, and no token
+# Has none of these: in small letters a name of words, and no token.
+_NO_WORD = re.compile(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
 _FINISHED = re.compile(r"[\s\S]*\s")
 
 _HINT, _QUERY_HINT = re.compile(HINT, re.ASCII), re.compile(QUERY_HINT, re.ASCII)
