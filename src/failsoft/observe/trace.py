@@ -25,7 +25,7 @@ from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.events import REFUSAL, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 
-BATCH = 256
+BATCH = 1024
 SHORTEST_RUN = 4
 CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
 
