@@ -824,3 +824,17 @@ async def test_arguments_that_are_no_mapping_are_refused() -> None:
         with pytest.raises(TurnError, match="args: write one mapping from names to values, not str"):
             turn.call("good", "PAR")  # type: ignore[arg-type]
     assert not turn.report.outcomes
+
+
+@virtual
+async def test_a_call_has_the_arguments_of_the_moment_it_was_submitted() -> None:
+    rt = tools(slow=Takes(1, "slow"))
+    rt.add(echo)
+    arguments = {"city": "PAR"}
+    async with rt.turn() as turn:
+        first = turn.call("echo", arguments)
+        later = turn.call("echo", arguments, depends_on=[turn.call("slow")])
+        arguments["city"] = "LON"
+        second = turn.call("echo", arguments)
+    outcomes = turn.report.outcomes
+    assert [outcomes[handle.id].value["city"] for handle in (first, later, second)] == ["PAR", "PAR", "LON"]

@@ -25,12 +25,7 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
             needs.append(other.id)
         else:
             needs.append(_name(other, lanes))
-    try:
-        values = handle.arguments.values()
-    except AttributeError:
-        kind = type(handle.arguments).__name__
-        raise TurnError(f"args: write one mapping from names to values, not {kind}") from None
-    for value in values:
+    for value in handle.arguments.values():
         if type(value) not in PLAIN:
             break
     else:

@@ -127,8 +127,12 @@ class Turn:
             self._refuse()
         found = self._find(tool)
         name = self._unknown_name(tool) if found is None else found.id
-        handle: Handle[Any] = Handle(self.lanes, self.new_id(name) if id is None else id, found or name, args or NONE)
-        if depends_on or args:
+        try:
+            given = {**args} if args else NONE  # what its caller changes later is no longer its business
+        except TypeError:
+            raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
+        handle: Handle[Any] = Handle(self.lanes, self.new_id(name) if id is None else id, found or name, given)
+        if depends_on or given:
             find_needs(handle, depends_on)
         if said:
             self._say(handle, **said)
