@@ -18,8 +18,8 @@ from bench.usual_errors import LONG, USUAL, Ready
 
 AWAITS = False
 BATCH = 20
-MEDIAN = "half of them take no more than"
-DEAREST = "the dearest of them"
+MEDIAN = "failsoft, half of them at most"
+DEAREST = "failsoft, the dearest of them"
 
 
 def counted(ready: Ready) -> Callable[[], Any]:
