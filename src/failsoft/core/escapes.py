@@ -37,8 +37,6 @@ class Unescaped(NamedTuple):
 
 def unescape(text: str) -> Unescaped | None:
     """What the text stands for, or None where nothing is written out."""
-    if not ("\\" in text or "%" in text or "&" in text):
-        return None
     parts: list[str] = []
     places: list[int] = []
     done = 0

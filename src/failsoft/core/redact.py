@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 
-from failsoft.core.escapes import unescape
 from failsoft.core.secret_formats import (
     BLOCK,
     BLOCKS,
@@ -142,9 +141,8 @@ def _is_suspect(text: str) -> bool:
 
 def _mask(text: str) -> str:
     spans = _find_secrets(text)
-    plain = unescape(text)
-    if plain is not None:
-        spans += [(plain.places[start], plain.places[end]) for start, end in _find_secrets(plain.text)]
+    if "\\" in text or "%" in text or "&" in text:
+        spans += _find_escaped(text)
     parts: list[str] = []
     done = 0
     for start, end in sorted(spans):
@@ -152,6 +150,16 @@ def _mask(text: str) -> str:
             parts += text[done:start], REDACTED
         done = max(done, end)
     return "".join([*parts, text[done:]]) if parts else text
+
+
+def _find_escaped(text: str) -> list[tuple[int, int]]:
+    """The same in what the text stands for."""
+    from failsoft.core.escapes import unescape  # loaded when something may be written out
+
+    plain = unescape(text)
+    if plain is None:
+        return []
+    return [(plain.places[start], plain.places[end]) for start, end in _find_secrets(plain.text)]
 
 
 def _find_secrets(text: str) -> list[tuple[int, int]]:
