@@ -69,14 +69,14 @@ C = TypeVar("C", bound=Call)
 Chain = tuple[C, "Chain[C]"] | None  # the newest first: a link is made and dropped in one step, and most have few
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Start(Generic[C]):
     """Run the call; each argument in its ``substitutes`` is replaced by the default in it."""
 
     call: C
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Skip(Generic[C]):
     """Record the call as skipped. ``because`` is the dependency at fault, ``root`` where it began.
 
@@ -89,14 +89,14 @@ class Skip(Generic[C]):
     escalate: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Leave(Generic[C]):
     """Record the running call as timed out, and wait for it no longer."""
 
     call: C
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Cancel(Generic[C]):
     """Record the call as cancelled, and stop it if it has started."""
 
@@ -104,7 +104,7 @@ class Cancel(Generic[C]):
     started: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RecordLate(Generic[C]):
     """Note that a call that was left or cancelled has ended after all; its outcome stands."""
 
