@@ -284,13 +284,15 @@ def returns_a_lock() -> Any:
 
 def dies_sending() -> bytes:
     """It dies in the middle of a large answer."""
-    threading.Timer(0.05, os._exit, (5,)).start()
-    return Slow().__reduce__()[1][0]
+    here = threading.get_ident()
 
+    def die() -> None:
+        while sys._current_frames()[here].f_code.co_name != "send":
+            time.sleep(0.0001)
+        os._exit(5)
 
-class Slow:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return bytes, (bytes(30_000_000),)
+    threading.Thread(target=die, daemon=True).start()
+    return bytes(30_000_000)
 
 
 # --- failing ones ----------------------------------------------------------------------------------------------------
