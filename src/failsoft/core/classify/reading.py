@@ -159,6 +159,8 @@ class Reading:
     @property
     def last(self) -> int | None:
         """A status with which the text ends, where nothing says that it is one."""
+        if _WRITTEN.isdisjoint(_DIGITS.findall(self.text[-_PREFIX:])):
+            return None
         match = compiled(_LAST).search(self.text[-_PREFIX:])
         return int(match[1]) if match and int(match[1]) in STATUS else None
 
