@@ -160,7 +160,7 @@ WITHOUT_SIGNATURE = {
 
 # Attributes that their class sets without saying more than a comment beside them
 ATTRIBUTE = re.compile(
-    r"^        self\.(?P<name>[a-z]\w*)(?:: (?P<type>[^=#]+?))? = [^#\n]*(?:  # (?P<note>.*))?$", re.MULTILINE
+    r"^        self\.(?P<name>[a-z]\w*)(?:: (?P<type>[^=#]+?))? = [^#\n]*(?:  # (?P<note>(?!type:).*))?$", re.MULTILINE
 )
 FIELD = re.compile(r"^    (?P<name>[a-z]\w*): (?P<type>[^=#\n]+?)(?: = (?P<default>[^#\n]*?))?(?:  # (?P<note>.*))?$")
 SOURCE = re.compile(r" ?\((?:S-|R\d)[^)]*\)|\bS-\w+'s?\b ?")

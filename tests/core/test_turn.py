@@ -447,6 +447,81 @@ def test_only_what_runs_can_succeed(turn: TurnById, end: str) -> None:
         turn.succeed("a")
 
 
+# --- calls that are taken, and entered when it is their turn ---------------------------------------------------------
+
+
+def test_what_is_taken_runs_when_it_is_entered_and_misses_nothing(turn: TurnById) -> None:
+    turn.take("a")
+    turn.take("b", {"a": ["x"]})
+    assert turn.statuses == {"a": "new", "b": "new"}
+    assert turn.enter("a") == []
+    assert turn.succeed("a") == []
+    assert turn.enter("b") == []
+    assert turn.statuses == {"a": "succeeded", "b": "running"}
+
+
+def test_what_is_entered_too_early_waits(turn: TurnById) -> None:
+    turn.take("a")
+    turn.take("b", {"a": ["x"]})
+    turn.enter("a")
+    turn.enter("b")
+    assert turn.statuses == {"a": "running", "b": "waiting"}
+    assert turn.succeed("a") == ["b"]
+
+
+def test_a_call_may_wait_for_one_that_was_only_taken(turn: TurnById) -> None:
+    turn.take("a")
+    assert turn.add("b", {"a": ["x"]}) == []
+    turn.enter("a")
+    assert turn.finish("a", "failed") == [Skip("b", "a", "a", False)]
+
+
+def test_what_is_entered_after_a_failure_is_judged(turn: TurnById) -> None:
+    turn.take("a")
+    turn.take("b", {"a": ["x"]}, required=True)
+    turn.take("c", {"a": ["x"]}, defaults={"x": 1})
+    turn.enter("a")
+    assert turn.finish("a", "failed") == []
+    assert turn.enter("b") == [Skip("b", "a", "a", True)]
+    assert turn.enter("c") == [Start("c", {"x": 1})]
+
+
+def test_at_the_deadline_what_was_taken_is_left_or_skipped(turn: TurnById) -> None:
+    turn.add("bad")
+    turn.take("a")
+    turn.take("b", {"a": ["x"]})
+    turn.take("c", {"bad": ["x"]}, required=True)
+    turn.take("d", {"bad": ["x"]}, defaults={"x": 1})
+    turn.finish("bad", "failed")
+    assert turn.expire() == [Skip("c", "bad", "bad", True), Leave("a"), Skip("b", "a", "a", False), Leave("d")]
+
+
+def test_what_was_taken_has_not_started_when_the_turn_is_cancelled(turn: TurnById) -> None:
+    turn.add("a")
+    turn.take("b")
+    assert turn.cancel() == [Cancel("a", True), Cancel("b", False)]
+    assert turn.finish("a", "cancelled") == []
+    assert turn.machine.is_quiet()
+
+
+def test_the_id_of_what_was_taken_is_taken(turn: TurnById) -> None:
+    turn.take("a")
+    with pytest.raises(TurnError, match="call id 'a' is taken"):
+        turn.take("a")
+    with pytest.raises(TurnError, match="call id 'a' is taken"):
+        turn.add("a")
+
+
+@pytest.mark.parametrize("trouble", [*BAD_ENDS, "expire", "cancel"])
+def test_a_turn_is_smooth_until_there_is_trouble(turn: TurnById, trouble: str) -> None:
+    turn.add("a")
+    turn.add("b")
+    turn.finish("a", "succeeded")
+    assert turn.machine.smooth
+    getattr(turn, trouble)() if trouble in ("expire", "cancel") else turn.finish("b", trouble)  # type: ignore[arg-type]
+    assert not turn.machine.smooth
+
+
 # --- for the trace -------------------------------------------------------------------------------------------------
 
 

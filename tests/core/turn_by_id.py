@@ -56,6 +56,12 @@ class TurnById:
     def add(self, *call: Any, **more: Any) -> list[Command]:
         return said(self.machine.add(core.Call(*call, **more)))
 
+    def take(self, *call: Any, **more: Any) -> None:
+        self.machine.take(core.Call(*call, **more))
+
+    def enter(self, id: str) -> list[Command]:
+        return said(self.machine.judge(self.machine.enter(self[id])))
+
     def add_all(self, calls: Sequence[core.Call]) -> list[Command]:
         return said(self.machine.add_all(calls))
 

@@ -27,6 +27,7 @@ class History:
         self.choose = choose
         self.machine = TurnById()
         self.calls: dict[str, Call] = {}
+        self.taken: list[str] = []  # and not entered yet
         self.running: list[str] = []
         self.left: list[str] = []
         self.ends: dict[str, str] = {}
@@ -35,12 +36,16 @@ class History:
         self.late: list[str] = []
         self.log: list[object] = []
         self.over = ""
+        self.met: set[str] = set()
 
     def play(self) -> None:
         for _ in range(self.choose(1, 12)):
             self.step()
-        while self.running or self.left:
-            self.finish()
+        while self.taken or self.running or self.left:
+            if self.taken:
+                self.enter()
+            else:
+                self.finish()
 
     def step(self) -> None:
         action = self.choose(0, 19)
@@ -50,6 +55,8 @@ class History:
         elif action == 1:
             self.over = "cancelled"
             self.perform(self.machine.cancel())
+        elif action < 5 and self.taken:
+            self.enter()
         elif action < 9 and (self.running or self.left):
             self.finish()
         elif self.over != "cancelled":
@@ -62,8 +69,23 @@ class History:
         ranks = {id: rank for rank, id in enumerate([*self.calls, *order])}
         calls = [self.make(id, [other for other in ranks if ranks[other] < ranks[id]]) for id in new]
         self.calls.update((call.id, call) for call in calls)
+        if alone and self.machine.machine.smooth and self.choose(0, 1):
+            self.machine.machine.take(calls[0])
+            self.taken += new
+            self.perform([])
+            return
         commands = said(self.machine.machine.add(calls[0])) if alone else self.machine.add_all(calls)
         self.perform(commands)
+
+    def enter(self) -> None:
+        call = self.calls[self.taken.pop(0)]
+        failed = self.machine.machine.enter(call)
+        if call.state == "running":
+            assert not failed
+            self.perform([Start(call.id, {})])
+        else:
+            self.perform(said(self.machine.machine.judge(failed)))
+        self.met.add(f"entered {call.state}")
 
     def make(self, id: str, earlier: list[str]) -> Call:
         needs = {
@@ -98,7 +120,8 @@ class History:
             self.one(command)
         assert list(self.machine.statuses) == list(self.calls), "the order of submission is kept"
         for id, state in self.machine.statuses.items():
-            assert state == self.ends.get(id, "running" if id in self.running else "waiting")
+            open_state = "new" if id in self.taken else "running" if id in self.running else "waiting"
+            assert state == self.ends.get(id, open_state)
 
     def one(self, command: Command) -> None:
         match command:
@@ -111,11 +134,18 @@ class History:
                 self.running.append(id)
             case Skip(id):
                 assert id not in self.started
+                if id in self.taken:
+                    self.taken.remove(id)
                 self.skips[id] = command
                 self.end(id, "skipped")
             case Leave(id):
                 assert self.over == "expired"
-                self.running.remove(id)
+                if id in self.taken:  # it would have begun the moment after
+                    self.met.add("taken at the deadline")
+                    self.taken.remove(id)
+                    self.started[id] = self.calls[id].substitutes or {}
+                else:
+                    self.running.remove(id)
                 self.left.append(id)
                 self.end(id, "timed_out")
             case Cancel(id, started):
@@ -123,6 +153,8 @@ class History:
                 if started:
                     self.running.remove(id)
                     self.left.append(id)
+                elif id in self.taken:
+                    self.taken.remove(id)
                 self.end(id, "cancelled")
             case _:
                 raise AssertionError(command)
@@ -195,6 +227,7 @@ def test_the_seeded_turns_meet_every_case() -> None:
         met |= {f"skip escalate={skip.escalate} root={skip.root is not None}" for skip in history.skips.values()}
         met |= {"substituted" for substitutes in history.started.values() if substitutes}
         met |= {"late" for _ in history.late}
+        met |= history.met
         met |= {"long chain" for skip in history.skips.values() if skip.because != skip.root}
     assert met == {
         "end succeeded",
@@ -208,4 +241,8 @@ def test_the_seeded_turns_meet_every_case() -> None:
         "substituted",
         "late",
         "long chain",
+        "entered running",
+        "entered waiting",
+        "entered skipped",
+        "taken at the deadline",
     }

@@ -87,6 +87,19 @@ async def test_calls_that_a_dead_process_had_open_dangle() -> None:
 
 
 @virtual
+async def test_a_call_that_is_skipped_as_soon_as_it_is_submitted_does_not_dangle() -> None:
+    store = MemoryStore()
+    rt = Runtime(store=store)
+    rt.add(Scripted(AUTH), id="bad")
+    rt.add(Scripted("fine"), id="good")
+    async with rt.turn(thread=THREAD) as turn:
+        bad = turn.call("bad")
+        await bad
+        assert turn.call("good", depends_on=[bad]).done()
+    assert store.find("pending", key_of(None, THREAD, "call")) == []
+
+
+@virtual
 async def test_a_cancelled_call_dangles_after_a_restart_as_well() -> None:
     store = MemoryStore()
     rt = Runtime(store=store)

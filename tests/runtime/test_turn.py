@@ -838,3 +838,86 @@ async def test_a_call_has_the_arguments_of_the_moment_it_was_submitted() -> None
         second = turn.call("echo", arguments)
     outcomes = turn.report.outcomes
     assert [outcomes[handle.id].value["city"] for handle in (first, later, second)] == ["PAR", "PAR", "LON"]
+
+
+@virtual
+async def test_calls_start_in_the_order_of_submission_those_that_need_others_too() -> None:
+    rt = tools()
+    began: list[str] = []
+
+    async def note(name: str) -> str:
+        began.append(name)
+        return name
+
+    rt.add(note, id="note")
+    async with rt.turn() as turn:
+        first = turn.call("note", {"name": "first"})
+        turn.call("note", {"name": "second"}, depends_on=[first])
+        turn.call("note", {"name": "third"})
+    assert began == ["first", "second", "third"]
+
+
+@virtual
+async def test_what_needs_a_failed_call_is_skipped_as_soon_as_it_is_submitted() -> None:
+    rt = tools(bad=INVALID, good="good")
+    async with rt.turn() as turn:
+        bad = turn.call("bad", id="B")
+        before = turn.call("good", depends_on=[bad])
+        assert not before.done()
+        await bad
+        assert before.done()
+        after = turn.call("good", depends_on=["B"])
+        assert after.done()
+    assert [handle.outcome and (handle.outcome.status, handle.outcome.root) for handle in (before, after)] == [
+        ("skipped", "B"),
+        ("skipped", "B"),
+    ]
+
+
+@virtual
+async def test_what_is_wrong_with_a_call_is_said_when_it_is_submitted() -> None:
+    rt = tools(good="good")
+    async with rt.turn() as turn:
+        turn.call("good", id="G")
+        with pytest.raises(TurnError, match="call id 'G' is taken"):
+            turn.call("good", id="G")
+        with pytest.raises(TurnError) as refused:
+            turn.call("good", id="H", depends_on=["F", "G", "X"])
+        assert str(refused.value).splitlines() == [
+            "call 'H' depends on 'F', which is not in this turn",
+            "call 'H' depends on 'X', which is not in this turn",
+        ]
+    assert list(turn.report.outcomes) == ["G"]
+
+
+@virtual
+async def test_the_deadline_finds_calls_whose_turn_has_not_come() -> None:
+    rt = tools(bad=INVALID, good="good")
+
+    async def expires() -> None:
+        turn._expire()  # as a timer would that is due between two lanes
+
+    rt.add(expires, id="expires")
+    async with rt.turn(timeout="5s") as turn:
+        turn.call("expires", id="E")
+        turn.call("good", id="G")
+        turn.call("good", id="H", depends_on=["G"])
+    assert {id: outcome.status for id, outcome in turn.report.outcomes.items()} == {
+        "E": "timed_out",
+        "G": "timed_out",
+        "H": "skipped",
+    }
+    assert turn.report.outcomes["G"].attempts == 0
+
+
+@virtual
+async def test_calls_whose_turn_has_not_come_are_cancelled_with_the_body() -> None:
+    tool = Scripted("good")
+    rt = tools(good=tool)
+    with pytest.raises(ZeroDivisionError):
+        async with rt.turn() as turn:
+            turn.call("good", id="G")
+            raise ZeroDivisionError
+    await asyncio.sleep(1)
+    assert turn.report.outcomes["G"].status == "cancelled"
+    assert tool.arguments == []

@@ -179,7 +179,7 @@ PROTECTIONS: dict[int, Protection] = {
     28: Protection(
         "outcomes are kept in submission order",
         "runtime/turn.py",
-        "        calls, results = self.machine.calls, {}\n",
-        "        calls, results = {handle.id: handle for handle in self.arrived}, {}\n",
+        "        calls = self.machine.calls\n",
+        "        calls = {handle.id: handle for handle in self.arrived}\n",
     ),
 }

@@ -13,12 +13,13 @@ Rules
 Why a machine that returns commands: asyncio drives it on one host, a workflow engine drives it on many. It reads no
 clock; that the deadline has come is an event like others. Why it is mutable: a thousand calls must not copy a thousand
 entries each. Why a status and not an outcome: the machine never looks at values, so its driver keeps them. Why a driver
-may derive its calls from ``Call``: one object a call instead of two, and no looking up from one to the other.
+may derive its calls from ``Call``: one object a call instead of two, and no looking up from one to the other. Why
+``take`` and ``enter`` beside ``add``: when its turn comes, most of what a call needs has ended well, and it never waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NoReturn, TypeVar
@@ -33,13 +34,17 @@ State = Status | Literal["new", "waiting", "running"]
 Needs = Mapping[str, Collection[str]]  # call id -> the top-level arguments that its value fills; none: a plain order
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_OPEN = ("waiting", "running")  # the likelier one first
+_OPEN = ("running", "waiting", "new")  # the likelier ones first
+
+Terms = tuple[bool | None, Mapping[str, Any], *tuple[Any, ...]]  # required, defaults, and what a driver adds
 
 
 class Call:
     """A call as the machine knows it. Drivers derive their own kind, with what they keep for each call."""
 
-    __slots__ = ("defaults", "dependants", "fills", "id", "missing", "needs", "required", "state", "substitutes")
+    __slots__ = ("dependants", "fills", "id", "missing", "needs", "state", "substitutes", "terms")
+
+    missing: int  # how many of its needs it waits for; there once it has been entered
 
     def __init__(
         self,
@@ -51,13 +56,20 @@ class Call:
         self.id = id
         self.needs: tuple[str, ...] = tuple(needs)
         self.fills = needs  # may leave out those that are a plain order
-        self.required = required
-        self.defaults = defaults
+        self.terms: Terms = required, defaults
         # The rest is the machine's.
         self.state: State = "new"
-        self.missing = 0  # how many of its needs it waits for
         self.dependants: Chain[Any] = None  # who waits for it, while it is open
         self.substitutes: dict[str, Any] | None = None  # by argument: defaults in the place of what has failed
+
+    @property
+    def required(self) -> bool | None:
+        return self.terms[0]
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """By argument: what stands in where the value of a need has not come."""
+        return self.terms[1]
 
     def grounds(self, because: Call | None = None) -> dict[str, Any]:
         """What ``cascade`` was told about a call that has missed a value, for the trace: it can be judged again."""
@@ -118,7 +130,7 @@ _Miss = tuple[C, C]  # a call, and the dependency that brings it no value
 class TurnMachine(Generic[C]):
     """The state of one turn. Every method takes an event and returns what is to be done about it."""
 
-    __slots__ = ("_calls", "_late", "_over", "_roots", "calls")
+    __slots__ = ("_calls", "_late", "_over", "_roots", "calls", "smooth")
 
     def __init__(self) -> None:
         self._calls: dict[str, C] = {}
@@ -126,6 +138,7 @@ class TurnMachine(Generic[C]):
         self._roots: dict[C, C] = {}  # of calls that were skipped for a dependency
         self._late: set[C] = set()  # ended from outside while they ran: each may still report once
         self._over: Literal["expired", "cancelled"] | None = None
+        self.smooth = True  # nothing has failed and nothing is over: there is nothing to say at once about a new call
 
     def add(self, call: C) -> Sequence[Command[C]]:
         """Take one call; what it needs has been added before."""
@@ -133,30 +146,34 @@ class TurnMachine(Generic[C]):
         if self._over or call.id in calls:
             return self.add_all((call,))
         try:
-            failed = self._enter(call)
+            failed = self.enter(call)
         except KeyError:
             self._withdraw(call)
             return self.add_all((call,))  # which says what is wrong
         calls[call.id] = call
         if call.state == "running":
             return (Start(call),)
-        return self._spread([*failed]) if failed else ()
+        return self.judge(failed) if failed else ()
+
+    def take(self, call: C) -> None:
+        """Note a call that is to be entered in its turn, while all goes well; what it needs has been added before."""
+        if call.id in self._calls:
+            self.refuse_nonsense((call,))
+        self._calls[call.id] = call
 
     def add_all(self, calls: Sequence[C]) -> Sequence[Command[C]]:
         """Take several calls at once; they may need each other in any order."""
         if self._over == "cancelled":
             raise TurnError("the turn has been cancelled: it takes no more calls")
-        _refuse_nonsense(calls, self._calls)
+        self.refuse_nonsense(calls)
         self._calls.update((call.id, call) for call in calls)
         if self._over == "expired":
             for call in calls:
                 call.state = "skipped"
             return [Skip(call, None, None, escalate=False) for call in calls]
-        for call in calls:
-            call.state = "waiting"
-        failed = [miss for call in calls for miss in self._enter(call)]
+        failed = [miss for call in calls for miss in self.enter(call)]
         starts: list[Command[C]] = [Start(call) for call in calls if call.state == "running"]
-        return starts + self._spread(failed)  # only now: a skip must find all who wait for it
+        return starts + self.judge(failed)  # only now: a skip must find all who wait for it
 
     def succeed(self, call: C) -> Sequence[C]:
         """A running call has brought its value. Nothing but starts can follow: these are the calls."""
@@ -187,25 +204,26 @@ class TurnMachine(Generic[C]):
             return [Start(ready) for ready in self.succeed(call)]
         if call.state != "running":
             _refuse_end(call)
-        call.state = status
-        return self._spread(_misses(call))
+        call.state, self.smooth = status, False
+        return self.judge(_misses(call))
 
     def expire(self) -> Sequence[Command[C]]:
         """The turn's deadline has come."""
         if self._over:
             return ()
-        self._over = "expired"
-        commands: list[Command[C]] = []
+        judged = [command for call in self._in_state("new") for command in self.judge(self.enter(call))]
+        commands: list[Command[C]] = [command for command in judged if not isinstance(command, Start)]
+        self._over, self.smooth = "expired", False
         for call in self._in_state("running"):
             call.state = "timed_out"
             self._late.add(call)
-            commands += [Leave(call), *self._spread(_misses(call))]
+            commands += [Leave(call), *self.judge(_misses(call))]
         return commands  # nobody waits any more: whoever did, waited for one that ran
 
     def cancel(self) -> Sequence[Command[C]]:
         """The turn's owner has left."""
-        self._over = "cancelled"
-        running, waiting = self._in_state("running"), self._in_state("waiting")
+        self._over, self.smooth = "cancelled", False
+        running, waiting = self._in_state("running"), self._in_state("waiting", "new")
         self._late.update(running)
         for call in running + waiting:
             call.state = "cancelled"
@@ -215,36 +233,42 @@ class TurnMachine(Generic[C]):
         """Has every call that was ended from outside reported since?"""
         return not self._late
 
-    def _in_state(self, state: State) -> list[C]:
-        return [call for call in self._calls.values() if call.state == state]
-
-    def _enter(self, call: C) -> Sequence[_Miss[C]]:
-        """Start a new call or let it wait; returns which of its needs have failed already."""
+    def enter(self, call: C) -> Sequence[_Miss[C]]:
+        """From now on a call runs or waits. Returned is which of its needs have failed already, for ``judge``."""
         calls = self._calls
         failed: tuple[_Miss[C], ...] = ()
-        missing = len(call.needs)
+        missing = 0
         for need in call.needs:
             other = calls[need]
+            if other.state == "succeeded":
+                continue
+            missing += 1
             if other.state in _OPEN:
                 other.dependants = call, other.dependants
-            elif other.state == "succeeded":
-                missing -= 1
             else:
                 failed += ((call, other),)
         call.missing = missing
         call.state = "waiting" if missing else "running"
         return failed
 
+    def refuse_nonsense(self, calls: Sequence[C]) -> None:
+        """Raise for ids that are taken, needs that do not exist, and cycles."""
+        _refuse_nonsense(calls, self._calls)
+
+    def _in_state(self, *states: State) -> list[C]:
+        return [call for call in self._calls.values() if call.state in states]
+
     def _withdraw(self, call: C) -> None:
-        """Undo what ``_enter`` has done before it found that one of the needs does not exist."""
+        """Undo what ``enter`` has done before it found that one of the needs does not exist."""
         for need in call.needs:
             other = self._calls.get(need)
             while other is not None and other.dependants is not None and other.dependants[0] is call:
                 other.dependants = other.dependants[1]
 
-    def _spread(self, misses: list[_Miss[C]]) -> list[Command[C]]:
-        """Judge every call that misses a value, and all who need those that are skipped for it."""
+    def judge(self, failed: Iterable[_Miss[C]]) -> list[Command[C]]:
+        """Say what becomes of calls that miss a value, and of all who need those that are skipped for it."""
         commands: list[Command[C]] = []
+        misses = [*failed]
         for call, need in misses:  # grows while it is read
             if call.state != "waiting":
                 continue  # skipped before, for another dependency

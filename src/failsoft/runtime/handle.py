@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NONE: Mapping[str, Any] = {}
-Terms = tuple[bool | None, Mapping[str, Any], bool]  # required, defaults, plain: what a tool says of its calls
-UNKNOWN: Terms = (None, NONE, False)  # of a tool that there is not
+UNKNOWN: core.Terms = (None, NONE, False)  # of the calls of a tool that there is not, as in ``Tool.terms``
 
 
 class Handle(core.Call, Generic[T]):
@@ -34,7 +33,6 @@ class Handle(core.Call, Generic[T]):
         "context",
         "ended",
         "lanes",
-        "plain",
         "result",
         "started",
         "task",
@@ -50,8 +48,7 @@ class Handle(core.Call, Generic[T]):
         self.id = id
         self.needs = ()
         self.fills = NONE
-        terms: Terms = UNKNOWN if tool.__class__ is str else tool.terms  # type: ignore[union-attr]  # or it is a Tool
-        self.required, self.defaults, self.plain = terms
+        self.terms = UNKNOWN if tool.__class__ is str else tool.terms  # type: ignore[union-attr]  # or it is a Tool
         self.state = "new"
         self.dependants = None
         self.substitutes = None
@@ -72,14 +69,15 @@ class Handle(core.Call, Generic[T]):
         key: str | None,
     ) -> None:
         """Lay what its caller says over what its tool says (R9)."""
-        if required is not None:
-            self.required = required
-        if defaults:
-            self.defaults = {**self.defaults, **defaults}
-        if self.tool.__class__ is not str and (timeout is not None or retry is not None or key is not None):
+        special = timeout is not None or retry is not None or key is not None
+        self.terms = (
+            self.required if required is None else required,
+            {**self.defaults, **defaults} if defaults else self.defaults,
+            self.terms[2] and not special,
+        )
+        if special and self.tool.__class__ is not str:
             call = self.whole()
             call.timeout, call.retry, call.key = timeout, retry, key
-            self.plain = False
 
     @property
     def turn(self) -> Turn:

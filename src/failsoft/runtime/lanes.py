@@ -5,6 +5,8 @@ Rules
 - A call that is ready starts at once, side by side with the others. A lane runs one ready call after another; when one
   of them suspends, the next lane takes over the rest. So there are as many tasks as calls that wait for something, and
   a thousand calls that do not wait need one.
+- While all goes well, whether a new call is ready is asked when its turn comes, in the order of submission: by then
+  mostly all that it needs is there.
 - A call runs in a copy of the context in which it was submitted, as a task of its own would: what the turn's body has
   set until then it sees, what other calls set it does not.
 - A plain call that succeeds at once takes the short way. Whatever is not that simple goes the long way, as a whole call.
@@ -100,19 +102,24 @@ class Lanes:
             self._tasks.add(lane)
             lane.add_done_callback(self._tasks.discard)
 
-    async def _run(self) -> None:  # noqa: C901, PLR0912 - a plain call that succeeds at once ends right here
+    async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
         """One lane: run what is ready, one call after the other."""
         ready, turn, task = self._ready, self.turn, asyncio.current_task()
-        engine, turn_id, arrive, succeed = turn.engine, turn.id, turn.arrived.append, turn.machine.succeed
+        awaited, kept = turn.awaited, turn.pending is not None
+        engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
+        admit, succeed = turn.machine.enter, turn.machine.succeed
         now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
             while ready:
                 handle = ready.popleft()
+                if handle.state == "new" and (failed := admit(handle)):
+                    turn.perform(turn.machine.judge(failed))
+                    continue  # it comes again, if it may run
                 if handle.state != "running":
-                    continue  # the turn was over before it began
+                    continue  # it waits, or the turn was over before it began
                 tool: Any = handle.tool
                 handle.started = started = now()
-                ticket = tool.ticket if handle.plain and not turn.notes.wary else None
+                ticket = tool.ticket if handle.terms[2] and not turn.notes.wary else None
                 first = None
                 if ticket is not None:
                     running = None
@@ -120,11 +127,10 @@ class Lanes:
                         if handle.fills:
                             self._fill_in(handle)
                         running = tool.fn(**handle.arguments)
-                        run = handle.context.copy().run
-                        stepper = enter(handle, running)
-                        waiting = run(next, stepper, OVER)
+                        context, stepper = handle.context.copy(), enter(handle, running)
+                        waiting = context.run(next, stepper, OVER)
                         if waiting is not OVER:
-                            await self._suspend(handle, carry_on(stepper, waiting, run))
+                            await self._suspend(handle, carry_on(stepper, waiting, context.run))
                     except Exception as error:
                         first = engine.broken(handle.whole(), started, error, entered=running is not None)
                     except BaseException as error:
@@ -145,7 +151,7 @@ class Lanes:
                                 handle.ended, handle.arguments, handle.context = ended, NONE, EMPTY
                                 ready += succeed(handle)
                                 arrive(handle)
-                                if turn.awaited or turn.pending is not None:
+                                if awaited or kept:
                                     turn.tell(handle)
                             else:  # it was left or cancelled before
                                 turn.perform(turn.machine.finish(handle, "succeeded"))

@@ -20,19 +20,21 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     if depends_on.__class__ is not list and isinstance(depends_on, str | Handle):
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     needs = []
+    known = True
     for other in depends_on:
         if other.__class__ is Handle and other.lanes is lanes:
             needs.append(other.id)
         else:
             needs.append(_name(other, lanes))
+            known = False
     for value in handle.arguments.values():
         if type(value) not in PLAIN:
+            handle.fills = _find_fills(handle)
+            needs += [id for id in handle.fills if id not in needs]
             break
-    else:
-        handle.needs = tuple(needs)
-        return
-    fills = handle.fills = _find_fills(handle)
-    handle.needs = (*needs, *(id for id in fills if id not in needs))
+    handle.needs = tuple(needs)
+    if not known:
+        lanes.turn.machine.refuse_nonsense((handle,))
 
 
 def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:

@@ -73,7 +73,7 @@ class Tool:
         self.options = options
         self.fn = fn
         self.kind = kind_of(fn)
-        self.terms = options.required, options.defaults, self.kind == "async"  # for its calls in turns
+        self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
         self.timeout: float = math.inf if options.timeout is None else float(options.timeout)
         self.health = Health(options.breaker)
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)

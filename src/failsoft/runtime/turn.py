@@ -82,7 +82,6 @@ class Turn:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # while it takes calls, the one that runs it
         self._context = EMPTY  # of the newest call: mostly they share one
-        self._needs: dict[str, tuple[str, ...]] = {}  # for the trace: which call needed which
         self._started = 0.0
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -140,9 +139,12 @@ class Turn:
         if context != self._context:
             self._context = context
         handle.context = self._context
-        commands = self.machine.add(handle)
-        if handle.needs:
-            self._needs[handle.id] = handle.needs
+        commands: Sequence[Command[Handle[Any]]] = ()
+        if self.machine.smooth:
+            self.machine.take(handle)
+            self.lanes.start((handle,))
+        else:
+            commands = self.machine.add(handle)
         if self.pending is not None:
             self.write_down(handle)
         if commands:
@@ -251,8 +253,6 @@ class Turn:
             handle.arguments, handle.needs, handle.fills = call.fill(handles), tuple(call.needs), call.needs
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
-            if handle.needs:
-                self._needs[handle.id] = handle.needs
             self.write_down(handle)
         self.perform(commands)
         return handles
@@ -378,9 +378,12 @@ class Turn:
             self._outer = None  # a token holds its context
         self.notes = BLANK  # the trace may keep the turn for long
         duration = self.engine.now() - self._started
-        calls, results = self.machine.calls, {}
+        calls = self.machine.calls
+        results, needs = {}, {}
         past = self._past()
         for id, handle in calls.items():
+            if handle.needs:
+                needs[id] = handle.needs
             if handle.state == "succeeded":
                 results[id] = handle.result
                 if handle.call is None:
@@ -392,7 +395,7 @@ class Turn:
         counts = {"calls": len(calls), "succeeded": len(results)}
         self.emit(
             events.TURN_ENDED, None, None,
-            {"duration_ms": round(duration * 1000, 3), **counts, "needs": self._needs},
+            {"duration_ms": round(duration * 1000, 3), **counts, "needs": needs},
         )  # fmt: skip
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
@@ -414,7 +417,7 @@ class Turn:
         if not self.machine.is_quiet():
             return None
         past = copy(self)
-        past.machine, past.arrived, past._needs, past._context = TurnMachine(), [], {}, EMPTY
+        past.machine, past.arrived, past._context = TurnMachine(), [], EMPTY
         past._ended, past._thread = True, 0
         del past.lanes
         return past
