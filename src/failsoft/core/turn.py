@@ -44,7 +44,7 @@ class Call:
 
     __slots__ = ("dependants", "fills", "id", "missing", "needs", "state", "substitutes", "terms")
 
-    missing: int  # how many of its needs it waits for; there once it has been entered
+    missing: int  # how many of its needs it waits for; there once it waits
 
     def __init__(
         self,
@@ -247,8 +247,10 @@ class TurnMachine(Generic[C]):
                 other.dependants = call, other.dependants
             else:
                 failed += ((call, other),)
-        call.missing = missing
-        call.state = "waiting" if missing else "running"
+        if missing:
+            call.missing, call.state = missing, "waiting"
+        else:
+            call.state = "running"
         return failed
 
     def refuse_nonsense(self, calls: Sequence[C]) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
 from contextvars import Context
 from types import coroutine
 from typing import TYPE_CHECKING, Any, cast
@@ -66,9 +65,9 @@ class Lanes:
         self.awake = 0  # lanes that will see to what is ready
         self._dozing: set[Handle[Any]] = set()  # calls that run in no lane and have suspended
 
-    def start(self, handles: Iterable[Handle[Any]]) -> None:
-        """Have these calls run."""
-        self._ready.extend(handles)
+    def start(self, handle: Handle[Any]) -> None:
+        """Have a call run when its turn comes."""
+        self._ready.append(handle)
         if not self.awake:
             self._open()
 

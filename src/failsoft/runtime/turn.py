@@ -142,7 +142,7 @@ class Turn:
         commands: Sequence[Command[Handle[Any]]] = ()
         if self.machine.smooth:
             self.machine.take(handle)
-            self.lanes.start((handle,))
+            self.lanes.start(handle)
         else:
             commands = self.machine.add(handle)
         if self.pending is not None:
@@ -314,7 +314,7 @@ class Turn:
         """Do what the machine says."""
         for command in commands:
             if isinstance(command, Start):
-                self.lanes.start((command.call,))
+                self.lanes.start(command.call)
             else:
                 end(self, command)
 
