@@ -13,8 +13,8 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from itertools import compress, count, repeat
-from operator import is_, is_not, itemgetter
+from itertools import count
+from operator import itemgetter
 from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary, ref
@@ -190,22 +190,15 @@ class Trace:
 
     def _tally(self, batch: list[Raw]) -> list[str]:
         """Count everything but retries on the short way, which have been; the tools' ids of the plain successes."""
-        kinds = [*map(type, map(_FIELDS, batch))]
-        others: list[Raw] = []
-        if kinds.count(float) == len(batch):
-            plain = [*map(_TOOL, batch)]
-        else:
-            plain = [*map(_TOOL, compress(batch, map(is_, kinds, repeat(float))))]
-            others = [*compress(batch, map(is_not, kinds, repeat(float)))]
+        others = [raw for raw in batch if type(raw[5]) is not float]
+        plain = [raw[2] for raw in batch if type(raw[5]) is float] if others else [*map(_TOOL, batch)]
         for tool_id, successes in _count(plain).items():
             self._metrics_of(tool_id).succeed(successes)
-        if bytes in kinds:
-            for tool_id, refusals in Counter(raw[2] for raw in others if raw[5] is REFUSED).items():
-                self._metrics_of(tool_id).add("refused_count", refusals)
-        if dict in kinds:
-            for event_type, _, tool, _, _, fields, *_ in others:
-                if type(fields) is dict and tool is not None and type(tool) is not str:  # a bare name may be invented
-                    self._metrics_of(tool.id).count(event_type, fields)
+        for tool_id, refusals in _count([raw[2] for raw in others if raw[5] is REFUSED]).items():
+            self._metrics_of(tool_id).add("refused_count", refusals)
+        for event_type, _, tool, _, _, fields, *_ in [raw for raw in others if type(raw[5]) is dict]:
+            if tool is not None and type(tool) is not str:  # a bare name may be invented
+                self._metrics_of(tool.id).count(event_type, fields)
         return plain
 
     def settle(self) -> None:
@@ -242,7 +235,9 @@ class Trace:
 
 def _count(tools: list[str]) -> Mapping[str, int]:
     """How often each occurs. Mostly there is one, and to see that is far quicker than to count."""
-    if tools and tools.count(tools[0]) == len(tools):
+    if not tools:
+        return {}
+    if tools.count(tools[0]) == len(tools):
         return {tools[0]: len(tools)}
     return Counter(tools)
 
