@@ -47,8 +47,27 @@ Kind = Literal["thread", "process"]
 OnTimeout = Literal["leave", "cancel"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RetryRule:
+class Options:
+    """What a dataclass would write for each of these anew whenever failsoft is imported."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__slots__])
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in zip(self.__slots__, self._values(), strict=True))
+        return f"{type(self).__name__}({said})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class RetryRule(Options):
     """S-layers' ``retries`` entry: these codes, so many attempts in all (R18)."""
 
     max_attempts: int
@@ -61,8 +80,8 @@ class RetryRule:
             raise ValueError("handle_errors: the list is empty: say which errors are repeated, like [UNAVAILABLE]")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RetryOptions:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class RetryOptions(Options):
     """When and how often a failed attempt is repeated (S-spec 2.1)."""
 
     max_attempts: int = 5  # in all, the first one included (S-spec 2.1)
@@ -99,8 +118,8 @@ class RetryOptions:
         flag("budget", self.budget)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BreakerOptions:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class BreakerOptions(Options):
     """When a tool is cut off, and for how long (S-spec 3.2)."""
 
     failure_threshold: int = 5  # consecutive transient failures that open the circuit (S-spec 3.2)
@@ -126,8 +145,8 @@ class BreakerOptions:
         one_of("count", self.count, Count)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fallback:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class Fallback(Options):
     """Another tool for the same job; no ``handle_errors`` catches all (R15)."""
 
     tool: str  # the id of the tool that stands in
@@ -140,8 +159,8 @@ class Fallback:
         fill(self, "handle_errors", codes("handle_errors", self.handle_errors))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Override:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class Override(Options):
     """A tool's own word on its errors: the first that matches decides (R13). At least one condition must be given."""
 
     http_status: int | None = None  # if the error has this status
@@ -182,8 +201,8 @@ class Override:
             )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Isolation:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class Isolation(Options):
     """Where a sync tool runs, and when its worker process is replaced (R8)."""
 
     kind: Kind = "thread"
@@ -215,8 +234,8 @@ class Isolation:
             raise ValueError('isolation: max_calls, max_memory and context belong to kind "process"')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToolOptions:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class ToolOptions(Options):
     """Everything that can be said about one tool."""
 
     id: str
@@ -306,8 +325,8 @@ class ToolOptions:
         return self.idempotent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TurnOptions:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class TurnOptions(Options):
     """How long a turn may take, and what becomes of a call that is still running then (R7)."""
 
     timeout: float | None = Seconds(300.0, "5m")  # S-spec 4.2; None: no deadline
