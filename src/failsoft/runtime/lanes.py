@@ -148,7 +148,8 @@ class Lanes:
                                 engine.notebook.note_success(handle.whole())
                             if handle.state == "running":
                                 handle.ended, handle.arguments, handle.context = ended, NONE, EMPTY
-                                ready += succeed(handle)
+                                if followers := succeed(handle):
+                                    ready += followers
                                 arrive(handle)
                                 if awaited or kept:
                                     turn.tell(handle)
