@@ -191,14 +191,20 @@ class Trace:
     def _tally(self, batch: list[Raw]) -> list[str]:
         """Count everything but retries on the short way, which have been; the tools' ids of the plain successes."""
         others = [raw for raw in batch if type(raw[5]) is not float]
-        plain = [raw[2] for raw in batch if type(raw[5]) is float] if others else [*map(_TOOL, batch)]
+        if not others:
+            plain = [*map(_TOOL, batch)]
+        else:
+            plain = [raw[2] for raw in batch if type(raw[5]) is float] if len(others) < len(batch) else []
         for tool_id, successes in _count(plain).items():
             self._metrics_of(tool_id).succeed(successes)
-        for tool_id, refusals in _count([raw[2] for raw in others if raw[5] is REFUSED]).items():
-            self._metrics_of(tool_id).add("refused_count", refusals)
-        for event_type, _, tool, _, _, fields, *_ in [raw for raw in others if type(raw[5]) is dict]:
-            if tool is not None and type(tool) is not str:  # a bare name may be invented
-                self._metrics_of(tool.id).count(event_type, fields)
+        kinds = {*map(type, map(_FIELDS, others))}
+        if bytes in kinds:
+            for tool_id, refusals in _count([raw[2] for raw in others if raw[5] is REFUSED]).items():
+                self._metrics_of(tool_id).add("refused_count", refusals)
+        if dict in kinds:
+            for event_type, _, tool, _, _, fields, *_ in others:
+                if type(fields) is dict and tool is not None and type(tool) is not str:  # a bare name may be invented
+                    self._metrics_of(tool.id).count(event_type, fields)
         return plain
 
     def settle(self) -> None:
