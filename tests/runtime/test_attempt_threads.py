@@ -260,7 +260,7 @@ class Ran:
         self.threads: list[int] = []
 
     def submit(self) -> offload.Job:
-        job = self.pool.submit(lambda: self.threads.append(threading.get_ident()), lambda: None, lambda _: None)
+        job = self.pool.submit(lambda: self.threads.append(threading.get_ident()), lambda _: None)
         assert job is not None
         return job
 
@@ -304,14 +304,14 @@ def test_a_thread_that_is_lost_while_its_job_waits_for_another_counts_once(monke
     with gate() as held:
 
         def wait_for_inner() -> None:
-            pool.submit(held.wait, inner_runs.set, lambda _: None)
+            pool.submit(lambda: (inner_runs.set(), held.wait()), lambda _: None)
             held.wait()
 
-        outer = pool.submit(wait_for_inner, lambda: None, lambda _: None)
+        outer = pool.submit(wait_for_inner, lambda _: None)
         assert inner_runs.wait(10)
         assert outer is not None
         assert pool.abandon(outer)
-        pool.submit(lambda: None, third_runs.set, lambda _: None)
+        pool.submit(third_runs.set, lambda _: None)
         assert not third_runs.wait(0.05), "one thread more than there may be"
     assert third_runs.wait(10)
 
@@ -345,7 +345,7 @@ async def test_a_system_without_threads_is_a_fault_and_not_the_end(monkeypatch: 
 def test_the_collector_may_abandon_a_job_while_another_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = offload.Offload()
     held = threading.Event()
-    stranded = threads.submit(held.wait, lambda: None, lambda _: None)
+    stranded = threads.submit(held.wait, lambda _: None)
     assert stranded is not None
     active = offload.Offload._active
 
@@ -356,9 +356,7 @@ def test_the_collector_may_abandon_a_job_while_another_is_submitted(monkeypatch:
 
     monkeypatch.setattr(offload.Offload, "_active", collected)
     done = threading.Event()
-    worker = threading.Thread(
-        target=threads.submit, args=(lambda: None, lambda: None, lambda _: done.set()), daemon=True
-    )
+    worker = threading.Thread(target=threads.submit, args=(lambda: None, lambda _: done.set()), daemon=True)
     worker.start()
     assert done.wait(20)
     held.set()

@@ -203,17 +203,23 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     began: asyncio.Future[float] = loop.create_future()
     ended: asyncio.Future[None] = loop.create_future()
 
-    def begun() -> None:
+    def begin() -> None:
         call.begin()
         _tell(loop, began, rt.now())
 
-    def done(_: Job) -> None:
+    def run() -> Any:
+        begin()
+        return body(rt, tool, call)
+
+    def done(job: Job) -> None:
+        if job.refused:
+            begin()
         _tell(loop, ended, None)
         over()  # only now: virtual time must not jump while nobody has been told
 
     over = _once(lambda: outside_finished(loop))
     call.waiting = True
-    job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
+    job = rt.offload.submit(run, done)
     if job is None:
         call.begin()
         return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))

@@ -15,13 +15,13 @@ from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
 from failsoft.runtime.attempt import answered, body, checked, has_slot, inline
 from failsoft.runtime.call import Call, Ended, Invoke, Phrase, Step, Wait
-from failsoft.runtime.offload import Job
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.way import way
 
 if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
 
@@ -94,27 +94,22 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     if tool.command is not None:
         reply = rt.workers.run_command_blocking(tool.command, call.arguments(rt, tool), timeout=limit)
         return answered(rt, reply, timeout, "command")
+    return run_function(rt, call, tool, timeout)
+
+
+def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
+    """Run a tool once that is a function in this process."""
     if math.isinf(timeout):
         return checked(tool, inline(rt, call, tool))
-    return _threaded(rt, call, invoke)
-
-
-def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
-    tool, timeout = invoke
     ended = threading.Lock()
     ended.acquire()
-    times: list[float] = []
-    began: list[float] = []  # by the real clock: that is the one a lock waits by
+    began: list[float] = []  # by our clock; and by the real one: that is what a lock waits by
 
-    def begun() -> None:
-        times.append(rt.now())
-        began.append(real_time())
+    def run() -> Any:
+        began.extend((rt.now(), real_time()))
+        return body(rt, tool, call)
 
-    def done(_: Job) -> None:
-        times.append(rt.now())
-        ended.release()
-
-    job = rt.offload.submit(lambda: body(rt, tool, call), begun, done)
+    job = rt.offload.submit(run, lambda _: ended.release())
     try:
         finished = job is None or _wait(ended, began, timeout)
         if job is None or job.refused:
@@ -124,24 +119,24 @@ def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         if job is not None:
             rt.offload.abandon(job)
         raise
-    started = times[0]
+    started = began[0]
     if not finished:
         running = rt.offload.abandon(job)
         if running:
             rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
         return Ended(started, rt.now(), fault=own_faults.tool_timeout(timeout), running=running)
     if isinstance(job.error, Exception):
-        return Ended(started, times[1], error=job.error)
+        return Ended(started, rt.now(), error=job.error)
     if job.error is not None:
         raise job.error
-    return checked(tool, Ended(started, times[1], job.value))
+    return checked(tool, Ended(started, rt.now(), job.value))
 
 
 def _wait(ended: threading.Lock, began: list[float], timeout: float) -> bool:
     """Until it has ended, or its time is up: counted from when it began, since waiting for a thread is not tool time (R27)."""
     left = timeout
     while not ended.acquire(timeout=left):
-        left = began[0] + timeout - real_time() if began else timeout
+        left = began[1] + timeout - real_time() if began else timeout
         if left <= 0:
             return False
     return True

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
-from failsoft.core.outcome import Outcome
+from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.attempt import blocked
 from failsoft.runtime.beside import leave_turn
-from failsoft.runtime.blocking import attempt_blocking
-from failsoft.runtime.call import Call, Ended, Invoke
+from failsoft.runtime.blocking import run_function
+from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow
@@ -59,19 +59,24 @@ def make_call(
     **unknown: object,
 ) -> Call:
     """A call with what was said about it."""
-    refuse_options(unknown, CallKeywords)
-    call = engine.open_call(tool, (), {} if args is None else dict(args))
-    if id is not None:
-        call.name(id)
-    call.thread, call.tenant = thread or call.thread, tenant or call.tenant
-    try:
-        call.timeout = None if timeout is None else seconds(timeout)
-    except ValueError as error:
-        raise ManifestError(f"{tool.id}: timeout: {error}") from None
-    call.retry = None if retry is None else merged(tool.options.retry, retry)
-    if idempotency_key is not None and tool.options.idempotency_key is None:
-        raise FailsoftError(f"{tool.id} takes no idempotency key: name its parameter with idempotency_key= first")
-    call.key = idempotency_key
+    if unknown:
+        refuse_options(unknown, CallKeywords)
+    call = engine.open_call(tool, (), {} if args is None else dict(args), id=id)
+    if thread:
+        call.thread = thread
+    if tenant:
+        call.tenant = tenant
+    if timeout is not None:
+        try:
+            call.timeout = seconds(timeout)
+        except ValueError as error:
+            raise ManifestError(f"{tool.id}: timeout: {error}") from None
+    if retry is not None:
+        call.retry = merged(tool.options.retry, retry)
+    if idempotency_key is not None:
+        if tool.options.idempotency_key is None:
+            raise FailsoftError(f"{tool.id} takes no idempotency key: name its parameter with idempotency_key= first")
+        call.key = idempotency_key
     return call
 
 
@@ -179,7 +184,7 @@ def run_foreign_blocking(engine: Engine, make: Callable[[], Call], running: Runn
             return engine.run_blocking(call)
         SCOPE.set(call)
         try:
-            ended = attempt_blocking(engine, call, Invoke(call.tool, call.tool.timeout))
+            ended = run_function(engine, call, call.tool, call.tool.timeout)
         except BaseException:
             engine.left(call)
             raise
@@ -199,7 +204,7 @@ def _is_plain(engine: Engine, call: Call) -> bool:
 def _plain_success(engine: Engine, call: Call, ticket: Ticket, ended: Ended) -> Outcome[Any] | None:
     """The outcome of a call that has succeeded at once; None: the long way decides."""
     tool, value = call.tool, ended.value
-    if ended.error is not None or ended.fault is not None or isinstance(value, Partial) or tool.ticket is not ticket:
+    if ended.error is not None or ended.fault is not None or value.__class__ is Partial or tool.ticket is not ticket:
         return None
     trace = engine.trace
     trace.record((CALL_SUCCEEDED, ended.ended, tool.id, call.id, None, ended.started))
@@ -207,7 +212,7 @@ def _plain_success(engine: Engine, call: Call, ticket: Ticket, ended: Ended) -> 
         trace.drain()
     if call.thread is not None:
         engine.notebook.note_success(call)  # a call beside it may have left notes
-    return Outcome(call.id, tool.id, "succeeded", value, 1, tool.id, ended.ended - call.started, label=tool.label)
+    return succeed(call.id, tool.id, value, 1, ended.ended - call.started, tool.label)
 
 
 # --- event loops for callers that have none -------------------------------------------------------------------------------

@@ -31,11 +31,10 @@ IDLE_SECONDS = 10.0
 class Job:
     """One function call on its way through a thread."""
 
-    __slots__ = ("abandoned", "begun", "context", "done", "error", "outer", "refused", "run", "thread", "value")
+    __slots__ = ("abandoned", "context", "done", "error", "outer", "refused", "run", "thread", "value")
 
-    def __init__(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> None:
+    def __init__(self, run: Callable[[], Any], done: Callable[[Job], None]) -> None:
         self.run = run
-        self.begun = begun
         self.done = done
         self.context: Context = copy_context()
         self.value: Any = None
@@ -77,15 +76,16 @@ class Offload:
     def abandoned(self) -> int:
         return len(self._lost)
 
-    def submit(self, run: Callable[[], Any], begun: Callable[[], None], done: Callable[[Job], None]) -> Job | None:
-        """Run it in a thread, as soon as one is free. ``begun`` and ``done`` are called there. None: no thread left."""
-        job = Job(run, begun, done)
+    def submit(self, run: Callable[[], Any], done: Callable[[Job], None]) -> Job | None:
+        """Run it in a thread, as soon as one is free; then ``done`` is called there. None: no thread is left."""
+        job = Job(run, done)
+        caller = get_ident()
         with self._lock:
             if len(self._lost) >= MOST_ABANDONED:
                 return None
-            if get_ident() in self._ours:
-                job.outer = get_ident()
-                self._waiting[job.outer] += 1
+            if caller in self._ours:
+                job.outer = caller
+                self._waiting[caller] += 1
             if self._idle:
                 bell = self._idle.pop()
                 bell.job = job
@@ -145,7 +145,6 @@ class Offload:
         if more:
             self._start()
         for other in stranded:
-            other.begun()
             other.done(other)
         return True
 
@@ -163,18 +162,19 @@ class Offload:
 
     def _work(self) -> None:
         bell = _Bell()
-        self._ours.add(get_ident())
+        me = get_ident()
+        self._ours.add(me)
         while (job := self._take(bell)) is not None:
             try:
-                job.begun()
                 job.value = job.context.run(job.run)
             except BaseException as error:  # it belongs to the caller, whatever it is
                 job.error = error
             with self._lock:
                 job.thread = None
                 self._busy -= 1
-                self._go_on(job)
-                self._lost.discard(get_ident())
+                if job.outer is not None:
+                    self._go_on(job)
+                self._lost.discard(me)
             job.done(job)
             del job  # an idle thread must not keep the last value alive
 

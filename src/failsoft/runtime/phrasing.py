@@ -100,7 +100,7 @@ async def _in_thread(rt: Engine, do: Callable[[], Any]) -> Any:
         with suppress(RuntimeError):  # the loop has been closed: nobody waits
             loop.call_soon_threadsafe(settle)
 
-    job = rt.offload.submit(do, lambda: None, done)
+    job = rt.offload.submit(do, done)
     if job is None:
         raise RuntimeError("no thread is left to phrase it in")
     outside_started(loop)

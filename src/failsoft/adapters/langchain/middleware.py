@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine
-from functools import partial, wraps
+from functools import partial, update_wrapper
 from operator import attrgetter
 from typing import Any
 
@@ -123,11 +123,8 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(hook)
-    def call(request: Any, handler: Any) -> Any:
-        return hook(request, handler)
-
-    call.__signature__ = inspect.signature(hook)  # type: ignore[attr-defined]  # any function may have one
+    call = update_wrapper(partial(hook), hook)
+    call.__signature__ = inspect.signature(hook)  # type: ignore[attr-defined]  # any partial may have one
     del call.__wrapped__  # else it is looked into first
     return call
 
