@@ -19,7 +19,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from failsoft.errors import FailsoftError
-from failsoft.runtime.foreign import Foreign
+from failsoft.runtime.foreign import Foreign, start
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def await_here(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """The value of an async tool, for a caller that blocks. Those of a framework that blocks do not suspend."""
     if not isinstance(tool.fn, Foreign):
         return run_beside(lambda: tool.fn(*args, **kwargs))
-    running = tool.fn(*args, **kwargs)
+    running = start(tool.fn, kwargs)
     try:
         running.send(None)
     except StopIteration as done:

@@ -23,13 +23,12 @@ from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.attempt import blocked
 from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.blocking import run_function
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.deadline import Box, finish, step
-from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow
+from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow, start
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.keywords import CallKeywords, refuse_options
 from failsoft.runtime.phrasing import phrase
@@ -39,7 +38,6 @@ from failsoft.runtime.settings import merged
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
-    from failsoft.core.breaker import Ticket
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.settings import Settings
     from failsoft.runtime.tool import Tool
@@ -131,12 +129,13 @@ async def just(outcome: Outcome[Any]) -> Outcome[Any]:
 
 
 def make_foreign_call(
-    engine: Engine, settings: Settings, name: str, args: Mapping[str, Any] | None, /, **options: Unpack[CallKeywords]
+    engine: Engine, settings: Settings, name: str, args: Mapping[str, Any] | None, options: CallKeywords
 ) -> Call:
     """A call of a tool that its framework runs; one that nobody has declared is declared here."""
-    if name not in engine.tools:
+    tool = engine.tools.get(name)
+    if tool is None:
         declare(engine, settings, name, {})
-    tool = engine.tools[name]
+        tool = engine.tools[name]
     return make_call(engine, tool if isinstance(tool, ForeignTool) else Shadow(tool), args, **options)
 
 
@@ -151,7 +150,7 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
         box: Box = [started, None]
         inside = SCOPE.set(call)
         try:  # as ``attempt.stepped`` does it: a coroutine less
-            stepper = step(tool.fn(**call.arguments(engine, tool)), box)
+            stepper = step(start(tool.fn, call.kwargs), box)
             for waiting in stepper:
                 await finish(stepper, waiting, tool, tool.timeout, box, engine.place)
         except Exception as error:
@@ -160,12 +159,13 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
             engine.left(call)
             raise
         else:
-            ended = engine.now()
-            late = ended - started > tool.timeout
-            first = blocked(engine, call, tool, started, ended, tool.timeout) if late else Ended(started, ended, box[0])
+            ended, value = engine.now(), box[0]
+            if ended - started <= tool.timeout and value.__class__ is not Partial and tool.ticket is ticket:
+                return _succeed(engine, call, started, ended, value)
+            first = engine.odd(call, started, ended, value)
         finally:
             SCOPE.reset(inside)
-        return _plain_success(engine, call, ticket, first) or await engine.drive(call, first, ticket)
+        return await engine.drive(call, first, ticket)
     except Passing as passing:
         passed = passing.error
     finally:
@@ -178,17 +178,21 @@ def run_foreign_blocking(engine: Engine, make: Callable[[], Call], running: Runn
     leave_turn()
     RUNNING.set(running)
     call = make()
-    ticket = call.tool.ticket
+    tool = call.tool
+    ticket = tool.ticket
     try:
         if ticket is None or not _is_plain(engine, call):
             return engine.run_blocking(call)
         SCOPE.set(call)
         try:
-            ended = run_function(engine, call, call.tool, call.tool.timeout)
+            first = run_function(engine, call, tool, tool.timeout)
         except BaseException:
             engine.left(call)
             raise
-        return _plain_success(engine, call, ticket, ended) or engine.drive_blocking(call, ended, ticket)
+        value = first.value
+        if first.error is None is first.fault and value.__class__ is not Partial and tool.ticket is ticket:
+            return _succeed(engine, call, first.started, first.ended, value)
+        return engine.drive_blocking(call, first, ticket)
     except Passing as passing:
         error = passing.error
     raise error
@@ -198,21 +202,18 @@ def _is_plain(engine: Engine, call: Call) -> bool:
     """May it take the short way? A turn, a call around it and a thread that remembers something have a say first."""
     if call.parent is not None or call.timeout is not None or SCOPE.get() is not None:
         return False
-    return call.thread is None or not engine.notebook.has_notes(call)
+    return call.thread is None or engine.notebook.find(call) is None
 
 
-def _plain_success(engine: Engine, call: Call, ticket: Ticket, ended: Ended) -> Outcome[Any] | None:
-    """The outcome of a call that has succeeded at once; None: the long way decides."""
-    tool, value = call.tool, ended.value
-    if ended.error is not None or ended.fault is not None or value.__class__ is Partial or tool.ticket is not ticket:
-        return None
-    trace = engine.trace
-    trace.record((CALL_SUCCEEDED, ended.ended, tool.id, call.id, None, ended.started))
+def _succeed(engine: Engine, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
+    """The outcome of a call that has succeeded at once."""
+    tool, id, trace = call.tool, call.id, engine.trace
+    trace.record((CALL_SUCCEEDED, ended, tool.id, id, None, started))
     if len(trace.pending) > trace.limit:
         trace.drain()
     if call.thread is not None:
         engine.notebook.note_success(call)  # a call beside it may have left notes
-    return succeed(call.id, tool.id, value, 1, ended.ended - call.started, tool.label)
+    return succeed(id, tool.id, value, 1, ended - call.started, tool.label)
 
 
 # --- event loops for callers that have none -------------------------------------------------------------------------------

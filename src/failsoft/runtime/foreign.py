@@ -81,14 +81,24 @@ class Foreign:
         self.introduced = False  # by an adapter: the words are the metadata's
 
     async def __call__(self, **arguments: Any) -> Any:
-        running = RUNNING.get()
-        runner = None if running is None else running.runners.get(self.__name__)
-        if running is None or runner is None:
-            raise FailsoftError(f"{quote(self.__name__)} belongs to an agent framework: it runs only inside the agent")
-        try:
-            return await runner(arguments)
-        except running.control as error:
-            raise Passing(error) from None
+        return await start(self, arguments)
+
+
+def start(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
+    """What the call has brought along for this tool, with arguments of its own: a function may change them."""
+    running = RUNNING.get()
+    runner = None if running is None else running.runners.get(tool.__name__)
+    if running is None or runner is None:
+        raise FailsoftError(f"{quote(tool.__name__)} belongs to an agent framework: it runs only inside the agent")
+    made = runner({**arguments})
+    return _mark(made, running.control) if running.control else made
+
+
+async def _mark(made: Coroutine[Any, Any, Any], control: Control) -> Any:
+    try:
+        return await made
+    except control as error:
+        raise Passing(error) from None
 
 
 class ForeignTool(Tool):

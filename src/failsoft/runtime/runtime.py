@@ -246,7 +246,7 @@ class Runtime:
         ``runners`` has what runs, by tool id: for this tool, and for those of the framework's that may stand in for it.
         Exceptions of the ``control`` kinds are the framework's own business: they come out as they are.
         """
-        call = calling.make_foreign_call(self._engine, self._settings, tool, args, **options)
+        call = calling.make_foreign_call(self._engine, self._settings, tool, args, options)
         return calling.run_foreign(self._engine, call, foreign.Running(runners, control))
 
     def run_sync(
@@ -260,7 +260,7 @@ class Runtime:
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
         """The same for frameworks that block: here the coroutines of ``runners`` do their work without suspending."""
-        make = partial(calling.make_foreign_call, self._engine, self._settings, tool, args, **options)
+        make = partial(calling.make_foreign_call, self._engine, self._settings, tool, args, options)
         return copy_context().run(calling.run_foreign_blocking, self._engine, make, foreign.Running(runners, control))
 
     # -- turns -------------------------------------------------------------------------------------------------------

@@ -86,8 +86,8 @@ class Notebook:
             state = self._states[key] = ThreadState()
         return state
 
-    def _find(self, call: Call) -> ThreadState | None:
-        """The thread's notes, if there are any."""
+    def find(self, call: Call) -> ThreadState | None:
+        """The thread's notes, if there are any: then the call has to ask its thread, and to tell it."""
         state = None if call.thread is None else self._kept.get((call.tenant, call.thread))
         return state if state is not None and state.wary else None
 
@@ -104,16 +104,12 @@ class Notebook:
 
     def is_absent(self, call: Call, tool: Tool) -> bool:
         """Would the thread turn a call of this tool away?"""
-        state = self._find(call)
+        state = self.find(call)
         return state is not None and state.is_absent(tool.id, self._rt.now())
-
-    def has_notes(self, call: Call) -> bool:
-        """Does the call have to ask its thread, and to tell it?"""
-        return self._find(call) is not None
 
     def admit(self, call: Call, tool: Tool) -> Fault | None:
         """Turn a call away whose tool is missing in its thread."""
-        state = self._find(call)
+        state = self.find(call)
         if state is None:
             return None
         with self._lock:
@@ -121,7 +117,7 @@ class Notebook:
 
     def find_loop(self, call: Call) -> Failure | None:
         """The failure that this call has had twice already; a call further in is nobody's loop."""
-        state = self._find(call)
+        state = self.find(call)
         if state is None or not state.failures or call.inner:
             return None
         with self._lock:
@@ -134,7 +130,7 @@ class Notebook:
         reach = None if fault is None else find_reach(fault)
         if reach == "deployment" and fault is not None:
             tool.mark_unavailable(own_faults.tool_marked_unavailable(tool.id, fault.message))
-        elif call.thread is not None and (reach or (ran and self._find(call))):
+        elif call.thread is not None and (reach or (ran and self.find(call))):
             key = (call.tenant, call.thread)
             with self._lock:
                 state = self._open(key)
@@ -150,7 +146,7 @@ class Notebook:
 
     def note_success(self, call: Call) -> None:
         """A call of a thread that has notes has succeeded."""
-        state = self._find(call)
+        state = self.find(call)
         if state is None or call.thread is None or call.inner:
             return
         with self._lock:
@@ -373,7 +369,7 @@ class Thread:
         """The registered tools that cannot be used here."""
         absent = self._rt.notebook.list_absent(self._key)
         tools = list(self._rt.tools.items())
-        return tuple(id for id, tool in tools if tool.unavailable is not None or id in absent)
+        return tuple([id for id, tool in tools if tool.unavailable is not None or id in absent])
 
     @property
     def dangling(self) -> list[Dangling]:

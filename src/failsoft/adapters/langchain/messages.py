@@ -28,13 +28,15 @@ def to_message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:
 def find_dangling(messages: Iterable[AnyMessage]) -> dict[str, str]:
     """The calls that nobody has answered: their ids, and the tools."""
     dangling: dict[str, str] = {}
+    message: Any
     for message in messages:
         kind = type(message)
-        if answers(kind):
-            if dangling:
-                dangling.pop(message.tool_call_id, None)  # type: ignore[union-attr]  # a ToolMessage
-        elif asks(kind) and message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
-            dangling |= asked(message)
+        if asks(kind):
+            for call in message.tool_calls:
+                dangling[call["id"]] = call["name"]
+        elif dangling and answers(kind):
+            dangling.pop(message.tool_call_id, None)
+    dangling.pop(None, None)  # type: ignore[call-overload]  # nobody can answer a call without an id
     return dangling
 
 

@@ -54,12 +54,12 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
                 return await handler(request)
             except CallFailed as failed:
                 return to_message(call["id"], failed.outcome)
-        run = partial(self.runtime.run, call["name"], call["args"], self._runners(request, tool, handler))
-        thread = thread_of(request.runtime.config)
+        runners, thread = self._runners(request, tool, handler), thread_of(request.runtime.config)
+        run = self.runtime.run
         try:
-            outcome = await run(thread=thread, id=call["id"] or "")
+            outcome = await run(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
         except TurnError:  # an id that is not unique in the turn around the agent
-            outcome = await run(thread=thread)
+            outcome = await run(call["name"], call["args"], runners, thread=thread)
         return translate(call["id"], outcome)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
