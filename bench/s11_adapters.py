@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -112,8 +114,17 @@ def langchain(kind: str, *, blocking: bool) -> Callable[..., Any]:
         async def awrap_model_call(self, request: Any, handler: Any) -> Any:
             return await handler(request)
 
+    class Timed(Empty):
+        """The same, and a tool that blocks is left at its timeout."""
+
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return pool.submit(copy_context().run, handler, request).result(timeout=30)
+
+    pool = ThreadPoolExecutor()
     given = tool("look")(look_here if blocking else look)
-    middleware: dict[str, list[Any]] = {"empty": [Empty()], "Failsoft": [FailsoftMiddleware(Runtime())]}
+    middleware: dict[str, list[Any]] = {
+        "empty": [Empty()], "timed": [Timed()], "Failsoft": [FailsoftMiddleware(Runtime())]
+    }  # fmt: skip
     agent = create_agent(Scripted(), [given], middleware=middleware.get(kind, []))
     start = agent.invoke if blocking else agent.ainvoke
     config = {"configurable": {"thread_id": THREAD}}
@@ -178,6 +189,7 @@ FRAMEWORKS = (  # each with what is compared with it
     [
         Peer("LangChain invoke", partial(langchain, "bare", blocking=True), blocking=True),
         Peer("LangChain invoke, an empty middleware", partial(langchain, "empty", blocking=True), blocking=True),
+        Peer("LangChain invoke, a bare timeout", partial(langchain, "timed", blocking=True), blocking=True),
         Peer("LangChain invoke, failsoft middleware", partial(langchain, "Failsoft", blocking=True), blocking=True),
     ],
     [

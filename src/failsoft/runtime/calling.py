@@ -14,7 +14,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds

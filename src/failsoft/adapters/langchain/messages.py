@@ -28,15 +28,13 @@ def to_message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:
 def find_dangling(messages: Iterable[AnyMessage]) -> dict[str, str]:
     """The calls that nobody has answered: their ids, and the tools."""
     dangling: dict[str, str] = {}
-    message: Any
     for message in messages:
         kind = type(message)
         if asks(kind):
-            for call in message.tool_calls:
-                dangling[call["id"]] = call["name"]
+            if message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
+                dangling |= asked(message)
         elif dangling and answers(kind):
-            dangling.pop(message.tool_call_id, None)
-    dangling.pop(None, None)  # type: ignore[call-overload]  # nobody can answer a call without an id
+            dangling.pop(message.tool_call_id, None)  # type: ignore[union-attr]  # a ToolMessage
     return dangling
 
 
@@ -54,5 +52,6 @@ def answers(kind: type[Any]) -> bool:
 
 
 def asked(message: AnyMessage) -> dict[str, str]:
+    """The calls that a message asks for: their ids, and the tools."""
     calls: Any = message.tool_calls if asks(type(message)) else ()  # type: ignore[union-attr]  # an AIMessage
     return {call["id"]: call["name"] for call in calls if call["id"] is not None}
