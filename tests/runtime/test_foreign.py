@@ -54,6 +54,20 @@ async def test_repeated_once_declared(how: str) -> None:
 
 
 @virtual
+async def test_what_an_attempt_does_to_its_arguments_the_next_one_does_not_see() -> None:
+    rt, seen, given = Runtime(SAFE), [], {"city": "PAR"}
+
+    async def run(arguments: dict[str, Any]) -> Any:
+        seen.append(arguments.pop("city", "nothing"))
+        if len(seen) == 1:
+            raise RESET
+        return "done"
+
+    assert (await rt.run("search", given, {"search": run})).value == "done"
+    assert (seen, given) == (["PAR", "PAR"], {"city": "PAR"})
+
+
+@virtual
 async def test_a_registered_tool_and_its_shadow_have_one_health() -> None:
     rt, tool = Runtime(), Scripted(DOWN)
     own = Scripted("own")
