@@ -9,13 +9,14 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
+OLDEST  := $(VENV)-oldest/.frameworks
 BENCH   := $(VENV)-bench/.peers
 CORPUS  := $(VENV)-corpus/.libraries
 PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs demo-picture test lint types contracts test-fast test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
+.PHONY: help demo docs demo-picture test lint types contracts test-fast test-oldest test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +48,10 @@ contracts: $(DEV) ## import-linter: imports point down only
 
 test-fast: $(DEV) ## the quick tests only, no lint
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+
+test-oldest: $(OLDEST) ## the adapters, with the oldest frameworks that they allow
+	@echo "adapters with the oldest frameworks"
+	@$(VENV)-oldest/bin/python -m pytest -q -n $(JOBS) tests/adapters
 
 # --- proof that takes longer -------------------------------------------------------------------------------------
 
@@ -102,10 +107,11 @@ lock: ## write requirements/*.lock anew (needs uv; UPGRADE=1 takes the newest ve
 	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null
 	@$(LOCK) pyproject.toml --group build --constraints requirements/dev.lock \
 	  --output-file requirements/runtime.lock >/dev/null
+	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group oldest --output-file requirements/oldest.lock >/dev/null
 	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group bench --output-file requirements/bench.lock >/dev/null
 
 clean: ## remove .venv and everything generated
-	rm -rf $(VENV) $(VENV)-bench $(VENV)-corpus build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-bench $(VENV)-corpus build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment ---------------------------------------------------------------------------------------------
@@ -126,6 +132,13 @@ $(RUNTIME): pyproject.toml requirements/runtime.lock
 $(DEV): $(RUNTIME) requirements/dev.lock
 	@echo "installing the development tools (a minute or so, once)"
 	@$(PIP) install --require-hashes -r requirements/dev.lock || { $(NO_INDEX); }
+	@touch $@
+
+$(OLDEST): pyproject.toml requirements/oldest.lock
+	@test -x $(VENV)-oldest/bin/python || { echo "making $(VENV)-oldest"; $(PYTHON) -m venv $(VENV)-oldest; }
+	@echo "installing the oldest frameworks"
+	@$(subst $(BIN),$(VENV)-oldest/bin,$(PIP)) install --require-hashes -r requirements/oldest.lock || { $(NO_INDEX); }
+	@$(subst $(BIN),$(VENV)-oldest/bin,$(PIP)) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(BENCH): pyproject.toml requirements/bench.lock
