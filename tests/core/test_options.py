@@ -4,6 +4,7 @@ import math
 import pickle
 from dataclasses import FrozenInstanceError, replace
 from datetime import timedelta
+from unittest.mock import ANY
 
 import pytest
 
@@ -173,3 +174,10 @@ def test_a_retry_budget_is_on_or_off() -> None:
     assert RetryOptions().budget is True
     with pytest.raises(ValueError, match="budget"):
         RetryOptions(budget=3)  # type: ignore[arg-type]
+
+
+def test_options_leave_it_to_others_what_equals_them():
+    assert RetryOptions() == ANY
+    assert RetryOptions() != BreakerOptions()
+    assert {RetryOptions(): 1} == {RetryOptions(max_attempts=5): 1}
+    assert RetryOptions(max_attempts=2) != RetryOptions()
