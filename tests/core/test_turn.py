@@ -454,9 +454,9 @@ def test_what_is_taken_runs_when_it_is_entered_and_misses_nothing(turn: TurnById
     turn.take("a")
     turn.take("b", {"a": ["x"]})
     assert turn.statuses == {"a": "new", "b": "new"}
-    assert turn.enter("a") == []
+    turn.enter("a")
     assert turn.succeed("a") == []
-    assert turn.enter("b") == []
+    turn.enter("b")
     assert turn.statuses == {"a": "succeeded", "b": "running"}
 
 
@@ -476,24 +476,31 @@ def test_a_call_may_wait_for_one_that_was_only_taken(turn: TurnById) -> None:
     assert turn.finish("a", "failed") == [Skip("b", "a", "a", False)]
 
 
-def test_what_is_entered_after_a_failure_is_judged(turn: TurnById) -> None:
+def test_what_was_taken_is_entered_and_judged_at_the_first_failure(turn: TurnById) -> None:
     turn.take("a")
     turn.take("b", {"a": ["x"]}, required=True)
     turn.take("c", {"a": ["x"]}, defaults={"x": 1})
+    turn.take("d")
+    turn.take("e", {"d": ["x"]})
+    turn.take("f", {"b": ["x"]})
     turn.enter("a")
-    assert turn.finish("a", "failed") == []
-    assert turn.enter("b") == [Skip("b", "a", "a", True)]
-    assert turn.enter("c") == [Start("c", {"x": 1})]
+    assert turn.finish("a", "failed") == [
+        Start("d", {}),
+        Skip("b", "a", "a", True),
+        Start("c", {"x": 1}),
+        Skip("f", "a", "b", False),
+    ]
+    assert turn.statuses["e"] == "waiting"
+    assert turn.finish("c", "failed") == []
+    assert turn.succeed("d") == ["e"]
 
 
 def test_at_the_deadline_what_was_taken_is_left_or_skipped(turn: TurnById) -> None:
-    turn.add("bad")
     turn.take("a")
-    turn.take("b", {"a": ["x"]})
-    turn.take("c", {"bad": ["x"]}, required=True)
-    turn.take("d", {"bad": ["x"]}, defaults={"x": 1})
-    turn.finish("bad", "failed")
-    assert turn.expire() == [Skip("c", "bad", "bad", True), Leave("a"), Skip("b", "a", "a", False), Leave("d")]
+    turn.take("b", {"a": ["x"]}, required=True)
+    turn.take("c", {"a": ["x"]}, defaults={"x": 1})
+    turn.take("d")
+    assert turn.expire() == [Leave("a"), Skip("b", "a", "a", False), Skip("c", "a", "a", False), Leave("d")]
 
 
 def test_what_was_taken_has_not_started_when_the_turn_is_cancelled(turn: TurnById) -> None:

@@ -875,6 +875,28 @@ async def test_what_needs_a_failed_call_is_skipped_as_soon_as_it_is_submitted() 
 
 
 @virtual
+async def test_what_needs_a_failed_call_is_skipped_with_it_wherever_the_lanes_are() -> None:
+    slow, good = Scripted(Takes(1)), Scripted("good")
+    rt = tools(bad=INVALID, slow=slow, good=good)
+    with pytest.raises(ZeroDivisionError):
+        async with rt.turn() as turn:
+            bad = turn.call("bad", id="B")
+            for _ in range(3):  # each takes a lane of its own
+                turn.call("slow")
+            needs_bad = turn.call("good", depends_on=[bad])
+            with_default = turn.call("good", {"x": bad}, defaults={"x": 1}, depends_on=["slow-3"])
+            await bad
+            assert needs_bad.done()
+            assert not with_default.done()
+            await with_default
+            assert good.arguments == [{"x": 1}]
+            raise ZeroDivisionError
+    assert needs_bad.outcome is not None
+    assert (needs_bad.outcome.status, needs_bad.outcome.root) == ("skipped", "B")
+    assert slow.attempts == 3
+
+
+@virtual
 async def test_what_is_wrong_with_a_call_is_said_when_it_is_submitted() -> None:
     rt = tools(good="good")
     async with rt.turn() as turn:

@@ -153,7 +153,7 @@ class TurnMachine(Generic[C]):
         calls[call.id] = call
         if call.state == "running":
             return (Start(call),)
-        return self.judge(failed) if failed else ()
+        return self._judge(failed) if failed else ()
 
     def take(self, call: C) -> None:
         """Note a call that is to be entered in its turn, while all goes well; what it needs has been added before."""
@@ -171,9 +171,7 @@ class TurnMachine(Generic[C]):
             for call in calls:
                 call.state = "skipped"
             return [Skip(call, None, None, escalate=False) for call in calls]
-        failed = [miss for call in calls for miss in self.enter(call)]
-        starts: list[Command[C]] = [Start(call) for call in calls if call.state == "running"]
-        return starts + self.judge(failed)  # only now: a skip must find all who wait for it
+        return self._enter_all(calls)
 
     def succeed(self, call: C) -> Sequence[C]:
         """A running call has brought its value. Nothing but starts can follow: these are the calls."""
@@ -196,7 +194,7 @@ class TurnMachine(Generic[C]):
         return ready
 
     def finish(self, call: C, status: Status) -> Sequence[Command[C]]:
-        """A call has ended."""
+        """A call has ended. The first that fails enters whatever was only taken: the driver forgets what it has of these."""
         if call in self._late:
             self._late.remove(call)
             return () if status == "cancelled" else (RecordLate(call),)
@@ -204,20 +202,24 @@ class TurnMachine(Generic[C]):
             return [Start(ready) for ready in self.succeed(call)]
         if call.state != "running":
             _refuse_end(call)
-        call.state, self.smooth = status, False
-        return self.judge(_misses(call))
+        call.state = status
+        commands = self._judge(_misses(call))
+        if self.smooth:
+            self.smooth = False
+            commands += self._enter_all(self._in_state("new"))  # whoever needs this call knows at once
+        return commands
 
     def expire(self) -> Sequence[Command[C]]:
         """The turn's deadline has come."""
         if self._over:
             return ()
-        judged = [command for call in self._in_state("new") for command in self.judge(self.enter(call))]
-        commands: list[Command[C]] = [command for command in judged if not isinstance(command, Start)]
+        self._enter_all(self._in_state("new"))  # nothing has failed before them: they run or wait
         self._over, self.smooth = "expired", False
+        commands: list[Command[C]] = []
         for call in self._in_state("running"):
             call.state = "timed_out"
             self._late.add(call)
-            commands += [Leave(call), *self.judge(_misses(call))]
+            commands += [Leave(call), *self._judge(_misses(call))]
         return commands  # nobody waits any more: whoever did, waited for one that ran
 
     def cancel(self) -> Sequence[Command[C]]:
@@ -234,7 +236,7 @@ class TurnMachine(Generic[C]):
         return not self._late
 
     def enter(self, call: C) -> Sequence[_Miss[C]]:
-        """From now on a call runs or waits. Returned is which of its needs have failed already, for ``judge``."""
+        """From now on a call runs or waits. Returned is which of its needs have failed already: none while all goes well."""
         calls = self._calls
         failed: tuple[_Miss[C], ...] = ()
         missing = 0
@@ -267,7 +269,12 @@ class TurnMachine(Generic[C]):
             while other is not None and other.dependants is not None and other.dependants[0] is call:
                 other.dependants = other.dependants[1]
 
-    def judge(self, failed: Iterable[_Miss[C]]) -> list[Command[C]]:
+    def _enter_all(self, calls: Sequence[C]) -> list[Command[C]]:
+        failed = [miss for call in calls for miss in self.enter(call)]
+        starts: list[Command[C]] = [Start(call) for call in calls if call.state == "running"]
+        return starts + self._judge(failed)  # only now: a skip must find all who wait for it
+
+    def _judge(self, failed: Iterable[_Miss[C]]) -> list[Command[C]]:
         """Say what becomes of calls that miss a value, and of all who need those that are skipped for it."""
         commands: list[Command[C]] = []
         misses = [*failed]

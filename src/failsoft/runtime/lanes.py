@@ -71,6 +71,12 @@ class Lanes:
         if not self.awake:
             self._open()
 
+    def forget_taken(self) -> None:
+        """Something is about to fail: which calls start after that, the machine says."""
+        running = [handle for handle in self._ready if handle.state == "running"]
+        self._ready.clear()  # lanes hold it
+        self._ready += running
+
     def enter(self) -> None:
         """A call runs in a task that is no lane; it counts as one until it dozes or leaves."""
         self.awake += 1
@@ -101,7 +107,7 @@ class Lanes:
             self._tasks.add(lane)
             lane.add_done_callback(self._tasks.discard)
 
-    async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
+    async def _run(self) -> None:  # noqa: C901, PLR0912 - a plain call that succeeds at once ends right here
         """One lane: run what is ready, one call after the other."""
         ready, turn, task = self._ready, self.turn, asyncio.current_task()
         awaited, kept = turn.awaited, turn.pending is not None
@@ -111,9 +117,8 @@ class Lanes:
         try:
             while ready:
                 handle = ready.popleft()
-                if handle.state == "new" and (failed := admit(handle)):
-                    turn.perform(turn.machine.judge(failed))
-                    continue  # it comes again, if it may run
+                if handle.state == "new":
+                    admit(handle)
                 if handle.state != "running":
                     continue  # it waits, or the turn was over before it began
                 tool: Any = handle.tool

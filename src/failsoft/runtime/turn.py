@@ -325,6 +325,8 @@ class Turn:
     def finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """A call has come to its end; it may have been left or cancelled before."""
         late = handle.done()
+        if self.machine.smooth and outcome.status != "succeeded":
+            self.lanes.forget_taken()
         commands = self.machine.finish(handle, outcome.status)
         if not late:
             self.settle(handle, outcome)
