@@ -20,7 +20,6 @@ may derive its calls from ``Call``: one object a call instead of two, and no loo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
@@ -81,46 +80,57 @@ C = TypeVar("C", bound=Call)
 Chain = tuple[C, "Chain[C]"] | None  # the newest first: a link is made and dropped in one step, and most have few
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Start(Generic[C]):
+class _About(Generic[C]):
+    __slots__: tuple[str, ...] = ("call",)
+    __match_args__: tuple[str, ...] = ("call",)
+
+    def __init__(self, call: C) -> None:
+        self.call = call
+
+
+class Start(_About[C]):
     """Run the call; each argument in its ``substitutes`` is replaced by the default in it."""
 
-    call: C
+    __slots__ = ()
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Skip(Generic[C]):
+class Skip(_About[C]):
     """Record the call as skipped. ``because`` is the dependency at fault, ``root`` where it began.
 
     Both are None when the turn's time was up before the call came.
     """
 
-    call: C
-    root: C | None
-    because: C | None
-    escalate: bool
+    __slots__ = ("because", "escalate", "root")
+    __match_args__ = ("call", "root", "because", "escalate")
+
+    def __init__(self, call: C, root: C | None, because: C | None, *, escalate: bool) -> None:
+        self.call = call
+        self.root = root
+        self.because = because
+        self.escalate = escalate
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Leave(Generic[C]):
+class Leave(_About[C]):
     """Record the running call as timed out, and wait for it no longer."""
 
-    call: C
+    __slots__ = ()
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Cancel(Generic[C]):
+class Cancel(_About[C]):
     """Record the call as cancelled, and stop it if it has started."""
 
-    call: C
-    started: bool
+    __slots__ = ("started",)
+    __match_args__ = ("call", "started")
+
+    def __init__(self, call: C, *, started: bool) -> None:
+        self.call = call
+        self.started = started
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class RecordLate(Generic[C]):
+class RecordLate(_About[C]):
     """Note that a call that was left or cancelled has ended after all; its outcome stands."""
 
-    call: C
+    __slots__ = ()
 
 
 Command = Start[C] | Skip[C] | Leave[C] | Cancel[C] | RecordLate[C]
