@@ -7,11 +7,13 @@ import importlib
 import json
 import os
 import platform
+import subprocess
 import sys
+import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from bench import page
 from bench.harness import Plan, has_valgrind
@@ -56,15 +58,29 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure(names: list[str], plan: Plan) -> dict[str, Any]:
-    """Run scenarios one after another and print each table when it is there."""
+    """Run scenarios one after another and print their tables when they are there."""
     machine = describe()
-    tables = []
+    tables: list[dict[str, Any]] = []
     for name in names:
-        for table in importlib.import_module(f"bench.{SCENARIOS[name]}").run(plan):
-            tables.append(table.to_dict())
-            print("\n" + page.section(tables[-1]), flush=True)
+        found = tables_of(name, plan) if len(names) == 1 else tables_of_fresh_process(name, plan)
+        for table in found:
+            print("\n" + page.section(table), flush=True)
+        tables += found
     machine["load_after"] = load()
     return {"machine": machine, "tables": tables}
+
+
+def tables_of(name: str, plan: Plan) -> list[dict[str, Any]]:
+    return [table.to_dict() for table in importlib.import_module(f"bench.{SCENARIOS[name]}").run(plan)]
+
+
+def tables_of_fresh_process(name: str, plan: Plan) -> list[dict[str, Any]]:
+    """Peers share a process, scenarios do not: what one leaves in memory is none of the next one's business."""
+    with tempfile.TemporaryDirectory() as place:
+        figures = Path(place) / "run.json"
+        command = [sys.executable, "-m", "bench", name, "--rounds", str(plan.rounds), "--json", str(figures)]
+        subprocess.run(command + ["--instr"] * plan.instr, check=True, stdout=subprocess.DEVNULL)
+        return cast("list[dict[str, Any]]", json.loads(figures.read_text())["tables"])
 
 
 def renew(earlier: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ HEADS = {
 }  # fmt: skip
 
 METHOD = """\
-Everything is measured in one run, side by side: rounds are interleaved and rotated, a ratio is the median over the
-rounds of peer to baseline within the same round, "best round" compares the best rounds. Times are CPU time of the
-process unless a table says otherwise. Instructions are counted with valgrind and do not depend on what else the machine
+Everything is measured in one run, side by side: a scenario's peers share a process that no other scenario has used,
+rounds are interleaved and rotated, a ratio is the median over the rounds of peer to baseline within the same round,
+"best round" compares the best rounds. Times are CPU time of the process unless a table says otherwise. Instructions are counted with valgrind and do not depend on what else the machine
 does; they say little about waiting for memory. failsoft runs as `Runtime()` makes it, through its public API, with
 everything on: breaker, deadline, retries, trace ring, metrics. The peers are set up as their documentation says.
 

@@ -104,3 +104,15 @@ def test_some_tables_of_an_earlier_run_can_be_measured_again() -> None:
     assert run["tables"] == [*_run(2.0), other]
     machine = bench.describe() | {"load_after": 3.0}
     assert "Measured again later, at another load: S1." in page.page({**run, "machine": machine})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [["S2"], ["S2", "S8"]])
+def test_scenarios_do_not_share_a_process(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    here: list[str] = []
+    monkeypatch.setattr(bench, "tables_of", lambda name, plan: here.append(name) or [])
+
+    run = bench.measure(names, Plan(rounds=1))
+
+    assert [table["name"] for table in run["tables"]] == ([] if len(names) == 1 else names)
+    assert here == (names if len(names) == 1 else [])
