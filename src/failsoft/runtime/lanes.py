@@ -113,6 +113,7 @@ class Lanes:
         awaited, kept = turn.awaited, turn.pending is not None
         engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
         admit, succeed = turn.machine.enter, turn.machine.succeed
+        clock: float | None = None  # when the call before has ended, if that was just now
         now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
             while ready:
@@ -122,7 +123,8 @@ class Lanes:
                 if handle.state != "running":
                     continue  # it waits, or the turn was over before it began
                 tool: Any = handle.tool
-                handle.started = started = now()
+                handle.started = started = now() if clock is None else clock
+                clock = None
                 ticket = tool.ticket if handle.terms[2] and not turn.notes.wary else None
                 first = None
                 if ticket is not None:
@@ -149,6 +151,8 @@ class Lanes:
                             record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
                             if len(pending) > trace.limit:
                                 trace.drain()
+                            else:
+                                clock = ended
                             if turn.notes.wary:
                                 engine.notebook.note_success(handle.whole())
                             if handle.state == "running":
