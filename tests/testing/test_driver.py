@@ -362,3 +362,18 @@ def test_a_deadlock_in_a_running_loop() -> None:
 
     with pytest.raises(Deadlock):
         asyncio.run(main())
+
+
+def test_how_fast_a_thread_is_does_not_decide_what_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failsoft.testing.driver._HEAD_START", 60.0)
+
+    async def main(clock: VirtualClock) -> tuple[list[str], float]:
+        order: list[str] = []
+        asyncio.get_running_loop().call_later(0.001, order.append, "timer")
+        await asyncio.to_thread(time.sleep, 0.05)
+        order.append("thread")
+        ended = clock.time()
+        await asyncio.sleep(1)
+        return order, ended
+
+    assert run(main) == (["thread", "timer"], 0.0)

@@ -6,9 +6,9 @@ Rules
   the loop, to count it. ``remove`` puts everything back and keeps every timer's remaining time.
 - ``select`` is the only place where the clock jumps, and it looks at what is outstanding *before* it polls: outside work
   writes to the loop's wake-up socket before it reports its end, so work that ended in between is seen by the poll.
-- The clock stands still while outside work is awaited; the real time of that wait counts only towards the timers that
-  were set before it. So a timer comes due no earlier than it would in real time, and quick work leaves no odd
-  fractions of seconds.
+- The clock stands still while outside work is awaited; the real time of that wait, less a head start, counts only
+  towards the timers that were set before it. So a timer comes due no earlier than it would in real time, quick work
+  leaves no odd fractions of seconds, and it is done before a timer that is due the moment after.
 
 Why counting and not a real pause before each jump: a pause is too short on a busy machine and too long on all others.
 """
@@ -24,6 +24,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 _SLICE = 0.02  # real seconds between two looks at what is outstanding
+_HEAD_START = 0.05  # real seconds for outside work: how fast a thread is must not decide what comes first
 
 
 class Deadlock(RuntimeError):
@@ -50,7 +51,7 @@ class Driver:
         self._lock = threading.Lock()
         self._outside = 0
         self._processes: list[asyncio.SubprocessTransport] = []
-        self._waited = 0.0  # real seconds for outside work that no timer has had the benefit of
+        self._waited = -_HEAD_START  # real seconds for outside work that no timer has had the benefit of
         self._resolution: float = loop._clock_resolution
         on_loop = (
             "time",
@@ -90,7 +91,7 @@ class Driver:
         return now
 
     def call_at(self, *args: Any, **options: Any) -> Any:
-        self._waited = 0.0
+        self._waited = -_HEAD_START
         return self._original["call_at"](*args, **options)
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> Any:
@@ -120,8 +121,8 @@ class Driver:
         while True:
             sockets, outside = self._has_sockets(), self._has_work()
             if not (sockets or outside):
-                self._waited = 0.0
-            pause = self._pause(busy=sockets or outside)
+                self._waited = -_HEAD_START
+            pause = self._pause(sockets, outside)
             before = monotonic()
             found = poll(pause)
             spent = monotonic() - before
@@ -132,9 +133,9 @@ class Driver:
             if found:
                 return found
             due = self._due()
-            if due is not None and (not (sockets or outside) or due <= self._clock.time() + self._waited):
+            if due is not None and (not (sockets or outside) or due <= self._clock.time() + self._credit(sockets)):
                 self._clock.reach(due)
-                self._waited = 0.0
+                self._waited = -_HEAD_START
                 return found
             idle = 0.0 if sockets or outside else idle + spent
             if idle >= self._clock.grace:
@@ -161,11 +162,16 @@ class Driver:
     def _due(self) -> float | None:
         return self._loop._scheduled[0]._when if self._loop._scheduled else None
 
-    def _pause(self, *, busy: bool) -> float:
+    def _credit(self, sockets: bool) -> float:
+        """What of the real time spent counts towards the next timer; with sockets, the clock has all of it already."""
+        return max(0.0, self._waited) if sockets else self._waited
+
+    def _pause(self, sockets: bool, outside: bool) -> float:
         due = self._due()
         if due is None:
             return _SLICE
-        return min(_SLICE, max(0.0, due - self._clock.time() - self._waited)) if busy else 0.0
+        left = due - self._clock.time() - self._credit(sockets)
+        return min(_SLICE, max(0.0, left)) if sockets or outside else 0.0
 
 
 def _describe(loop: asyncio.AbstractEventLoop) -> str:
