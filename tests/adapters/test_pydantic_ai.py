@@ -368,7 +368,6 @@ def test_a_tool_may_ask_again_after_a_timeout_of_its_own() -> None:
 # --- agents from a specification -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not hasattr(pydantic_ai.Agent, "from_spec"), reason="newer than this version")
 def test_an_agent_from_a_specification_is_one_of_ours(tmp_path: Path) -> None:
     def search() -> str:
         raise FileNotFoundError("/tmp/data.txt")
@@ -384,7 +383,6 @@ def test_an_agent_from_a_specification_is_one_of_ours(tmp_path: Path) -> None:
             talk(agent, "loud")
 
 
-@pytest.mark.skipif(not hasattr(pydantic_ai.Agent, "from_spec"), reason="newer than this version")
 def test_an_agent_from_a_specification_takes_a_config() -> None:
     def search() -> str:
         raise FileNotFoundError("/tmp/data.txt")

@@ -5,7 +5,7 @@ Rules
 - The clock starts at 0 and stands still while code runs. When nothing is ready it jumps to the next timer.
 - It never jumps while work is outstanding that the loop cannot foresee: ``run_in_executor`` and ``to_thread``,
   subprocesses, whatever failsoft runs in threads and processes of its own (``runtime.clock.outside_started``).
-  Meanwhile timers come due at the pace of real time; work that ends before the next timer costs no virtual time.
+  Meanwhile, after a moment, timers come due at the pace of real time; work that ends before costs no virtual time.
 - While a socket or pipe is registered with the loop (a server that listens, an idle connection too), virtual time
   runs as real time does.
 - When nothing can happen any more (no timer, nothing ready, nothing outstanding) the loop raises ``Deadlock`` with what
