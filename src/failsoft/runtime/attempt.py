@@ -102,7 +102,7 @@ async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     if tool.kind == "async stream":
         return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
     if math.isinf(timeout):
-        return await _awaited(rt, call, invoke, inline(rt, call, tool))
+        return await _awaited(rt, call, invoke, inline(rt, lambda: body(rt, tool, call)))
     return await _awaited(rt, call, invoke, await _threaded(rt, call, invoke))
 
 
@@ -173,11 +173,11 @@ def body(rt: Engine, tool: Tool, call: Call) -> Any:
     return begin_blocking(value) if tool.kind == "stream" else value
 
 
-def inline(rt: Engine, call: Call, tool: Tool) -> Ended:
+def inline(rt: Engine, do: Callable[[], Any]) -> Ended:
     """Run a blocking tool right here."""
     started = rt.now()
     try:
-        value = body(rt, tool, call)
+        value = do()
     except Exception as error:
         return Ended(started, rt.now(), error=error)
     return Ended(started, rt.now(), value)

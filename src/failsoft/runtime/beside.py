@@ -18,8 +18,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from failsoft.errors import FailsoftError
-from failsoft.runtime.foreign import Foreign, start
+from failsoft.runtime.foreign import Foreign, run_here
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -102,18 +101,10 @@ _HOSTS = _Hosts()
 
 
 def await_here(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The value of an async tool, for a caller that blocks. Those of a framework that blocks do not suspend."""
-    if not isinstance(tool.fn, Foreign):
-        return run_beside(lambda: tool.fn(*args, **kwargs))
-    running = start(tool.fn, kwargs)
-    try:
-        running.send(None)
-    except StopIteration as done:
-        return done.value
-    running.close()
-    raise FailsoftError(
-        f"{tool.id}: its framework blocks, and the tool waits for an event loop: run the agent with its async method"
-    )
+    """The value of an async tool, for a caller that blocks; what a framework that blocks has brought, blocks too."""
+    if isinstance(tool.fn, Foreign):
+        return run_here(tool.fn, kwargs)
+    return run_beside(lambda: tool.fn(*args, **kwargs))
 
 
 os.register_at_fork(after_in_child=_HOSTS.renew)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
@@ -28,7 +29,7 @@ from failsoft.runtime.blocking import run_function
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.deadline import Box, finish, step
-from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow, start
+from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow, run_here, start
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.keywords import CallKeywords, refuse_options
 from failsoft.runtime.phrasing import phrase
@@ -173,11 +174,18 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
     raise passed
 
 
-def run_foreign_blocking(engine: Engine, make: Callable[[], Call], running: Running) -> Outcome[Any]:
+def run_foreign_blocking(
+    engine: Engine,
+    settings: Settings,
+    name: str,
+    args: Mapping[str, Any] | None,
+    options: CallKeywords,
+    running: Running,
+) -> Outcome[Any]:
     """The same for frameworks that block; in a context of its own."""
     leave_turn()
     RUNNING.set(running)
-    call = make()
+    call = make_foreign_call(engine, settings, name, args, options)
     tool = call.tool
     ticket = tool.ticket
     try:
@@ -185,7 +193,7 @@ def run_foreign_blocking(engine: Engine, make: Callable[[], Call], running: Runn
             return engine.run_blocking(call)
         SCOPE.set(call)
         try:
-            first = run_function(engine, call, tool, tool.timeout)
+            first = run_function(engine, call, tool, tool.timeout, partial(run_here, tool.fn, call.kwargs))
         except BaseException:
             engine.left(call)
             raise

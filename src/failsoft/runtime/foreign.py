@@ -32,7 +32,7 @@ from failsoft.runtime.tool import Tool
 if TYPE_CHECKING:
     from failsoft.runtime.runtime import Runtime
 
-Runner = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
+Runner = Callable[[dict[str, Any]], Any]  # the value; a coroutine of it where the framework awaits
 Control = tuple[type[BaseException], ...]
 
 _CONTRACT = tuple(
@@ -86,12 +86,26 @@ class Foreign:
 
 def start(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
     """What the call has brought along for this tool, with arguments of its own: a function may change them."""
+    runner, control = _find(tool)
+    made: Coroutine[Any, Any, Any] = runner({**arguments})
+    return _mark(made, control) if control else made
+
+
+def run_here(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """The same for a framework that blocks: its value."""
+    runner, control = _find(tool)
+    try:
+        return runner({**arguments})
+    except control as error:
+        raise Passing(error) from None
+
+
+def _find(tool: Callable[..., Any]) -> tuple[Runner, Control]:
     running = RUNNING.get()
     runner = None if running is None else running.runners.get(tool.__name__)
     if running is None or runner is None:
         raise FailsoftError(f"{quote(tool.__name__)} belongs to an agent framework: it runs only inside the agent")
-    made = runner({**arguments})
-    return _mark(made, running.control) if running.control else made
+    return runner, running.control
 
 
 async def _mark(made: Coroutine[Any, Any, Any], control: Control) -> Any:

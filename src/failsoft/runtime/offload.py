@@ -48,10 +48,11 @@ class Job:
 class _Bell:
     """What an idle thread waits for: rung when there is a job, which it then holds."""
 
-    __slots__ = ("job", "wake")
+    __slots__ = ("job", "left", "wake")
 
     def __init__(self) -> None:
         self.job: Job | None = None
+        self.left = False  # nobody will ring it again
         self.wake = threading.Lock()
         self.wake.acquire()
 
@@ -163,48 +164,52 @@ class Offload:
     def _work(self) -> None:
         bell = _Bell()
         me = get_ident()
-        self._ours.add(me)
-        while (job := self._take(bell)) is not None:
-            try:
-                job.value = job.context.run(job.run)
-            except BaseException as error:  # it belongs to the caller, whatever it is
-                job.error = error
+        with self._lock:
+            self._ours.add(me)
+            job = self._take(bell)
+        while job is not None or (job := self._wait(bell)) is not None:
+            job.thread = me
+            if not job.abandoned:  # asked only now: whoever abandons it looks at the thread after saying so
+                try:
+                    job.value = job.context.run(job.run)
+                except BaseException as error:  # it belongs to the caller, whatever it is
+                    job.error = error
             with self._lock:
                 job.thread = None
                 self._busy -= 1
+                self._lost.discard(me)
                 if job.outer is not None:
                     self._go_on(job)
-                self._lost.discard(me)
+                following = self._take(bell)
             job.done(job)
-            del job  # an idle thread must not keep the last value alive
+            job = following  # an idle thread must not keep the last value alive
 
     def _take(self, bell: _Bell) -> Job | None:
-        """The next job, as soon as there is one; None: there was none for long, and the thread is to end."""
-        while True:
-            with self._lock:
-                job, bell.job = bell.job, None
-                if job is None and self._active() > MOST_THREADS:
-                    self._leave()  # it was one more while others waited
-                    return None
-                if job is None and self._jobs:
-                    job = self._jobs.popleft()
-                    self._busy += 1
-                if job is None:
-                    self._idle.append(bell)
-                elif job.abandoned:
-                    self._busy -= 1
-                    continue
-                else:
-                    job.thread = get_ident()
-                    return job
-            if not bell.wake.acquire(timeout=IDLE_SECONDS):
-                with self._lock:
-                    if bell in self._idle:
-                        self._idle.remove(bell)
-                        self._leave()
-                        return None
-                bell.wake.acquire()  # it was given a job in this very moment
+        """The next job; None: there is none, so the thread is idle now. Or it was one more while others waited, and ends."""
+        if self._threads > MOST_THREADS and self._active() > MOST_THREADS:
+            self._leave(bell)
+        elif self._jobs:
+            self._busy += 1
+            return self._jobs.popleft()
+        else:
+            self._idle.append(bell)
+        return None
 
-    def _leave(self) -> None:
+    def _wait(self, bell: _Bell) -> Job | None:
+        """The job that an idle thread is given; None: there was none for long, and it is to end."""
+        if bell.left:
+            return None
+        if not bell.wake.acquire(timeout=IDLE_SECONDS):
+            with self._lock:
+                if bell in self._idle:
+                    self._idle.remove(bell)
+                    self._leave(bell)
+                    return None
+            bell.wake.acquire()  # it was given a job in this very moment
+        job, bell.job = bell.job, None
+        return job
+
+    def _leave(self, bell: _Bell) -> None:
+        bell.left = True
         self._threads -= 1
         self._ours.discard(get_ident())

@@ -7,7 +7,6 @@ import os
 import random as random_source
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import copy_context
-from functools import partial
 from time import monotonic as real_time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
@@ -259,9 +258,11 @@ class Runtime:
         control: foreign.Control = (),
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
-        """The same for frameworks that block: here the coroutines of ``runners`` do their work without suspending."""
-        make = partial(calling.make_foreign_call, self._engine, self._settings, tool, args, options)
-        return copy_context().run(calling.run_foreign_blocking, self._engine, make, foreign.Running(runners, control))
+        """The same for frameworks that block: here ``runners`` are functions that block, too."""
+        running = foreign.Running(runners, control)
+        return copy_context().run(
+            calling.run_foreign_blocking, self._engine, self._settings, tool, args, options, running
+        )  # fmt: skip
 
     # -- turns -------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
 from failsoft.runtime.foreign import Passing, Runner
 
-Execute = Callable[[ToolCallRequest], Awaitable[Any]]
+Execute = Callable[[ToolCallRequest], Any]
+Attempt = Callable[[ToolCallRequest, Execute, BaseTool, dict[str, Any]], Any]  # the one that awaits, or that blocks
 
 CONTROL: tuple[type[BaseException], ...] = (
     errors.GraphBubbleUp,  # GraphInterrupt, NodeInterrupt, ParentCommand, GraphDrained
@@ -36,6 +37,7 @@ class ReturnedError(Exception):
 class Runners(NamedTuple):
     """What runs in one call, by tool id."""
 
+    attempt: Attempt
     request: ToolCallRequest
     execute: Execute
     tool: BaseTool
@@ -48,26 +50,44 @@ class Runners(NamedTuple):
             if found is None:
                 return None
             tool = found
-        return partial(attempt, self.request, self.execute, tool)
+        return partial(self.attempt, self.request, self.execute, tool)
 
 
 async def attempt(request: ToolCallRequest, execute: Execute, tool: BaseTool, arguments: dict[str, Any]) -> Any:
-    call = request.tool_call
-    if tool is not request.tool or arguments != call["args"]:
-        name = call["name"] if tool is request.tool else tool.name
-        request = request.override(tool=tool, tool_call={**call, "name": name, "args": arguments})
     try:
-        result = await execute(request)
+        return _judge(tool, arguments, await execute(_ask(request, tool, arguments)))
     except Exception as error:
         if _is_control(error):
             raise Passing(error) from None
         raise
+
+
+def attempt_blocking(request: ToolCallRequest, execute: Execute, tool: BaseTool, arguments: dict[str, Any]) -> Any:
+    try:
+        return _judge(tool, arguments, execute(_ask(request, tool, arguments)))
+    except Exception as error:
+        if _is_control(error):
+            raise Passing(error) from None
+        raise
+
+
+def _ask(request: ToolCallRequest, tool: BaseTool, arguments: dict[str, Any]) -> ToolCallRequest:
+    """The request, for this tool with these arguments."""
+    call = request.tool_call
+    if tool is request.tool and arguments == call["args"]:
+        return request
+    name = call["name"] if tool is request.tool else tool.name
+    return request.override(tool=tool, tool_call={**call, "name": name, "args": arguments})
+
+
+def _judge(tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:
+    """The result, unless it is a message that tells of an error."""
     if answers(result.__class__) and result.status == "error":
-        raise _judge(tool, arguments, str(result.text))
+        raise _read(tool, arguments, str(result.text))
     return result
 
 
-def _judge(tool: BaseTool, arguments: dict[str, Any], text: str) -> Exception:
+def _read(tool: BaseTool, arguments: dict[str, Any], text: str) -> Exception:
     """What an error message stands for. ToolNode blames the arguments whenever pydantic refuses something."""
     if not text.startswith(_MISFIT):
         return ReturnedError(text)

@@ -29,7 +29,7 @@ def find_dangling(messages: Iterable[AnyMessage]) -> dict[str, str]:
     """The calls that nobody has answered: their ids, and the tools."""
     dangling: dict[str, str] = {}
     for message in messages:
-        kind = type(message)
+        kind = message.__class__
         if asks(kind):
             if message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
                 dangling |= asked(message)

@@ -18,7 +18,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 
-from failsoft.adapters.langchain.attempt import Execute, Runners, is_guarded
+from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, is_guarded
 from failsoft.adapters.langchain.messages import asked, find_dangling, to_message, translate
 from failsoft.errors import CallFailed, TurnError
 from failsoft.runtime.dangling import explain_dangling
@@ -54,7 +54,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
                 return await handler(request)
             except CallFailed as failed:
                 return to_message(call["id"], failed.outcome)
-        runners, thread = self._runners(request, tool, handler), thread_of(request.runtime.config)
+        runners, thread = self._runners(attempt, request, tool, handler), thread_of(request.runtime.config)
         run = self.runtime.run
         try:
             outcome = await run(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
@@ -71,21 +71,17 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
                 return handler(request)
             except CallFailed as failed:
                 return to_message(call["id"], failed.outcome)
-
-        async def execute(made: ToolCallRequest) -> Any:
-            return handler(made)
-
-        runners, thread = self._runners(request, tool, execute), thread_of(request.runtime.config)
+        runners, thread = self._runners(attempt_blocking, request, tool, handler), thread_of(request.runtime.config)
         outcome = self.runtime.run_sync(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
         return translate(call["id"], outcome)
 
-    def _runners(self, request: ToolCallRequest, tool: BaseTool, execute: Execute) -> Runners:
+    def _runners(self, attempt: Attempt, request: ToolCallRequest, tool: BaseTool, execute: Execute) -> Runners:
         """What runs, for every tool of the agent: any of them may stand in for another."""
         name = request.tool_call["name"]
         others = getattr(request.runtime, "tools", None) or ()  # older versions do not say which others there are
         if name not in self._declared or not self._declared.issuperset(map(_NAME, others)):
             self._declare({each.name: each for each in others} | {name: tool})
-        return Runners(request, execute, tool, others)
+        return Runners(attempt, request, execute, tool, others)
 
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name in tools.keys() - self._declared:
