@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 from dataclasses import FrozenInstanceError, replace
@@ -51,6 +52,12 @@ def test_options_are_frozen_and_go_to_other_processes():
     options = ToolOptions(id="a", isolation="process", defaults={"flights": []}, fallbacks=["b"])
     with pytest.raises(FrozenInstanceError):
         options.timeout = 3  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del options.timeout
+    with pytest.raises(AttributeError):
+        options.timeuot = 3  # type: ignore[attr-defined]
+    assert options.timeout == 30
+    assert copy.deepcopy(options) == options
     assert pickle.loads(pickle.dumps(options)) == options
 
 

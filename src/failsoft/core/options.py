@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import FrozenInstanceError, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from failsoft.core.durations import Seconds
 from failsoft.core.fault import Category, Classification, Code, Effect
@@ -45,12 +45,22 @@ if TYPE_CHECKING:
 Count = Literal["attempts", "calls"]
 Kind = Literal["thread", "process"]
 OnTimeout = Literal["leave", "cancel"]
+T = TypeVar("T")
 
 
 class Options:
     """What a dataclass would write for each of these anew whenever failsoft is imported."""
 
     __slots__: tuple[str, ...] = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """A field is written once: then it is frozen."""
+        if hasattr(self, name):
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def _values(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.__slots__])
@@ -66,7 +76,12 @@ class Options:
         return f"{type(self).__name__}({said})"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def options(made: type[T]) -> type[T]:
+    return dataclass(kw_only=True, slots=True, eq=False, repr=False)(made)
+
+
+@options
 class RetryRule(Options):
     """S-layers' ``retries`` entry: these codes, so many attempts in all (R18)."""
 
@@ -80,7 +95,7 @@ class RetryRule(Options):
             raise ValueError("handle_errors: the list is empty: say which errors are repeated, like [UNAVAILABLE]")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@options
 class RetryOptions(Options):
     """When and how often a failed attempt is repeated (S-spec 2.1)."""
 
@@ -118,7 +133,7 @@ class RetryOptions(Options):
         flag("budget", self.budget)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@options
 class BreakerOptions(Options):
     """When a tool is cut off, and for how long (S-spec 3.2)."""
 
@@ -145,7 +160,7 @@ class BreakerOptions(Options):
         one_of("count", self.count, Count)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@options
 class Fallback(Options):
     """Another tool for the same job; no ``handle_errors`` catches all (R15)."""
 
@@ -159,7 +174,7 @@ class Fallback(Options):
         fill(self, "handle_errors", codes("handle_errors", self.handle_errors))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@options
 class Override(Options):
     """A tool's own word on its errors: the first that matches decides (R13). At least one condition must be given."""
 
@@ -201,7 +216,7 @@ class Override(Options):
             )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@options
 class Isolation(Options):
     """Where a sync tool runs, and when its worker process is replaced (R8)."""
 
@@ -234,7 +249,7 @@ class Isolation(Options):
             raise ValueError('isolation: max_calls, max_memory and context belong to kind "process"')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@options
 class ToolOptions(Options):
     """Everything that can be said about one tool."""
 
@@ -301,8 +316,9 @@ class ToolOptions(Options):
         if not (isinstance(self.defaults, Mapping) and all(isinstance(name, str) for name in self.defaults)):
             refuse("defaults", self.defaults, "is not a mapping from arguments to values")
         fill(self, "defaults", dict(self.defaults))
-        if isinstance(self.isolation, str):
-            fill(self, "isolation", Isolation(kind=self.isolation))
+        isolation: object = self.isolation
+        if isinstance(isolation, str):
+            fill(self, "isolation", Isolation(kind=isolation))  # type: ignore[arg-type]  # checked there
         several("isolation", [self.isolation], Isolation)
         for name in ("required", "idempotent"):
             if getattr(self, name) is not None:
@@ -325,7 +341,7 @@ class ToolOptions(Options):
         return self.idempotent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+@options
 class TurnOptions(Options):
     """How long a turn may take, and what becomes of a call that is still running then (R7)."""
 
