@@ -71,7 +71,7 @@ async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
     handle.started = call.started = engine.now()
     ticket = tool.ticket
     SCOPE.set(handle)
-    turn.lanes.enter()
+    turn.lanes.join()
     try:
         if ticket is not None and tool.quick is not None and not notes.wary and _is_plain(turn, call):
             outcome = await tool.quick(call.kwargs, handle.id, ticket, handle)

@@ -45,7 +45,7 @@ EMPTY = Context()
 
 
 @coroutine
-def enter(handle: Handle[Any], running: Any) -> Stepper:
+def step_call(handle: Handle[Any], running: Any) -> Stepper:
     """The tool's coroutine as a generator, like ``deadline.step``, from where other calls are this one's children."""
     SCOPE.set(handle)
     value = yield from running
@@ -77,7 +77,7 @@ class Lanes:
         self._ready.clear()  # lanes hold it
         self._ready += running
 
-    def enter(self) -> None:
+    def join(self) -> None:
         """A call runs in a task that is no lane; it counts as one until it dozes or leaves."""
         self.awake += 1
 
@@ -133,7 +133,7 @@ class Lanes:
                         if handle.fills:
                             self._fill_in(handle)
                         running = tool.fn(**handle.arguments)
-                        context, stepper = handle.context.copy(), enter(handle, running)
+                        context, stepper = handle.context.copy(), step_call(handle, running)
                         waiting = context.run(next, stepper, OVER)
                         if waiting is not OVER:
                             await self._suspend(handle, carry_on(stepper, waiting, context.run))
