@@ -142,6 +142,7 @@ def _prefixed() -> dict[str, Planted]:
         "Firecrawl": ("f" + "c-", hexa(32)),
         "MailerSend": ("ml" + "sn.", hexa(64)),
         "Amazon MWS": ("amzn." + "mws.", uuid()),
+        "Amazon login": ("At" + "za|", "7" + url_safe(60)),
         "NuGet": ("oy" + "2", "7" + mixed(42, _SMALL)),
         "Trello": ("AT" + "TA", hexa(60)),
         "Resend": ("r" + "e_", f"7{mixed(7)}_{mixed(24)}"),

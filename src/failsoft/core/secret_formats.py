@@ -217,7 +217,7 @@ _PREFIXED = (
     ("Braintree", "access_token$production$ access_token$sandbox$", r"[\w$-]{16,}"),
     ("OpenAI session, Yandex, Baidu", "sess- AQVN t1.9eu y0_ ALTAK-", r"(?=[\w-]{0,40}\d)[\w/.-]{30,}"),
     ("Firecrawl, MailerSend, Trello", "fc- mlsn. ATTA", HEX),
-    ("NuGet, Intercom, Amazon", "oy2 dG9rO Atza| Atzr|", r"(?=[\w-]{0,40}\d)[\w-]{36,}"),
+    ("NuGet, Intercom", "oy2 dG9rO", r"(?=[\w-]{0,40}\d)[\w-]{36,}"),
     ("Amazon MWS", "amzn.mws.", UUID),
     ("Fernet, PASETO, Zoho", "gAAAAA v2.local. v4.local. v4.public. 1000.", r"(?=[\w-]{0,40}\d)[\w.=-]{60,}"),
     ("ClickUp, CockroachDB, Resend", "pk_ CCDB1_ re_", r"(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{6,22}_[A-Za-z0-9]{20,}"),
@@ -338,6 +338,7 @@ SHAPES = (
         r"(?i)(\b(?:requirepass|masterauth|bindpw|rootpw(?: --plaintext)?)[ \t]{1,8}[\"']?)[^\s\"']{6,}",
         ("requirepass", "masterauth", "bindpw", "rootpw"),
     ),
+    Format("Amazon login", ("|",), r"(\bAtz[ar]\|)(?=[\w-]{0,40}\d)[\w-]{36,}", ("atz",)),
     Format("private part of a JWK", ("kty",), r"([\"'](?:d|k|p|q|dp|dq|qi)[\"']\s?:\s?[\"'])[\w-]{20,}"),
     Format("netrc", ("login",), r"(?i)(login\s{1,8}\S{1,64}+\s{1,8}password\s{1,8})(?!\[redacted\])\S+", ("password",)),
     Format(
