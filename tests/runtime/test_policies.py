@@ -262,6 +262,19 @@ async def test_a_message_is_in_what_the_user_is_told_about_the_turn() -> None:
 
 
 @virtual
+async def test_a_message_is_told_again_where_a_call_is_not_repeated() -> None:
+    rt = Runtime(policies=book(when={"tool": "search"}, then={"message": "Please call us."}))
+    search = rt.add(Scripted(INVALID), id="search")
+    for _ in range(2):
+        await rt.call("search", {"q": 1}, thread="chat")
+    async with rt.turn(thread="chat") as turn:
+        again = turn.call(search, {"q": 1})
+    assert again.outcome.attempts == 0
+    assert again.outcome.explanation.user == "Please call us."
+    assert turn.report.message == "Search failed. Please call us."
+
+
+@virtual
 async def test_a_partial_result_can_be_asked_for() -> None:
     search = Scripted(partial([1], missing=["page 2"]))
     rt = Runtime(policies=book(then="partial_success"))

@@ -108,6 +108,7 @@ class Failure(NamedTuple):
     explanation: Explanation
     decision: Decision | None
     escalated: bool
+    told: str | None = None  # a policy's words for the user
 
 
 class Absence(NamedTuple):

@@ -174,7 +174,7 @@ class Notebook:
                 if same is not None:
                     bare = fault._replace(cause=None)
                     failure = Failure(
-                        tool.id, (now,), bare, outcome.explanation, outcome.decision, outcome.escalated
+                        tool.id, (now,), bare, outcome.explanation, outcome.decision, outcome.escalated, outcome.told
                     )  # fmt: skip
                     state.note_failure(same, failure)
             elif not call.inner and fault.retryable and not call.asked:

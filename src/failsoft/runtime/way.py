@@ -341,6 +341,7 @@ def _answer(rt: Engine, call: Call, failure: Failure) -> Outcome[Any]:
         explanation=lambda made: rt.explain(made)._replace(
             user=failure.explanation.user, operator=failure.explanation.operator
         ),
+        told=failure.told,
     )
     fields = {
         "message": f"Loop prevented for {call.tool.id}",
