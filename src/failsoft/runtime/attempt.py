@@ -193,8 +193,7 @@ async def _awaited(rt: Engine, call: Call, invoke: Invoke, ended: Ended) -> Ende
 
 def checked(tool: Tool, ended: Ended) -> Ended:
     """The end of a plain function; what it has brought must not be something that is still to be awaited."""
-    fault = unawaited(tool, ended.value)
-    return ended if fault is None else ended._replace(fault=fault)
+    return ended._replace(fault=unawaited(tool, ended.value)) if isinstance(ended.value, UNAWAITED) else ended
 
 
 async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:

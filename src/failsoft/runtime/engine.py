@@ -113,13 +113,12 @@ class Engine:
         id: str | int | None = None,
     ) -> Call:  # fmt: skip
         """A call of a guarded function, placed in the turn or the call that it is made from."""
-        scope = SCOPE.get()
-        if isinstance(scope, Handle):
-            scope = scope.whole()
         number = self.trace.number() if id is None else id
         call = Call(number, tool, args, kwargs, self.now() if started is None else started)
-        if isinstance(scope, Call):
-            call.parent, call.turn, call.thread, call.tenant = scope, scope.turn, scope.thread, scope.tenant
+        scope = SCOPE.get()
+        if scope is not None and not isinstance(scope, Turn):
+            outer = scope.whole() if isinstance(scope, Handle) else scope
+            call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
         return call
 
     def refuse_if_closed(self) -> None:

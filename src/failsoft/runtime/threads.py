@@ -88,7 +88,9 @@ class Notebook:
 
     def find(self, call: Call) -> ThreadState | None:
         """The thread's notes, if there are any: then the call has to ask its thread, and to tell it."""
-        state = None if call.thread is None else self._kept.get((call.tenant, call.thread))
+        if not self._kept or call.thread is None:
+            return None
+        state = self._kept.get((call.tenant, call.thread))
         return state if state is not None and state.wary else None
 
     def _keep(self, key: Key, state: ThreadState) -> None:
