@@ -102,7 +102,7 @@ async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     if tool.kind == "async stream":
         return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
     if math.isinf(timeout):
-        return await _awaited(rt, call, invoke, inline(rt, lambda: body(rt, tool, call)))
+        return await _awaited(rt, call, invoke, inline(rt, call, tool))
     return await _awaited(rt, call, invoke, await _threaded(rt, call, invoke))
 
 
@@ -167,17 +167,18 @@ def answered(rt: Engine, reply: Reply, timeout: float, isolation: str) -> Ended:
 
 def body(rt: Engine, tool: Tool, call: Call) -> Any:
     """A blocking tool itself; a stream of one up to its first item."""
+    arguments = call.arguments(rt, tool)
     if tool.kind == "async":  # for a caller that blocks
-        return await_here(tool, call.args, call.arguments(rt, tool))
-    value = tool.fn(*call.args, **call.arguments(rt, tool))
+        return await_here(tool, call.args, arguments)
+    value = tool.fn(*call.args, **arguments)
     return begin_blocking(value) if tool.kind == "stream" else value
 
 
-def inline(rt: Engine, do: Callable[[], Any]) -> Ended:
+def inline(rt: Engine, call: Call, tool: Tool) -> Ended:
     """Run a blocking tool right here."""
     started = rt.now()
     try:
-        value = do()
+        value = body(rt, tool, call)
     except Exception as error:
         return Ended(started, rt.now(), error=error)
     return Ended(started, rt.now(), value)

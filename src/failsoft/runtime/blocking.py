@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -94,20 +94,20 @@ def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     if tool.command is not None:
         reply = rt.workers.run_command_blocking(tool.command, call.arguments(rt, tool), timeout=limit)
         return answered(rt, reply, timeout, "command")
-    return run_function(rt, call, tool, timeout, lambda: body(rt, tool, call))
+    return run_function(rt, call, tool, timeout)
 
 
-def run_function(rt: Engine, call: Call, tool: Tool, timeout: float, do: Callable[[], Any]) -> Ended:
-    """Run a tool once that is a function in this process: ``do``."""
+def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
+    """Run a tool once that is a function in this process."""
     if math.isinf(timeout):
-        return checked(tool, inline(rt, do))
+        return checked(tool, inline(rt, call, tool))
     ended = threading.Lock()
     ended.acquire()
     began: list[float] = []  # by our clock; and by the real one: that is what a lock waits by
 
     def run() -> Any:
         began.extend((rt.now(), real_time()))
-        return do()
+        return body(rt, tool, call)
 
     job = rt.offload.submit(run, lambda _: ended.release())
     try:

@@ -14,25 +14,23 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
-from failsoft.core.outcome import Outcome, succeed
+from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.beside import leave_turn
-from failsoft.runtime.blocking import run_function
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
 from failsoft.runtime.deadline import Box, finish, step
-from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow, run_here, start
+from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow, start
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.keywords import CallKeywords, refuse_options
 from failsoft.runtime.phrasing import phrase
+from failsoft.runtime.quick import is_plain, succeed_at_once
 from failsoft.runtime.registering import declare
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
@@ -146,7 +144,7 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
     token = RUNNING.set(running)
     ticket = tool.ticket
     try:
-        if ticket is None or not _is_plain(engine, call):
+        if ticket is None or SCOPE.get() is not None or not is_plain(engine, call):
             return await engine.run(call)
         box: Box = [started, None]
         inside = SCOPE.set(call)
@@ -162,7 +160,7 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
         else:
             ended, value = engine.now(), box[0]
             if ended - started <= tool.timeout and value.__class__ is not Partial and tool.ticket is ticket:
-                return _succeed(engine, call, started, ended, value)
+                return succeed_at_once(engine, call, started, ended, value)
             first = engine.odd(call, started, ended, value)
         finally:
             SCOPE.reset(inside)
@@ -186,42 +184,11 @@ def run_foreign_blocking(
     leave_turn()
     RUNNING.set(running)
     call = make_foreign_call(engine, settings, name, args, options)
-    tool = call.tool
-    ticket = tool.ticket
     try:
-        if ticket is None or not _is_plain(engine, call):
-            return engine.run_blocking(call)
-        SCOPE.set(call)
-        try:
-            first = run_function(engine, call, tool, tool.timeout, partial(run_here, tool.fn, call.kwargs))
-        except BaseException:
-            engine.left(call)
-            raise
-        value = first.value
-        if first.error is None is first.fault and value.__class__ is not Partial and tool.ticket is ticket:
-            return _succeed(engine, call, first.started, first.ended, value)
-        return engine.drive_blocking(call, first, ticket)
+        return engine.run_blocking(call)
     except Passing as passing:
         error = passing.error
     raise error
-
-
-def _is_plain(engine: Engine, call: Call) -> bool:
-    """May it take the short way? A turn, a call around it and a thread that remembers something have a say first."""
-    if call.parent is not None or call.timeout is not None or SCOPE.get() is not None:
-        return False
-    return call.thread is None or engine.notebook.find(call) is None
-
-
-def _succeed(engine: Engine, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
-    """The outcome of a call that has succeeded at once."""
-    tool, id, trace = call.tool, call.id, engine.trace
-    trace.record((CALL_SUCCEEDED, ended, tool.id, id, None, started))
-    if len(trace.pending) > trace.limit:
-        trace.drain()
-    if call.thread is not None:
-        engine.notebook.note_success(call)  # a call beside it may have left notes
-    return succeed(id, tool.id, value, 1, ended - call.started, tool.label)
 
 
 # --- event loops for callers that have none -------------------------------------------------------------------------------

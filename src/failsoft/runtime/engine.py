@@ -37,6 +37,7 @@ from failsoft.runtime.health import Health, HealthView
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
+from failsoft.runtime.quick import is_plain, run_at_once
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.threads import Notebook
 from failsoft.runtime.tool import Tool
@@ -136,7 +137,7 @@ class Engine:
     async def drive(
         self, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING
     ) -> Outcome[Any]:
-        first = first or self._misfit(call)
+        first = first or self.misfit(call)
         steps = way(self, call, first, ticket, past)
         token = SCOPE.set(call)
         answer: Ended | Decision | None
@@ -173,17 +174,20 @@ class Engine:
     def run_blocking(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome in this thread."""
         self.refuse_if_closed()
-        turn = SCOPE.get()
-        if isinstance(turn, Turn) and turn.engine is self and call.turn is None:
-            return turn.adopt_blocking(call)
+        scope, ticket = SCOPE.get(), call.tool.ticket
+        if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
+            return scope.adopt_blocking(call)
+        if scope is None and ticket is not None and call.tool.kind != "stream" and is_plain(self, call):
+            return run_at_once(self, call, ticket)
         return self.drive_blocking(call)
 
     def drive_blocking(self, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
-        return run_blocking(self, call, first or self._misfit(call), ticket)
+        return run_blocking(self, call, first or self.misfit(call), ticket)
 
-    def _misfit(self, call: Call) -> Ended | None:
+    def misfit(self, call: Call) -> Ended | None:
+        """The end of a call whose arguments do not fit; a shut gate comes first (R14)."""
         if call.thread is not None and (is_absent(self, call, call.tool) or self.notebook.find_loop(call)):
-            return None  # a shut gate comes first (R14)
+            return None
         fault = call.tool.misfit(call.args, call.arguments(self, call.tool))
         return None if fault is None else Ended(call.started, call.started, fault=fault, ran=False)
 

@@ -1,4 +1,4 @@
-"""The happy path of a call by name, in a turn or out of one.
+"""The happy path of a call by name, in a turn or out of one; and of a call that blocks.
 
 ``guard`` has the same steps written out in place: a coroutine less is worth a fifth of what a guarded function costs.
 """
@@ -13,8 +13,10 @@ from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.again import recover
+from failsoft.runtime.blocking import run_blocking, run_function
 from failsoft.runtime.deadline import finish, step
 from failsoft.runtime.frames import without_frames
+from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
@@ -71,6 +73,42 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
         return without_frames(outcome) if handle is None else outcome
 
     return quick
+
+
+def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
+    """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
+    tool = call.tool
+    token = SCOPE.set(call)
+    try:
+        first = run_function(rt, call, tool, tool.timeout)
+    except BaseException:
+        rt.left(call)
+        raise
+    finally:
+        SCOPE.reset(token)
+    if first.error is None is first.fault and first.value.__class__ is not Partial and tool.ticket is ticket:
+        return succeed_at_once(rt, call, first.started, first.ended, first.value)
+    if isinstance(first.error, TypeError):
+        first = rt.misfit(call) or first
+    return run_blocking(rt, call, first, ticket)
+
+
+def is_plain(rt: Engine, call: Call) -> bool:
+    """May it take the short way? A call around it and a thread that remembers something have a say first."""
+    if call.parent is not None or call.timeout is not None:
+        return False
+    return call.thread is None or rt.notebook.find(call) is None
+
+
+def succeed_at_once(rt: Engine, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
+    """The outcome of a plain call that has succeeded at once."""
+    tool, id, trace = call.tool, call.id, rt.trace
+    trace.record((CALL_SUCCEEDED, ended, tool.id, id, None, started))
+    if len(trace.pending) > trace.limit:
+        trace.drain()
+    if call.thread is not None:
+        rt.notebook.note_success(call)  # a call beside it may have left notes
+    return succeed(id, tool.id, value, 1, ended - call.started, tool.label)
 
 
 def _whole(
