@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.observe import events
-from failsoft.runtime.beside import await_here
+from failsoft.runtime.beside import run_beside
 from failsoft.runtime.call import Call, Ended, Invoke
 from failsoft.runtime.clock import outside_finished, outside_started
 from failsoft.runtime.deadline import Box, Expired, finish, step
+from failsoft.runtime.foreign import Foreign, run_here
 from failsoft.runtime.offload import Job
 from failsoft.runtime.stream import begin, begin_blocking
 
@@ -166,12 +167,13 @@ def answered(rt: Engine, reply: Reply, timeout: float, isolation: str) -> Ended:
 
 
 def body(rt: Engine, tool: Tool, call: Call) -> Any:
-    """A blocking tool itself; a stream of one up to its first item."""
-    arguments = call.arguments(rt, tool)
-    if tool.kind == "async":  # for a caller that blocks
-        return await_here(tool, call.args, arguments)
-    value = tool.fn(*call.args, **arguments)
-    return begin_blocking(value) if tool.kind == "stream" else value
+    """A blocking tool itself; a stream of one up to its first item. An async one is awaited beside its caller."""
+    fn, args, arguments = tool.fn, call.args, call.arguments(rt, tool)
+    if tool.kind == "sync":
+        return fn(*args, **arguments)
+    if tool.kind == "stream":
+        return begin_blocking(fn(*args, **arguments))
+    return run_here(fn, arguments) if isinstance(fn, Foreign) else run_beside(lambda: fn(*args, **arguments))
 
 
 def inline(rt: Engine, call: Call, tool: Tool) -> Ended:

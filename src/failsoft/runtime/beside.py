@@ -16,13 +16,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from failsoft.runtime.foreign import Foreign, run_here
 from failsoft.runtime.scope import SCOPE
-
-if TYPE_CHECKING:
-    from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
 
@@ -98,13 +94,6 @@ class _Hosts:
 
 
 _HOSTS = _Hosts()
-
-
-def await_here(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The value of an async tool, for a caller that blocks; what a framework that blocks has brought, blocks too."""
-    if isinstance(tool.fn, Foreign):
-        return run_here(tool.fn, kwargs)
-    return run_beside(lambda: tool.fn(*args, **kwargs))
 
 
 os.register_at_fork(after_in_child=_HOSTS.renew)
