@@ -64,6 +64,28 @@ async def test_a_tool_that_cancels_itself_ends_alone() -> None:
     assert [record["call_id"] for record in records(turn.report, "CallCancelled")] == ["gives_up-1"]
 
 
+@virtual
+async def test_a_tool_that_cancels_its_task_and_comes_back_takes_no_other_call_along() -> None:
+    rt = Runtime()
+
+    @rt.tool
+    async def cancels() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "back"
+
+    @rt.tool
+    async def follow(text: str) -> str:
+        await asyncio.sleep(1)
+        return text
+
+    async with rt.turn() as turn:
+        first = turn.call(cancels)
+        side, behind = turn.call(follow, {"text": "side"}), turn.call(follow, {"text": first})
+    assert [(await call).value for call in (first, side, behind)] == ["back", "side", "back"]
+
+
 class Picky(tuple[Any, ...]):
     """Cannot be made anew from its items."""
 

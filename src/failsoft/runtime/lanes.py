@@ -109,14 +109,14 @@ class Lanes:
 
     async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
         """One lane: run what is ready, one call after the other."""
-        ready, turn, task = self._ready, self.turn, asyncio.current_task()
+        ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
         awaited, kept = turn.awaited, turn.pending is not None
         engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
         admit, succeed = turn.machine.enter, turn.machine.succeed
         clock: float | None = None  # when the call before has ended, if that was just now
         now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
-            while ready:
+            while ready and not task.cancelling():  # by a tool that has cancelled its own task: that is nobody else's
                 handle = ready.popleft()
                 if handle.state == "new":
                     admit(handle)
