@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from tests.fakes import DOWN, OFTEN, ONCE, RATE_LIMIT, RESET, Scripted, Takes, virtual
 
-from failsoft import Runtime
+from failsoft import CallFailed, Runtime
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,69 @@ async def test_nor_has_a_write_that_stumbled_over_a_bug_of_its_own() -> None:
     rt.add(Scripted(KeyError("id")), id="pay", idempotent=False, fallbacks=["pay_elsewhere"])
     rt.add(backup, id="pay_elsewhere")
     assert ((await rt.call("pay")).status, backup.attempts) == ("failed", 0)
+
+
+class OddError(Exception):
+    """An error that says nothing."""
+
+
+@pytest.mark.parametrize("limit", ["30s", None], ids=["deadline", "no deadline"])
+@virtual
+async def test_an_error_that_the_tool_has_dealt_with_says_nothing_about_a_later_one(limit: str | None) -> None:
+    """Repeated five times, when what was thrown into the tool was still being handled around it."""
+    rt = Runtime()
+    written: list[int] = []
+
+    async def look_up() -> None:
+        await asyncio.sleep(1)
+        raise ConnectionRefusedError("the cache is down")
+
+    @rt.tool(idempotent=False, timeout=limit)
+    async def save() -> None:
+        with suppress(ConnectionRefusedError):
+            await asyncio.create_task(look_up())
+        written.append(1)
+        raise OddError("saved, but the answer is odd")
+
+    outcome = await rt.call("save")
+    assert outcome.fault is not None
+    assert (outcome.fault.effect, written) == ("unknown", [1])
+
+
+@pytest.mark.parametrize("how", ["name", "function", "blocking", "awaiting"])
+@virtual
+async def test_what_the_caller_is_handling_says_nothing_about_the_tool(how: str) -> None:
+    """In an except block, every exception has the handled one as its context."""
+    rt = Runtime()
+    written: list[int] = []
+
+    @rt.tool(idempotent=False, timeout="30s" if how == "awaiting" else None)
+    def save() -> None:
+        written.append(1)
+        raise OddError("saved, but the answer is odd")
+
+    try:
+        raise ConnectionRefusedError("the first bank refuses")
+    except ConnectionRefusedError as error:
+        handled = error
+        if how in ("name", "awaiting"):
+            outcome = await rt.call("save")
+        elif how == "function":
+            with pytest.raises(CallFailed) as caught:
+                save()
+            outcome = caught.value.outcome
+        else:
+            outcome = await asyncio.to_thread(_in_a_thread_that_handles, rt)
+    assert handled.__traceback__ is not None  # nor is it touched
+    assert outcome.fault is not None
+    assert (outcome.fault.effect, written) == ("unknown", [1])
+
+
+def _in_a_thread_that_handles(rt: Runtime) -> Any:
+    try:
+        raise ConnectionRefusedError("the first bank refuses")
+    except ConnectionRefusedError:
+        return rt.call_sync("save")
 
 
 @virtual

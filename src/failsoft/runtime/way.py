@@ -24,6 +24,7 @@ from failsoft.core.recovery import ErrorReport, describe
 from failsoft.errors import CallFailed
 from failsoft.observe import events
 from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Past, Phrase, Step, Stop, Wait, Way
+from failsoft.runtime.frames import without_callers
 from failsoft.runtime.gates import gate, held, is_absent, transition
 from failsoft.runtime.known import remember
 from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, renew, report_on, settle
@@ -188,15 +189,14 @@ def _understand(stop: Stop, ended: Ended) -> Fault | None:
     """The fault of an attempt that has ended, None if it has not got one."""
     options = stop.tool.options
     if ended.error is not None:
-        carried = getattr(ended.error, "fault", None)
-        if isinstance(carried, Fault) and not isinstance(ended.error, CallFailed):
-            return carried._replace(cause=ended.error)
-        judged = getattr(ended.error, "remote_fault", None)  # by the worker, where the error was whole
+        error = without_callers(ended.error)
+        carried = getattr(error, "fault", None)
+        if isinstance(carried, Fault) and not isinstance(error, CallFailed):
+            return carried._replace(cause=error)
+        judged = getattr(error, "remote_fault", None)  # by the worker, where the error was whole
         if isinstance(judged, Fault) and not options.classification:
-            return judged._replace(cause=ended.error)
-        return adopt_fault(
-            classify(ended.error, tool=stop.tool.id, overrides=options.classification), ended.error
-        )  # fmt: skip
+            return judged._replace(cause=error)
+        return adopt_fault(classify(error, tool=stop.tool.id, overrides=options.classification), error)
     if ended.fault is not None:
         return ended.fault
     if isinstance(ended.value, Partial):
