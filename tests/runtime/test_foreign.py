@@ -53,6 +53,19 @@ async def test_repeated_once_declared(how: str) -> None:
     assert (outcome.value, outcome.attempts) == ("done", 2)
 
 
+@pytest.mark.parametrize("how", ["manifest", "declared", "registered"])
+@virtual
+async def test_not_repeated_where_nothing_is_said_about_effects(how: str) -> None:
+    said: dict[str, Any] = {"timeout": "5s"}
+    rt, tool = Runtime({"tools": {"pay": said}} if how == "manifest" else None), Scripted(RESET, "done")
+    if how == "declared":
+        rt.declare("pay", **said)
+    if how == "registered":
+        rt.add(Scripted("never run"), id="pay", **said)
+    outcome = await rt.run("pay", {}, {"pay": runner(tool)})
+    assert (outcome.status, tool.attempts) == ("failed", 1)
+
+
 @virtual
 async def test_what_an_attempt_does_to_its_arguments_the_next_one_does_not_see() -> None:
     rt, seen, given = Runtime(SAFE), [], {"city": "PAR"}

@@ -4,8 +4,8 @@ Rules
 -----
 - Such a tool has an id, options and health like any other, but no function of its own. Every call brings what runs (its
   *runners*): for the tool that is asked for, and for those that may stand in for it.
-- It counts as not idempotent until somebody declares it (R11): a manifest entry or a registered tool of the same id,
-  or the framework's own metadata.
+- It counts as not idempotent until somebody says what repeating it does (R11): a manifest entry or a registered tool of
+  the same id, or the framework's own metadata.
 - Where a tool of the same id is registered, its options and its health hold, and the framework's function runs. Where
   the user has declared it by hand, those words hold, whatever its metadata say.
 - Exceptions with which a framework steers itself pass (R21): no retry, no verdict on the tool, and the very same object
@@ -135,7 +135,10 @@ class Shadow(ForeignTool):
 
     def __init__(self, original: Tool) -> None:
         self.original = original
-        super().__init__(Foreign(original.id), replace(original.options, isolation=Isolation()))
+        options = replace(original.options, isolation=Isolation())
+        if options.safe_to_repeat is None:
+            options = replace(options, idempotent=False)
+        super().__init__(Foreign(original.id), options)
         self.health, self.slots, self.unavailable = original.health, original.slots, original.unavailable
 
     def renew_ticket(self) -> None:
