@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import runpy
 import sys
 import time
@@ -19,6 +20,7 @@ from agents import (
     FunctionTool,
     Model,
     ModelResponse,
+    ModelSettings,
     RunConfig,
     Runner,
     ToolGuardrailFunctionOutput,
@@ -42,9 +44,10 @@ from agents.exceptions import (
 )
 from agents.mcp import MCPServer
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from pydantic import BaseModel
 from tests.adapters.story import SCENES, Story, tell, transcript
 
-from failsoft import Runtime
+from failsoft import ManifestError, Runtime
 from failsoft.adapters.openai_agents import guard_agent
 from failsoft.adapters.openai_agents.agent import group_of
 from failsoft.adapters.openai_agents.servers import GuardedServer
@@ -112,6 +115,10 @@ def ask(rt: Runtime, tool: Any, arguments: Any = None, **options: Any) -> str:
     tools = tool if isinstance(tool, list) else [tool]
     result = asyncio.run(arun(rt, tools, [(tools[0].name, arguments or {})], **options))
     return text(answers(result)["c0-0"])
+
+
+class Place(BaseModel):
+    city: str
 
 
 # --- the suite that all adapters pass ------------------------------------------------------------------------------------
@@ -242,6 +249,17 @@ def test_a_dead_mcp_server_does_not_end_the_run() -> None:
     assert server.listings == 3  # the circuit is open: nobody waits for it again
 
 
+@pytest.mark.parametrize("later", ["cloned", "set"])
+def test_a_server_that_comes_later_may_be_dead_too(later: str) -> None:
+    guarded = guard_agent(Agent[Any](name="a", model=Scripted()), Runtime({"tools": {"mcp:docs": {"retry": QUICK}}}))
+    servers: Any = [Server(listed=ConnectionRefusedError("refused"))]
+    if later == "cloned":
+        guarded = guarded.clone(mcp_servers=servers)
+    else:
+        guarded.mcp_servers = servers
+    assert asyncio.run(Runner.run(guarded, "go", run_config=QUIET)).final_output == "done"
+
+
 def test_a_guarded_server_is_the_server_for_everything_else() -> None:
     server = Server("x")
     guarded: Any = GuardedServer(server, Runtime())
@@ -340,6 +358,30 @@ def test_what_it_reads_otherwise_is_its_own_business() -> None:
     assert "internal_contract_bug" in ask(Runtime(), tool, {"people": 4})
 
 
+@pytest.mark.parametrize("declared", [{"output_type": Place}, {"output_json_schema": Place.model_json_schema()}])
+def test_a_failed_call_of_a_tool_with_a_typed_value_does_not_end_the_run(declared: Any) -> None:
+    @function_tool(**declared)
+    async def locate() -> Any:
+        """Find a place."""
+        raise ConnectionResetError("reset")
+
+    assert ask(Runtime(), locate).startswith("locate failed: UNAVAILABLE")
+
+
+def test_a_value_of_another_type_than_declared_is_the_tools_own_fault() -> None:
+    """The SDK's words are "Please try again", after the tool has run."""
+
+    @function_tool(output_type=Place)
+    async def book() -> Any:
+        """Book a place."""
+        return {"town": "Bern"}
+
+    told = ask(Runtime(), book)
+    assert told.startswith(
+        "book failed: INTERNAL (internal_contract_bug, 1 attempt). It may already have taken effect."
+    )
+
+
 # --- time --------------------------------------------------------------------------------------------------------------------
 
 
@@ -418,6 +460,34 @@ def test_approvals_see_what_will_run(amount: Any, asked: bool) -> None:
     for rt in (None, Runtime()):  # as without failsoft: arguments that validation changes are for a person
         result = asyncio.run(arun(rt, [pay], [("pay", {"amount": amount})]))
         assert bool(result.interruptions) is asked
+
+
+def test_who_must_be_approved_or_watched_does_not_stand_in() -> None:
+    """Whoever agrees to a call, or looks at its value, was asked about another tool."""
+    ran: list[str] = []
+
+    def make(name: str, **options: Any) -> FunctionTool:
+        async def run() -> str:
+            """Look something up."""
+            ran.append(name)
+            return "found"
+
+        return function_tool(run, name_override=name, **options)
+
+    @function_tool
+    async def lookup() -> str:
+        """Look something up."""
+        raise ConnectionRefusedError("refused")
+
+    @tool_input_guardrail
+    def look(_: Any) -> ToolGuardrailFunctionOutput:
+        return ToolGuardrailFunctionOutput.allow()
+
+    watched = [make("approved", needs_approval=True), make("watched", tool_input_guardrails=[look])]
+    fallbacks = ["approved", "watched", "free"]
+    rt = Runtime({"tools": {"lookup": {"fallbacks": fallbacks, "retry": {"max_attempts": 1}}}})
+    assert ask(rt, [lookup, *watched, make("free")]) == "found"
+    assert ran == ["free"]
 
 
 # --- what is known of tools --------------------------------------------------------------------------------------------------
@@ -529,6 +599,53 @@ def test_a_missing_tool_is_not_offered_again_in_its_group_although_nothing_is_tr
         assert model.offered == [["lookup", "book"], expected]
 
 
+def test_the_tool_that_the_model_is_made_to_call_stays_offered() -> None:
+    """Providers refuse a request that names a tool which is not there."""
+
+    @function_tool
+    def lookup() -> str:
+        """Look something up."""
+        raise NotImplementedError("501 Not Implemented: tool not found: lookup")
+
+    model, settings = Scripted([("lookup", {})]), ModelSettings(tool_choice="lookup")
+    agent: Agent[Any] = Agent(name="a", model=model, tools=[lookup, book], model_settings=settings)
+    guarded = guard_agent(agent, Runtime(), thread=lambda _: "chat-1")
+    for _ in range(2):
+        asyncio.run(Runner.run(guarded, "go", run_config=QUIET))
+    assert model.offered == [["lookup", "book"]] * 3
+
+
+def test_two_tools_of_one_name_must_agree() -> None:
+    def make(seconds: float) -> FunctionTool:
+        async def lookup() -> str:
+            """Look something up."""
+            return "found"
+
+        return function_tool(lookup, timeout=seconds)
+
+    rt = Runtime()
+    assert ask(rt, make(5)) == ask(rt, make(5)) == "found"
+    with pytest.raises(ManifestError, match="rename one of the two tools"):
+        ask(rt, make(60))
+    by_hand = Runtime()
+    by_hand.declare("lookup", timeout="20s")
+    assert ask(by_hand, make(5)) == ask(by_hand, make(60)) == "found"
+
+
+@pytest.mark.parametrize(
+    ("agent", "runtime", "options", "says"),
+    [
+        (Agent(name="a"), "failsoft.yaml", {}, "'failsoft.yaml' is no Runtime: write guard_agent(agent, rt)"),
+        (Runtime(), Agent(name="a"), {}, "is no Runtime: write guard_agent(agent, rt)"),
+        ([Agent(name="a")], Runtime(), {}, "is no Agent"),
+        (Agent(name="a"), Runtime(), {"thread": "chat-42"}, "thread='chat-42': write a function"),
+    ],
+)
+def test_mistakes_are_told_at_once(agent: Any, runtime: Any, options: Any, says: str) -> None:
+    with pytest.raises(FailsoftError, match=re.escape(says)):
+        guard_agent(agent, runtime, **options)
+
+
 def test_runs_that_are_over_are_forgotten() -> None:
     before = set(group_of._known)
     assert ask(Runtime(), book)
@@ -557,6 +674,10 @@ def test_an_agent_that_breaks_off_is_not_run_again() -> None:
     told = ask(Runtime(), sub.as_tool("clerk", "Pays."), {"input": "pay"})
     assert told.startswith("clerk failed: UNAVAILABLE (tool_transient, 1 attempt). It may already have taken effect")
     assert len(paid) == 1
+    confused = Agent(name="clerk", model=Scripted([("pay", {})], [("made_up", {})]), tools=[pay])
+    told = ask(Runtime(), confused.as_tool("clerk", "Pays."), {"input": "pay"})
+    assert told.startswith("clerk failed: UNKNOWN (tool_transient, 1 attempt). It may already have taken effect")
+    assert len(paid) == 2
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------------------

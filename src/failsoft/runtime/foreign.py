@@ -12,6 +12,7 @@ Rules
   comes out.
 - The framework has validated the arguments. What fails to validate inside the tool is therefore the tool's own bug, and
   nobody knows what it had done by then. A tool's own classification comes first.
+- Nor does anybody know what an agent had done that ran inside a tool and broke off.
 
 Why no function: a framework's tool needs the context of the agent's run, and that is another one for every call.
 """
@@ -35,9 +36,14 @@ if TYPE_CHECKING:
 Runner = Callable[[dict[str, Any]], Any]  # the value; a coroutine of it where the framework awaits
 Control = tuple[type[BaseException], ...]
 
-_CONTRACT = tuple(
-    Override(exception=name, as_="permanent", category="internal_contract_bug", to_code=Code.INTERNAL, effect="unknown")
-    for name in ("pydantic_core._pydantic_core.ValidationError", "failsoft.runtime.arguments.BrokenToolError")
+_CONTRACT = (
+    *(
+        Override(
+            exception=name, as_="permanent", category="internal_contract_bug", to_code=Code.INTERNAL, effect="unknown"
+        )
+        for name in ("pydantic_core._pydantic_core.ValidationError", "failsoft.runtime.arguments.BrokenToolError")
+    ),
+    Override(exception="failsoft.runtime.foreign.BrokenOffError", effect="unknown"),
 )
 _EFFECTS = frozenset({"read_only", "readOnly", "idempotent", "idempotency_key", "idempotencyKey"})
 
@@ -70,6 +76,10 @@ class Passing(BaseException):
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
         self.error = error
+
+
+class BrokenOffError(Exception):
+    """An agent that runs inside a tool has broken off. Whatever its error says: tools of its own may have acted before."""
 
 
 class Foreign:
@@ -106,6 +116,14 @@ def _find(tool: Callable[..., Any]) -> tuple[Runner, Control]:
     if running is None or runner is None:
         raise FailsoftError(f"{quote(tool.__name__)} belongs to an agent framework: it runs only inside the agent")
     return runner, running.control
+
+
+def is_runnable(tool: Callable[..., Any]) -> bool:
+    """Is there anything to run? A framework's tool is there only in a call that has brought it along."""
+    if not isinstance(tool, Foreign):
+        return True
+    running = RUNNING.get()
+    return running is not None and running.runners.get(tool.__name__) is not None
 
 
 async def _mark(made: Coroutine[Any, Any, Any], control: Control) -> Any:
@@ -156,6 +174,10 @@ def options_of(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
     """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand."""
+    if not isinstance(words, Mapping):
+        raise ManifestError(
+            f'{quote(tool)}: its metadata say {words!r:.80}: write options, as in {{"read_only": True}}'
+        )
     tools = runtime._engine.tools
     found = tools.get(tool)
     if found is None:
@@ -163,6 +185,14 @@ def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
         tools[tool].fn.introduced = True  # type: ignore[attr-defined]  # a Foreign
     elif isinstance(found.fn, Foreign) and found.fn.introduced:
         refuse_other_words(found, words)
+
+
+def refuse_other(runtime: object, right: str) -> None:
+    """Whoever hands over something else than a Runtime learns so at once, and not from the first call."""
+    from failsoft.runtime.runtime import Runtime  # it imports what imports this
+
+    if not isinstance(runtime, Runtime):
+        raise FailsoftError(f"{runtime!r:.80} is no Runtime: write {right}, where rt = Runtime()")
 
 
 def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:

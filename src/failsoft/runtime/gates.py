@@ -12,6 +12,7 @@ from failsoft.core import hold as core
 from failsoft.core import own_faults
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
+from failsoft.runtime.foreign import is_runnable
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import State
@@ -28,7 +29,7 @@ SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one r
 def can_serve(rt: Engine, call: Call, via: Fallback) -> bool:
     """Is this fallback there, and not cut off?"""
     tool = rt.tools.get(via.tool)
-    if tool is None or is_absent(rt, call, tool):
+    if tool is None or is_absent(rt, call, tool) or not is_runnable(tool.fn):
         return False
     return rt.health_of(call.tool, tool, via).observe(rt.now()) != "open"
 

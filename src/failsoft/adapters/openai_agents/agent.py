@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 from weakref import ref
 
-from agents import Agent, FunctionTool, RunContextWrapper, Tool, Usage
+from agents import Agent, AgentBase, FunctionTool, RunContextWrapper, Tool, Usage
 from agents.tool import invoke_function_tool, with_function_tool_failure_error_handler
 from agents.tool_context import ToolContext
 from agents.tracing import get_current_trace
 
-from failsoft.adapters.openai_agents.attempt import attempt, disarm, is_made_by_sdk, say
+from failsoft.adapters.openai_agents.attempt import attempt, disarm, is_made_by_sdk, is_watched, say
 from failsoft.adapters.openai_agents.servers import GuardedServer
 from failsoft.core.fault import Fault
-from failsoft.core.options import Override
 from failsoft.errors import CallFailed, FailsoftError, TurnError
 from failsoft.runtime.arguments import read_arguments
-from failsoft.runtime.foreign import MadeWhenAsked, Runner
+from failsoft.runtime.foreign import MadeWhenAsked, Runner, introduce, refuse_other
 from failsoft.runtime.runtime import Runtime
 
 A = TypeVar("A", bound=Agent[Any])
@@ -30,16 +29,22 @@ Bare = Mapping[str, FunctionTool]  # tools that raise what they meet
 
 def guard_agent(agent: A, runtime: Runtime, *, thread: Thread | None = None) -> A:
     """A clone of the agent, whose tools go through the runtime. Agents that it hands off to are guarded by themselves."""
+    refuse_other(runtime, "guard_agent(agent, rt)")
+    if not isinstance(agent, AgentBase):
+        raise FailsoftError(f"{agent!r:.80} is no Agent: write guard_agent(agent, rt)")
+    if thread is not None and not callable(thread):
+        raise FailsoftError(
+            f"thread={thread!r:.80}: write a function of the run's context, which gives the thread's id"
+        )
     if isinstance(agent, _Guarded):
         raise FailsoftError(
             f"{agent.name!r} is guarded already: use it as it is, or guard the agent that it was made from"
         )
     kind = type(agent)
-    servers = [GuardedServer(server, runtime) for server in agent.mcp_servers]
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     guard = _Guard(runtime, thread or group_of)
     guarded: Any = object.__new__(type(kind.__name__, (_Guarded, kind), {**names, "_guard": guard}))
-    guarded.__dict__.update(agent.clone(mcp_servers=servers).__dict__)
+    guarded.__dict__.update(agent.clone(mcp_servers=guard.watch(agent.mcp_servers)).__dict__)
     return cast("A", guarded)
 
 
@@ -74,17 +79,18 @@ class _Guarded:
     """What a guarded agent does otherwise."""
 
     _guard: ClassVar[_Guard]
+    mcp_servers: list[Any]
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
+        self.mcp_servers = self._guard.watch(self.mcp_servers)  # a clone may have others
         tools: list[Tool] = await super().get_all_tools(run_context)  # type: ignore[misc]  # the agent's
-        return self._guard.offer(tools, run_context)
+        forced = getattr(getattr(self, "model_settings", None), "tool_choice", None)
+        return self._guard.offer(tools, run_context, forced)
 
     async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
         prompt: str | None = await super().get_system_prompt(run_context)  # type: ignore[misc]  # the agent's
-        servers: Iterable[Any] = self.mcp_servers  # type: ignore[attr-defined]  # the agent's
-        lost = [
-            server.lost.explanation.model for server in servers if isinstance(server, GuardedServer) and server.lost
-        ]
+        servers = [server for server in self.mcp_servers if isinstance(server, GuardedServer)]
+        lost = [server.lost.explanation.model for server in servers if server.lost]
         return "\n\n".join([*filter(None, [prompt]), "Some tools are missing in this run.", *lost]) if lost else prompt
 
 
@@ -96,22 +102,28 @@ class _Guard:
         self.thread = thread
         self._made: tuple[list[Tool], dict[int, Tool]] = ([], {})  # for which tools, by their ids
 
-    def offer(self, tools: list[Tool], context: RunContextWrapper[Any]) -> list[Tool]:
-        """Those that can be used in this conversation, guarded."""
+    def watch(self, servers: list[Any]) -> list[Any]:
+        """Servers that may be down; the very same list, if they may already."""
+        if all(isinstance(server, GuardedServer) for server in servers):
+            return servers
+        return [each if isinstance(each, GuardedServer) else GuardedServer(each, self.runtime) for each in servers]
+
+    def offer(self, tools: list[Tool], context: RunContextWrapper[Any], forced: Any) -> list[Tool]:
+        """Those that can be used in this conversation, guarded; and the one that the model is made to call."""
         before, made = self._made
         if len(before) != len(tools) or any(old is not new for old, new in zip(before, tools, strict=True)):
             made = self._guard(tools)
             self._made = tools, made
         hidden = set(self.runtime.threads[self.thread(context) or ""].unavailable)
-        return [made.get(id(tool), tool) for tool in tools if not hidden or _id(tool) not in hidden]
+        if hidden:
+            tools = [tool for tool in tools if _id(tool) not in hidden or tool.name == forced]
+        return [made.get(id(tool), tool) for tool in tools]
 
     def _guard(self, tools: list[Tool]) -> dict[int, Tool]:
         functions = [tool for tool in tools if isinstance(tool, FunctionTool)]
         bare = {tool.qualified_name: disarm(tool) for tool in functions}
-        known = set(self.runtime.tools)
         for tool in functions:
-            if tool.qualified_name not in known:
-                self.runtime.declare(tool.qualified_name, **_words(tool))
+            introduce(self.runtime, tool.qualified_name, _words(tool))
         return {id(tool): self._arm(tool, bare) for tool in functions}
 
     def _arm(self, tool: FunctionTool, bare: Bare) -> FunctionTool:
@@ -135,30 +147,28 @@ class _Guard:
             try:
                 return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
             except CallFailed as failed:
-                return failed.outcome.explanation.model
+                return say(failed.outcome, context)
         given = read_arguments(text)
         if isinstance(given, Fault):
             given = {"arguments": text}  # the tool refuses them
 
         def runner(other: str) -> Runner | None:
-            return partial(attempt, bare[other], name, context, text, given) if other in bare else None
+            found = bare.get(other)
+            if found is None or (other != name and is_watched(found)):
+                return None
+            return partial(attempt, found, name, context, text, given)
 
         run = partial(self.runtime.run, name, given, MadeWhenAsked(runner), thread=self.thread(context))
         try:
             outcome = await run(id=context.tool_call_id)
         except TurnError:  # an id that is not unique in the turn around the run
             outcome = await run()
-        return say(outcome)
+        return say(outcome, context)
 
 
 def _words(tool: FunctionTool) -> dict[str, Any]:
     """What the SDK knows of a tool."""
-    words: dict[str, Any] = {}
-    if tool.timeout_seconds:
-        words["timeout"] = timedelta(seconds=tool.timeout_seconds)
-    if getattr(tool, "_is_agent_tool", False):  # whatever failed last: tools of that agent may have acted before
-        words["classification"] = [Override(exception="Exception", effect="unknown")]
-    return words
+    return {"timeout": timedelta(seconds=tool.timeout_seconds)} if tool.timeout_seconds else {}
 
 
 def _id(tool: Tool) -> str | None:

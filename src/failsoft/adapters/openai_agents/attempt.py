@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents import FunctionTool
-from agents.exceptions import AgentsException, ModelBehaviorError, ToolTimeoutError
+from agents.exceptions import AgentsException, ModelBehaviorError, ToolTimeoutError, UserError
 from agents.tool import invoke_function_tool, set_function_tool_failure_error_function
 from agents.tool_context import ToolContext
 from pydantic import ValidationError
 
 from failsoft.core import own_faults
 from failsoft.core.outcome import Outcome
-from failsoft.runtime.arguments import MisfitError, find_misfit
-from failsoft.runtime.foreign import Passing
+from failsoft.runtime.arguments import BrokenToolError, MisfitError, find_misfit
+from failsoft.runtime.foreign import BrokenOffError, Passing
 
 
 def disarm(tool: FunctionTool) -> FunctionTool:
@@ -41,20 +41,33 @@ async def attempt(
         if is_made_by_sdk(tool):
             return await tool.on_invoke_tool(context, text)
         return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
-    except ModelBehaviorError as error:
-        fault = find_misfit(tool.params_json_schema, text) or own_faults.bad_arguments(detail=error)
-        raise MisfitError(fault) from error
-    except ValidationError as error:
-        misfit = None if is_made_by_sdk(tool) else find_misfit(tool.params_json_schema, text)
-        if misfit is None:
-            raise
-        raise MisfitError(misfit) from error
     except Exception as error:
-        if _is_control(error):
-            raise Passing(error) from None
-        if type(error) is AgentsException and isinstance(error.__cause__, Exception):
-            raise error.__cause__  # noqa: B904 - the SDK's wrapping says less
-        raise
+        raise _read(tool, context.tool_name, text, error)  # noqa: B904 - it says itself what it comes from
+
+
+def _read(tool: FunctionTool, name: str, text: str, error: Exception) -> BaseException:
+    """What an error of the SDK's stands for; one of the tool's own is what it is."""
+    misfit = None
+    if isinstance(error, ModelBehaviorError) or (isinstance(error, ValidationError) and not is_made_by_sdk(tool)):
+        misfit = find_misfit(tool.params_json_schema, text)
+    if isinstance(error, ModelBehaviorError) and misfit is None:
+        if _is_agent(tool):  # what its own model asked for is not to be read as an error of this tool
+            return _from(None, BrokenOffError("Its own model has misbehaved."))
+        misfit = own_faults.bad_arguments(detail=error)
+    if misfit is not None:
+        return _from(error, MisfitError(misfit))
+    if isinstance(error, UserError) and str(error).startswith(f"Function tool {name} returned an output that does not"):
+        return _from(error, BrokenToolError(str(error)))  # it has run
+    if _is_control(error):
+        return _from(None, Passing(error))
+    if type(error) is AgentsException and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # the SDK's wrapping says less
+    return _from(error, BrokenOffError(str(error))) if _is_agent(tool) else error
+
+
+def _from(cause: Exception | None, error: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
 
 
 def is_made_by_sdk(tool: FunctionTool) -> bool:
@@ -69,7 +82,17 @@ def _is_control(error: BaseException) -> bool:
     return own and not isinstance(error, ModelBehaviorError | ToolTimeoutError)
 
 
-def say(outcome: Outcome[Any]) -> Any:
+def _is_agent(tool: FunctionTool) -> bool:
+    return getattr(tool, "_is_agent_tool", False)
+
+
+def is_watched(tool: FunctionTool) -> bool:
+    """Does somebody have to agree to its calls, or to its values? That was asked for another tool."""
+    return bool(tool.needs_approval or tool.tool_input_guardrails or tool.tool_output_guardrails)
+
+
+def say(outcome: Outcome[Any], context: ToolContext[Any]) -> Any:
     if outcome.status != "succeeded":
+        context._function_tool_default_failure_handled = True  # type: ignore[attr-defined]  # no value: it need not fit
         return outcome.explanation.model
     return outcome.value if outcome.missing is None else f"{outcome.value}\n{outcome.explanation.model}"
