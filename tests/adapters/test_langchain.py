@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_model_call
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException, tool
@@ -23,7 +24,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from pydantic import BaseModel, ValidationError
 from tests.adapters.story import SCENES, Story, tell, transcript
 
-from failsoft import ManifestError, Runtime
+from failsoft import FailsoftError, ManifestError, Runtime
 from failsoft.adapters.langchain import FailsoftMiddleware
 from failsoft.testing import Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
@@ -236,6 +237,23 @@ def test_bad_arguments_name_what_to_correct() -> None:
     assert "correct day and people" in message.content
 
 
+@pytest.mark.parametrize("handles", [True, "Give the number of people as a number."])
+def test_bad_arguments_that_the_tool_itself_speaks_of_had_no_effect(handles: Any) -> None:
+    @tool
+    def book(people: int) -> str:
+        """Book a table."""
+        if people > 8:
+            raise ToolException("no such table")
+        return "booked"
+
+    book.handle_validation_error, book.handle_tool_error = handles, True
+    message = ask(Runtime(), book, ("book", {"people": "many"}))
+    assert message.artifact["fault"]["rule"] == "bad_arguments"
+    assert "correct people" in message.content
+    assert handles is True or handles in message.content
+    assert ask(Runtime(), book, ("book", {"people": 9})).artifact["fault"]["rule"] != "bad_arguments"
+
+
 def test_what_does_not_validate_inside_a_tool_is_not_the_models_fault() -> None:
     class City(BaseModel):
         name: str
@@ -285,6 +303,54 @@ def test_commands_of_tools_pass() -> None:
         return Command(update={"messages": [ToolMessage("noted", tool_call_id="c0-0")]})
 
     assert ask(Runtime(), note).content == "noted"
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "fits"),
+    [
+        ({"city": "Bern"}, {"type": "object", "required": ["city"]}, True),
+        ({"city": "Bern"}, {"type": "object", "required": ["country"]}, False),
+        ('{"city": "Bern"}', {"type": "string"}, True),
+        (7, {"type": "integer"}, True),
+        ("many", {"type": "integer"}, False),
+        (Command(update={"messages": [ToolMessage("noted", tool_call_id="c0-0")]}), {"type": "integer"}, True),
+    ],
+)
+def test_the_form_of_a_value_is_checked_not_that_of_its_message(value: Any, form: Any, fits: bool) -> None:
+    run = StructuredTool.from_function(lambda: value, name="locate", description="Locate.")
+    message = ask(Runtime({"tools": {"locate": {"output": form}}}), run)
+    assert message.status == ("success" if fits else "error")
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "on its own"])
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_an_agent_that_breaks_off_is_not_run_again(way: str, guarded: bool) -> None:
+    """Its model was refused a connection, which has no effect: but one of its tools had paid by then."""
+    paid: list[int] = []
+
+    class BreaksOff(Model):
+        def _generate(self, messages: list[Any], *args: Any, **kwargs: Any) -> Any:
+            if isinstance(messages[-1], ToolMessage):
+                raise ConnectionRefusedError("refused")
+            return super()._generate(messages, *args, **kwargs)
+
+    @tool
+    def pay() -> str:
+        """Pay."""
+        paid.append(1)
+        return "paid"
+
+    rt = Runtime()
+    asks = (AIMessage("", tool_calls=[{"name": "pay", "args": {}, "id": "p"}]) for _ in range(9))
+    inner = agent(rt if guarded else None, [pay], model=BreaksOff(messages=asks, asked=[], offered=[]))
+    question = {"messages": [HumanMessage("pay")]}
+    clerk = StructuredTool.from_function(
+        lambda: inner.invoke(question), lambda: inner.ainvoke(question), name="clerk", description="Pays."
+    )
+    run = agent(rt, [clerk], [("clerk", {})])
+    result = run.invoke(question) if way == "invoke" else asyncio.run(run.ainvoke(question))
+    assert "clerk failed: UNAVAILABLE (tool_transient, 1 attempt). It may already have" in told(result)[0].text
+    assert len(paid) == 1
 
 
 # --- what is known of tools --------------------------------------------------------------------------------------------------
@@ -339,6 +405,33 @@ def test_two_tools_of_one_name_must_agree() -> None:
     ask(rt, make({"failsoft": {"read_only": True}}))
     with pytest.raises(ManifestError, match="search: declared as"):
         ask(rt, make(None))
+    shared = FailsoftMiddleware(Runtime())
+    first, second = (
+        create_agent(model([("search", {})]), [make(metadata)], middleware=[shared])
+        for metadata in ({"failsoft": {"read_only": True}}, None)
+    )
+    question: Any = {"messages": [HumanMessage("go")]}
+    assert told(first.invoke(question))[0].content == "found"
+    with pytest.raises(ManifestError, match="search: declared as"):
+        second.invoke(question)
+
+
+@pytest.mark.parametrize("metadata", [True, "read_only", ["read_only"]])
+def test_metadata_that_are_no_options_are_told_as_such(metadata: Any) -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        return "found"
+
+    search.metadata = {"failsoft": metadata}
+    with pytest.raises(ManifestError, match=r'search: its metadata say .*: write options, as in {"read_only": True}'):
+        ask(Runtime(), search)
+
+
+@pytest.mark.parametrize("given", ["failsoft.yaml", Runtime, None])
+def test_something_else_than_a_runtime_is_refused_at_once(given: Any) -> None:
+    with pytest.raises(FailsoftError, match=r"is no Runtime: write FailsoftMiddleware\(rt\)"):
+        FailsoftMiddleware(given)
 
 
 def test_a_guarded_function_is_guarded_once() -> None:
@@ -435,6 +528,41 @@ def test_dangling_calls_are_closed() -> None:
         ("HumanMessage", "and now?"),
     ]  # fmt: skip
     assert result["messages"][-1].content == "done"
+
+
+def test_only_dangling_calls_are_closed_where_ids_come_again() -> None:
+    @tool
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    calls = [{"name": "pay", "args": {}, "id": "call_0"}]
+    first = [HumanMessage("go"), AIMessage("", tool_calls=calls), ToolMessage("paid", tool_call_id="call_0")]
+    playing = model()
+    agent(Runtime(), [pay], model=playing).invoke(
+        {"messages": [*first, HumanMessage("again"), AIMessage("", tool_calls=calls), HumanMessage("and now?")]}
+    )
+    shown = [message.text[:17] for message in playing.asked[0]]
+    assert shown == ["go", "", "paid", "again", "", "pay was cancelled", "and now?"]
+
+
+@pytest.mark.parametrize("choice", ["search", {"type": "tool", "name": "search"}, {"function": {"name": "search"}}])
+def test_the_tool_that_the_model_is_made_to_call_stays_offered(choice: Any) -> None:
+    """Providers refuse a request that names a tool which is not there."""
+
+    @wrap_model_call
+    def force(request: Any, handler: Any) -> Any:
+        return handler(request.override(tool_choice=choice))
+
+    @tool
+    def search() -> str:
+        """Search."""
+        raise NotImplementedError("501 Not Implemented: tool not found: search")
+
+    playing = model([("search", {})])
+    run = create_agent(playing, [search], middleware=[force, FailsoftMiddleware(Runtime())])
+    run.invoke({"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t"}})
+    assert playing.offered == [["search"], ["search"]]
 
 
 def test_a_missing_tool_is_not_offered_again() -> None:

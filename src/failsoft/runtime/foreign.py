@@ -49,7 +49,10 @@ _EFFECTS = frozenset({"read_only", "readOnly", "idempotent", "idempotency_key", 
 
 
 class Runners(Protocol):
-    """What runs, by tool id: a mapping, or whoever makes a runner only when one is asked for."""
+    """What runs, by tool id: a mapping, or whoever makes a runner only when one is asked for.
+
+    Where the framework makes messages of its tools' values, ``read`` gives all that such a one may stand for.
+    """
 
     def get(self, tool: str, /) -> Runner | None: ...
 
@@ -144,6 +147,17 @@ class ForeignTool(Tool):
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
         """Whether the arguments fit, the framework has seen to."""
         return
+
+    def check_output(self, value: Any) -> Fault | None:
+        """Whether the value has the declared form; of a framework's own message, whether what it says has."""
+        running = RUNNING.get()
+        read = None if running is None else getattr(running.runners, "read", None)
+        fault = None
+        for meant in (value,) if read is None or self.options.output is None else read(value):
+            fault = super().check_output(meant)
+            if fault is None:
+                break
+        return fault
 
 
 class Shadow(ForeignTool):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +17,7 @@ from failsoft.adapters.langchain.messages import answers
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
-from failsoft.runtime.foreign import Passing, Runner
+from failsoft.runtime.foreign import BrokenOffError, Passing, Runner
 
 Execute = Callable[[ToolCallRequest], Any]
 Attempt = Callable[[ToolCallRequest, Execute, BaseTool, dict[str, Any]], Any]  # the one that awaits, or that blocks
@@ -28,6 +30,7 @@ CONTROL: tuple[type[BaseException], ...] = (
 
 _INVALID_RESUME = "_langgraph_invalid_resume"  # how LangGraph marks a resume value that its interrupt refuses
 _MISFIT = "Error invoking tool "  # how ToolNode begins when pydantic refused something
+_IN_A_GRAPH = "During task with name "  # what LangGraph notes on every error that leaves one of its tasks
 
 
 class ReturnedError(Exception):
@@ -52,23 +55,40 @@ class Runners(NamedTuple):
             tool = found
         return partial(self.attempt, self.request, self.execute, tool)
 
+    def read(self, value: Any, /) -> Iterator[Any]:
+        """What a tool may have returned, seen from its message: the text, or what the text says as JSON."""
+        if answers(value.__class__):
+            yield value.content
+            if isinstance(value.content, str):
+                with suppress(ValueError, RecursionError):
+                    yield json.loads(value.content)
+
 
 async def attempt(request: ToolCallRequest, execute: Execute, tool: BaseTool, arguments: dict[str, Any]) -> Any:
     try:
         return _judge(tool, arguments, await execute(_ask(request, tool, arguments)))
     except Exception as error:
-        if _is_control(error):
-            raise Passing(error) from None
-        raise
+        raise _meant(error)  # noqa: B904 - it says itself what it comes from
 
 
 def attempt_blocking(request: ToolCallRequest, execute: Execute, tool: BaseTool, arguments: dict[str, Any]) -> Any:
     try:
         return _judge(tool, arguments, execute(_ask(request, tool, arguments)))
     except Exception as error:
-        if _is_control(error):
-            raise Passing(error) from None
-        raise
+        raise _meant(error)  # noqa: B904 - it says itself what it comes from
+
+
+def _meant(error: Exception) -> BaseException:
+    """What an error stands for: control flow, an agent inside the tool that broke off, or itself."""
+    if _is_control(error):
+        meant: BaseException = Passing(error)
+        meant.__cause__ = None
+    elif any(note.startswith(_IN_A_GRAPH) for note in getattr(error, "__notes__", ())):
+        meant = BrokenOffError(str(error))
+        meant.__cause__ = error
+    else:
+        return error
+    return meant
 
 
 def _ask(request: ToolCallRequest, tool: BaseTool, arguments: dict[str, Any]) -> ToolCallRequest:
@@ -89,22 +109,22 @@ def _judge(tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:
 
 def _read(tool: BaseTool, arguments: dict[str, Any], text: str) -> Exception:
     """What an error message stands for. ToolNode blames the arguments whenever pydantic refuses something."""
-    if not text.startswith(_MISFIT):
-        return ReturnedError(text)
+    blamed = text.startswith(_MISFIT)
     schema = tool.tool_call_schema
-    if isinstance(schema, type) and hasattr(schema, "model_validate"):
+    if (blamed or tool.handle_validation_error) and isinstance(schema, type) and hasattr(schema, "model_validate"):
         try:
             schema.model_validate(arguments)
         except ValidationError as error:
-            return MisfitError(_misfit(error))
-    return BrokenToolError(text)
+            return MisfitError(_misfit(error, "" if blamed else text))
+    return BrokenToolError(text) if blamed else ReturnedError(text)
 
 
-def _misfit(error: ValidationError) -> Fault:
+def _misfit(error: ValidationError, words: str) -> Fault:
     found = error.errors(include_url=False, include_context=False, include_input=False)
     missing = [str(one["loc"][0]) for one in found if one["type"] == "missing" and one["loc"]]
     invalid = [str(one["loc"][0]) for one in found if one["type"] != "missing" and one["loc"]]
-    detail = " ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}." for one in found if one["type"] != "missing")
+    details = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}." for one in found if one["type"] != "missing"]
+    detail = " ".join([*details, *filter(None, [words])])
     return own_faults.bad_arguments(missing=missing, invalid=dict.fromkeys(invalid), detail=detail)
 
 

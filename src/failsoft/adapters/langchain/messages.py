@@ -25,16 +25,23 @@ def to_message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:
     )
 
 
-def find_dangling(messages: Iterable[AnyMessage]) -> dict[str, str]:
-    """The calls that nobody has answered: their ids, and the tools."""
-    dangling: dict[str, str] = {}
-    for message in messages:
+def find_dangling(messages: Iterable[AnyMessage]) -> dict[tuple[int, str], str]:
+    """The calls that nobody has answered, and their tools: by the place of the message that asks, and by their ids.
+
+    An id alone is not enough: some models number their calls anew in every message.
+    """
+    dangling: dict[tuple[int, str], str] = {}
+    places: dict[str, int] = {}
+    for place, message in enumerate(messages):
         kind = message.__class__
         if asks(kind):
-            if message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
-                dangling |= asked(message)
+            for call in message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
+                if (id := call["id"]) is not None:
+                    dangling[place, id] = call["name"]
+                    places[id] = place
         elif dangling and answers(kind):
-            dangling.pop(message.tool_call_id, None)  # type: ignore[union-attr]  # a ToolMessage
+            id = message.tool_call_id  # type: ignore[union-attr]  # a ToolMessage
+            dangling.pop((places.get(id, -1), id), None)
     return dangling
 
 
@@ -49,9 +56,3 @@ def asks(kind: type[Any]) -> bool:
 def answers(kind: type[Any]) -> bool:
     """Do they answer them?"""
     return issubclass(kind, ToolMessage)
-
-
-def asked(message: AnyMessage) -> dict[str, str]:
-    """The calls that a message asks for: their ids, and the tools."""
-    calls: Any = message.tool_calls if asks(type(message)) else ()  # type: ignore[union-attr]  # an AIMessage
-    return {call["id"]: call["name"] for call in calls if call["id"] is not None}

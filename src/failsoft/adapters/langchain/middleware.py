@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine
 from functools import partial, update_wrapper
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ToolCallRequest
@@ -19,10 +19,10 @@ from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 
 from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, is_guarded
-from failsoft.adapters.langchain.messages import asked, find_dangling, to_message, translate
+from failsoft.adapters.langchain.messages import find_dangling, to_message, translate
 from failsoft.errors import CallFailed, TurnError
 from failsoft.runtime.dangling import explain_dangling
-from failsoft.runtime.foreign import introduce
+from failsoft.runtime.foreign import introduce, refuse_other
 from failsoft.runtime.runtime import Runtime
 
 KEY = "failsoft"  # in a tool's metadata: its options
@@ -35,8 +35,9 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
+        refuse_other(runtime, "FailsoftMiddleware(rt)")
         self.runtime = runtime
-        self._declared: set[str] = set()
+        self._declared: dict[str, BaseTool] = {}  # the last one of a name
         for hook in ("awrap_tool_call", "wrap_tool_call", "awrap_model_call", "wrap_model_call"):
             setattr(self, hook, _with_signature(getattr(self, hook)))
 
@@ -79,14 +80,16 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         """What runs, for every tool of the agent: any of them may stand in for another."""
         name = request.tool_call["name"]
         others = getattr(request.runtime, "tools", None) or ()  # older versions do not say which others there are
-        if name not in self._declared or not self._declared.issuperset(map(_NAME, others)):
+        declared = self._declared.get
+        if declared(name) is not tool or not all(map(is_, map(declared, map(_NAME, others)), others)):
             self._declare({each.name: each for each in others} | {name: tool})
         return Runners(attempt, request, execute, tool, others)
 
     def _declare(self, tools: dict[str, BaseTool]) -> None:
-        for name in tools.keys() - self._declared:
-            introduce(self.runtime, name, (tools[name].metadata or {}).get(KEY) or {})
-            self._declared.add(name)
+        for name, tool in tools.items():
+            if self._declared.get(name) is not tool:
+                introduce(self.runtime, name, (tool.metadata or {}).get(KEY) or {})
+                self._declared[name] = tool
 
     # --- the model ---------------------------------------------------------------------------------------------------
 
@@ -102,19 +105,24 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         changes: dict[str, Any] = {}
         hidden = self.runtime.threads[thread or ""].unavailable
         if hidden and any(name_of(tool) in hidden for tool in request.tools):
-            changes["tools"] = [tool for tool in request.tools if name_of(tool) not in hidden]
+            forced = name_of(request.tool_choice)  # what the model is made to call must be there
+            changes["tools"] = [
+                tool for tool in request.tools if (name := name_of(tool)) not in hidden or name == forced
+            ]
         if dangling := find_dangling(request.messages):
             changes["messages"] = self._close(request.messages, dangling, thread)
         return request.override(**changes) if changes else request
 
-    def _close(self, messages: list[AnyMessage], dangling: dict[str, str], thread: str | None) -> list[AnyMessage]:
+    def _close(
+        self, messages: list[AnyMessage], dangling: dict[tuple[int, str], str], thread: str | None
+    ) -> list[AnyMessage]:
         """The messages, with an answer to every call right behind the message that asked for it."""
-        outcomes = explain_dangling(self.runtime, dangling.items(), thread=thread)
-        answers = {outcome.id: to_message(outcome.id, outcome) for outcome in outcomes}
-        closed: list[AnyMessage] = []
-        for message in messages:
-            closed.append(message)
-            closed += [answers[id] for id in asked(message) if id in answers]
+        calls = [(id, tool) for (_, id), tool in dangling.items()]
+        outcomes = explain_dangling(self.runtime, calls, thread=thread)
+        answers = [(place, to_message(id, outcome)) for (place, id), outcome in zip(dangling, outcomes, strict=True)]
+        closed = list(messages)
+        for place, answer in reversed(answers):
+            closed.insert(place + 1, answer)
         return closed
 
 
@@ -125,8 +133,11 @@ def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def name_of(tool: BaseTool | dict[str, Any]) -> Any:
-    return tool.name if isinstance(tool, BaseTool) else tool.get("name")
+def name_of(tool: BaseTool | dict[str, Any] | str | None) -> Any:
+    """A tool's name; of a choice, the tool's that is chosen."""
+    if isinstance(tool, dict):
+        return tool.get("name") or (tool.get("function") or {}).get("name")
+    return tool.name if isinstance(tool, BaseTool) else tool
 
 
 def current_config() -> Any:
