@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import re
 import runpy
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -208,6 +211,20 @@ def test_what_is_no_call_is_refused() -> None:
         run(runtime(), {"name": "weather", "arguments": "{}"})
 
 
+@pytest.mark.parametrize(
+    "whole", [{"role": "assistant", "tool_calls": []}, SimpleNamespace(tool_calls=[]), "Sunny.", 5], ids=repr
+)
+def test_what_is_no_list_of_calls_is_refused_as_a_whole(whole: Any) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"{whole!r} is no tool call: hand over message.tool_calls")):
+        asyncio.run(run_tool_calls(runtime(), whole))
+
+
+@pytest.mark.parametrize("given", ["failsoft.yaml", Runtime, []])
+def test_something_else_than_a_runtime_is_refused(given: Any) -> None:
+    with pytest.raises(FailsoftError, match=r"is no Runtime: write run_tool_calls\(rt, message.tool_calls\)"):
+        asyncio.run(run_tool_calls(given, [chat("weather", {"city": "Bern"})]))
+
+
 # --- arguments -------------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +266,20 @@ class Place:
     name: str
 
 
+class Size(Enum):
+    LARGE = "L"
+
+
+class Mute:
+    """Nothing of it can be had."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+    def model_dump(self, **_: Any) -> Any:
+        raise RuntimeError("no fields")
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -258,6 +289,9 @@ class Place:
         ([Place("Bern")], '[{"name": "Bern"}]'),
         ({1, 2}, "[1, 2]"),
         ({(1, 2): "odd"}, '{"(1, 2)": "odd"}'),
+        ([datetime(2026, 11, 16, 8, 30, tzinfo=UTC), Size.LARGE], '["2026-11-16T08:30:00+00:00", "L"]'),
+        pytest.param("caf\udce9", "caf?", id="half a character"),
+        pytest.param(["caf\udce9"], '["caf?"]', id="half a character inside"),
         (partial(["a"], missing=["b"]), '["a"]\ntool succeeded in part. Missing, as data: "[\'b\']"'),
     ],
 )
@@ -265,6 +299,14 @@ def test_values_become_text(value: Any, text: str) -> None:
     rt = Runtime()
     rt.add(lambda: value, id="tool", read_only=True, accept_partial=True)
     assert run(rt, chat("tool"))[0]["content"] == text
+
+
+def test_a_value_that_cannot_be_shown_takes_nobody_along() -> None:
+    rt = runtime()
+    rt.add(lambda: [Mute()], id="tool", read_only=True)
+    odd, other = run(rt, chat("tool", id="a"), chat("weather", {"city": "Bern"}, "b"))
+    assert "Mute" in odd["content"]
+    assert other["content"] == "Sunny in Bern"
 
 
 def test_models_become_json() -> None:
@@ -330,6 +372,18 @@ def test_in_a_turn_they_are_the_turns_calls() -> None:
         return [f"{outcome.id} {outcome.status}" for outcome in turn.report.outcomes.values()]
 
     assert asyncio.run(main()) == ["a succeeded", "b failed"]
+
+
+@pytest.mark.parametrize("own", [{"thread": "chat-42"}, {"tenant": "acme"}, {"timeout": "5s"}], ids=repr)
+def test_what_is_said_about_them_is_not_lost_in_a_turn(own: Any) -> None:
+    rt = runtime()
+
+    async def main() -> Any:
+        async with rt.turn() as turn:
+            await run_tool_calls(rt, [chat("weather", {"city": "Bonn"}, "a")], **own)
+        return turn.report.outcomes
+
+    assert not asyncio.run(main())  # they are a turn's of their own
 
 
 def test_without_an_event_loop() -> None:

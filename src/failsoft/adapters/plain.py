@@ -23,6 +23,8 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import date, time
+from enum import Enum
 from typing import Any, NamedTuple, Unpack
 
 from failsoft.core.durations import Duration
@@ -32,6 +34,7 @@ from failsoft.errors import FailsoftError, TurnError
 from failsoft.runtime.arguments import MisfitError, read_arguments
 from failsoft.runtime.beside import is_on_loop, run_beside
 from failsoft.runtime.dangling import explain_dangling
+from failsoft.runtime.foreign import refuse_other
 from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import SCOPE
@@ -54,11 +57,12 @@ async def run_tool_calls(
     ``thread`` names the conversation: with it, loops are noticed and missing tools remembered. ``timeout`` is for all
     the calls together; what is not there by then is answered as such.
     """
+    refuse_other(runtime, "run_tool_calls(rt, message.tool_calls)")
     asked = _read_all(tool_calls)
     if not asked:
         return []
     turn = SCOPE.get()
-    if isinstance(turn, Turn) and thread is None and timeout is None:
+    if isinstance(turn, Turn) and thread is None and tenant is None and timeout is None:
         return _write_all(asked, await _run_all(runtime, asked))
     async with runtime.turn(thread=thread, tenant=tenant, timeout=timeout):
         outcomes = await _run_all(runtime, asked)
@@ -106,8 +110,10 @@ class Asked(NamedTuple):
 
 
 def _read_all(tool_calls: Iterable[Any] | None) -> list[Asked]:
-    found = (_read(call) for call in tool_calls or ())
-    return [asked for asked in found if asked is not None]
+    calls = tool_calls or ()
+    if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
+        raise _no_call(calls)
+    return [asked for asked in map(_read, calls) if asked is not None]
 
 
 def _read(call: Any) -> Asked | None:
@@ -123,8 +129,12 @@ def _read(call: Any) -> Asked | None:
     if kind == "tool_use":
         return Asked(_get(call, "id"), _name(call), _get(call, "input"), _block)
     if kind is None:
-        raise TypeError(f"{call!r:.200} is no tool call: hand over message.tool_calls, response.output or content")
+        raise _no_call(call)
     return None
+
+
+def _no_call(given: object) -> TypeError:
+    return TypeError(f"{given!r:.200} is no tool call: hand over message.tool_calls, response.output or content")
 
 
 def _name(thing: Any) -> str:
@@ -202,13 +212,18 @@ def _text(outcome: Outcome[Any]) -> str:
     if outcome.status != "succeeded":
         return outcome.explanation.model
     text = outcome.value if isinstance(outcome.value, str) else _json(outcome.value)
-    return text if outcome.missing is None else f"{text}\n{outcome.explanation.model}"
+    text = text if outcome.missing is None else f"{text}\n{outcome.explanation.model}"
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, as in odd file names: the client could not send it
+        text = text.encode(errors="replace").decode()
+    return text
 
 
 def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=_data)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # the tool has run, and others beside it: whatever a value's own methods do, they are answered
         return json.dumps(plain(value), ensure_ascii=False)
 
 
@@ -218,4 +233,8 @@ def _data(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)  # pydantic
     if callable(dump):
         return dump(mode="json")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
     return list(value) if isinstance(value, set | frozenset | tuple) else str(value)
