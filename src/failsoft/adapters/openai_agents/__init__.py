@@ -11,7 +11,7 @@ Rules
 - A tool's ``timeout`` becomes its timeout here, and functions that block may have one as well (30 s if nobody says).
 - A dead MCP server does not end the run: its tools are missing, and the model is told why.
 - A tool that must be approved, or that has guardrails, stands in for no other: those were asked about another tool.
-- An agent that is used as a tool and breaks off is not run again: its own tools may have acted.
+- An agent that runs inside a tool and breaks off is not run again: its own tools may have acted.
 - The thread is the run's ``group_id``, unless ``thread`` finds another. Tools that are missing in it are not offered,
   but for the one that ``tool_choice`` makes the model call.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
+from traceback import walk_tb
 from typing import Any
 
 from agents import FunctionTool
@@ -51,8 +52,8 @@ def _read(tool: FunctionTool, name: str, text: str, error: Exception) -> BaseExc
     if isinstance(error, ModelBehaviorError) or (isinstance(error, ValidationError) and not is_made_by_sdk(tool)):
         misfit = find_misfit(tool.params_json_schema, text)
     if isinstance(error, ModelBehaviorError) and misfit is None:
-        if _is_agent(tool):  # what its own model asked for is not to be read as an error of this tool
-            return _from(None, BrokenOffError("Its own model has misbehaved."))
+        if _left_a_run(error):  # what the model in there asked for is not to be read as an error of this tool
+            return _from(None, BrokenOffError("The model of an agent inside has misbehaved."))
         misfit = own_faults.bad_arguments(detail=error)
     if misfit is not None:
         return _from(error, MisfitError(misfit))
@@ -60,9 +61,10 @@ def _read(tool: FunctionTool, name: str, text: str, error: Exception) -> BaseExc
         return _from(error, BrokenToolError(str(error)))  # it has run
     if _is_control(error):
         return _from(None, Passing(error))
+    left = _left_a_run(error)
     if type(error) is AgentsException and isinstance(error.__cause__, Exception):
         error = error.__cause__  # the SDK's wrapping says less
-    return _from(error, BrokenOffError(str(error))) if _is_agent(tool) else error
+    return _from(error, BrokenOffError(str(error))) if left else error
 
 
 def _from(cause: Exception | None, error: BaseException) -> BaseException:
@@ -82,8 +84,10 @@ def _is_control(error: BaseException) -> bool:
     return own and not isinstance(error, ModelBehaviorError | ToolTimeoutError)
 
 
-def _is_agent(tool: FunctionTool) -> bool:
-    return getattr(tool, "_is_agent_tool", False)
+def _left_a_run(error: Exception) -> bool:
+    """Has it come out of an agent that ran inside the tool (``as_tool``, ``Runner.run``)?"""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    return any(name == "agents.run" or name.startswith("agents.run_internal.") for name in modules)
 
 
 def is_watched(tool: FunctionTool) -> bool:
