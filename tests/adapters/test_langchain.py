@@ -24,7 +24,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from pydantic import BaseModel, ValidationError
 from tests.adapters.story import SCENES, Story, tell, transcript
 
-from failsoft import FailsoftError, ManifestError, Runtime
+from failsoft import FailsoftError, ManifestError, Runtime, partial
 from failsoft.adapters.langchain import FailsoftMiddleware
 from failsoft.testing import Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
@@ -294,6 +294,26 @@ def test_a_stand_in_answers_under_the_name_that_was_asked_for() -> None:
     rt = Runtime({"tools": {"search": {"fallbacks": ["backup"], "retry": {"max_attempts": 1}}}})
     message = ask(rt, [search, backup], ("search", {"q": "x"}))
     assert (message.content, message.name, message.status) == ("backup: x", "search", "success")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("from the cache", "from the cache"),
+        (["a", "b"], '["a", "b"]'),
+        (partial(["a"], missing=["b"]), '["a"]\nsearch succeeded in part. Missing, as data: "[\'b\']"'),
+    ],
+)
+def test_a_function_of_the_runtimes_own_may_stand_in(value: Any, text: str) -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        raise ConnectionRefusedError("refused")
+
+    rt = Runtime({"tools": {"search": {"fallbacks": ["cached"], "retry": {"max_attempts": 1}}}})
+    rt.add(lambda: value, id="cached", read_only=True, accept_partial=True)
+    message = ask(rt, search)
+    assert (message.content, message.name, message.tool_call_id) == (text, "search", "c0-0")
 
 
 def test_commands_of_tools_pass() -> None:

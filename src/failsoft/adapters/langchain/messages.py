@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langgraph.prebuilt.tool_node import msg_content_output
+from langgraph.types import Command
 
 from failsoft.core.outcome import Outcome
 
@@ -14,9 +16,18 @@ from failsoft.core.outcome import Outcome
 def translate(id: str | None, outcome: Outcome[Any]) -> Any:
     if outcome.status != "succeeded":
         return to_message(id, outcome)
-    if outcome.via != outcome.tool and isinstance(outcome.value, ToolMessage):
-        return outcome.value.model_copy(update={"name": outcome.tool})  # some providers match answers by name
-    return outcome.value
+    value = outcome.value
+    if outcome.via == outcome.tool:
+        return value
+    if isinstance(value, ToolMessage):
+        return value.model_copy(update={"name": outcome.tool})  # some providers match answers by name
+    parts = value if isinstance(value, list) and value else [value]
+    if all(isinstance(part, ToolMessage | Command) for part in parts):
+        return value
+    content: Any = msg_content_output(value)  # of a function of the runtime's own
+    if outcome.missing is not None:
+        content = f"{content}\n{outcome.explanation.model}"
+    return ToolMessage(content, name=outcome.tool, tool_call_id=id)
 
 
 def to_message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:
