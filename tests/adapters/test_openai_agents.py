@@ -260,6 +260,16 @@ def test_a_server_that_comes_later_may_be_dead_too(later: str) -> None:
     assert asyncio.run(Runner.run(guarded, "go", run_config=QUIET)).final_output == "done"
 
 
+def test_servers_of_one_name_have_a_breaker_each() -> None:
+    """One that is dead does not take its namesake along."""
+    rt = Runtime({"tools": {"mcp:docs": {"retry": QUICK, "breaker": {"failure_threshold": 1}}}})
+    dead, alive = Server(listed=ConnectionRefusedError("refused")), Server("found it")
+    for _ in range(2):
+        result = asyncio.run(arun(rt, [], [("search_docs", {"query": "x"})], mcp_servers=[dead, alive]))
+        assert text(answers(result)["c0-0"]) == "found it"
+    assert rt.health("mcp:docs").state == "open"
+
+
 def test_a_guarded_server_is_the_server_for_everything_else() -> None:
     server = Server("x")
     guarded: Any = GuardedServer(server, Runtime())

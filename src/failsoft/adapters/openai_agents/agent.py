@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
@@ -106,7 +107,13 @@ class _Guard:
         """Servers that may be down; the very same list, if they may already."""
         if all(isinstance(server, GuardedServer) for server in servers):
             return servers
-        return [each if isinstance(each, GuardedServer) else GuardedServer(each, self.runtime) for each in servers]
+        seen = Counter[str]()
+        watched = []
+        for server in servers:
+            seen[server.name] += 1
+            guarded = isinstance(server, GuardedServer)
+            watched.append(server if guarded else GuardedServer(server, self.runtime, seen[server.name]))
+        return watched
 
     def offer(self, tools: list[Tool], context: RunContextWrapper[Any], forced: Any) -> list[Tool]:
         """Those that can be used in this conversation, guarded; and the one that the model is made to call."""

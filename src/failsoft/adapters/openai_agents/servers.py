@@ -1,4 +1,8 @@
-"""MCP servers that may be down: then the run goes on without their tools."""
+"""MCP servers that may be down: then the run goes on without their tools.
+
+Each has a breaker of its own, as the tool ``mcp:<name>``. Those of one name are counted, ``docs`` and ``docs-2``: the SDK
+calls every server that ``npx`` starts the same.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,10 @@ class ServerError(Exception):
 class GuardedServer:
     """An MCP server that may be down; for everything else it is the server itself."""
 
-    def __init__(self, server: MCPServer, runtime: Runtime) -> None:
+    def __init__(self, server: MCPServer, runtime: Runtime, number: int = 1) -> None:
         self._server = server
         self._runtime = runtime
-        self._id = f"mcp:{own_faults.quote(server.name)}"
+        self._id = f"mcp:{own_faults.quote(server.name)}" + (f"-{number}" if number > 1 else "")
         self.lost: Outcome[Any] | None = None  # why its tools are missing
 
     def __getattr__(self, name: str) -> Any:
