@@ -223,6 +223,8 @@ def test_what_is_no_list_of_calls_is_refused_as_a_whole(whole: Any) -> None:
 def test_something_else_than_a_runtime_is_refused(given: Any) -> None:
     with pytest.raises(FailsoftError, match=r"is no Runtime: write run_tool_calls\(rt, message.tool_calls\)"):
         asyncio.run(run_tool_calls(given, [chat("weather", {"city": "Bern"})]))
+    with pytest.raises(FailsoftError, match=r"is no Runtime: write close_tool_calls\(rt, message.tool_calls\)"):
+        close_tool_calls(given, [chat("weather", {"city": "Bern"})])
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------------

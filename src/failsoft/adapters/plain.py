@@ -92,6 +92,7 @@ def close_tool_calls(
 
     Providers refuse a conversation in which a call has no answer.
     """
+    refuse_other(runtime, "close_tool_calls(rt, message.tool_calls)")
     asked = _read_all(tool_calls)
     calls = [(call.id, call.name) for call in asked]
     return _write_all(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))
