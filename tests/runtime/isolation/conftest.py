@@ -99,3 +99,8 @@ def eventually(holds: Callable[[], Any], seconds: float = 5.0) -> bool:
 def holdings() -> tuple[int, int]:
     """Threads and descriptors of this process."""
     return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+
+def has_grown(held: tuple[int, int]) -> bool:
+    """Does this process hold more than it did? Less may be: threads that tests before have left behind end by and by."""
+    return any(now > before for now, before in zip(holdings(), held, strict=True))
