@@ -485,6 +485,19 @@ def test_a_blocking_tool_is_answered_for_at_its_deadline() -> None:
     assert time.monotonic() - began < 0.45
 
 
+def test_a_tool_that_can_only_be_awaited_is_the_programmers_mistake_under_invoke() -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "found"
+
+    rt, here = Runtime(), {"configurable": {"thread_id": "chat"}}
+    with pytest.raises(NotImplementedError, match="sync invocation"):
+        agent(rt, [look], [("look", {})]).invoke({"messages": [HumanMessage("go")]}, here)
+    run = agent(rt, [look], [("look", {})]).ainvoke({"messages": [HumanMessage("go")]}, here)
+    assert [message.content for message in told(asyncio.run(run))] == ["found"]
+
+
 def test_invoke_inside_an_event_loop() -> None:
     @tool
     def search() -> str:

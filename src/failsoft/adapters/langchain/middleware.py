@@ -65,7 +65,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         tool, call = request.tool, request.tool_call
-        if tool is None:
+        if tool is None or getattr(tool, "func", tool) is None:  # the latter can only be awaited, as LangChain says
             return handler(request)
         if is_guarded(tool):
             try:
