@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,6 +54,37 @@ class Script:
             [Seen(ask.tool, told[f"call-{number}-{i}"]) for i, ask in enumerate(step) if f"call-{number}-{i}" in told]
             for number, step in enumerate(self.steps)
         ]
+
+
+def talk(agent: pydantic_ai.Agent[Any, Any], *asks: str | list[str], **options: Any) -> Script:
+    """Run an agent whose model asks for these tools, step by step."""
+    steps = [[Ask(tool, {}) for tool in ([step] if isinstance(step, str) else step)] for step in asks]
+    script = Script(steps)
+    asyncio.run(agent.run("go", model=script.model, **options))
+    return script
+
+
+def texts(script: Script) -> list[str]:
+    return [seen.text for step in script.seen for seen in step]
+
+
+def failing(*errors: Any) -> tuple[Callable[[], Any], list[int]]:
+    """A tool that raises these errors, one per attempt, and then has a value; and its attempts."""
+    attempts: list[int] = []
+
+    async def search() -> str:
+        attempts.append(len(attempts))
+        error = errors[min(len(attempts), len(errors)) - 1] if errors else "3 flights"
+        if isinstance(error, BaseException):
+            raise error
+        return str(error)
+
+    return search, attempts
+
+
+def agent_with(runtime: Runtime, *tools: Any, make: Any = pydantic_ai.Agent, **options: Any) -> Any:
+    rules = {name: options.pop(name) for name in ("tool_failed", "trusted", "timeout", "on_report") if name in options}
+    return make("test", tools=tools, capabilities=[Failsoft(runtime, **rules)], **{"retries": 9, **options})
 
 
 def text_of(part: Any) -> str:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import runpy
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pydantic_ai
 import pytest
-from fastmcp import FastMCP
-from fastmcp.exceptions import ToolError
 from inline_snapshot import snapshot
 from pydantic import TypeAdapter
 from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool
 from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
-from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.toolsets import ExternalToolset
-from tests.adapters.pydantic_ai_driver import Driver, Script, samples
+from tests.adapters.pydantic_ai_driver import Driver, Script, agent_with, failing, samples, talk, texts
 from tests.adapters.story import SCENES, Story, tell, transcript
 from tests.fakes import records
 
@@ -36,37 +30,6 @@ ONCE = {"max_attempts": 1}
 QUICK = {"max_attempts": 3, "initial_delay": "1ms"}
 RESET = ConnectionResetError("Connection reset by peer")
 SAMPLES = [pytest.param(error, id=type(error).__name__) for error in samples()]
-
-
-def talk(agent: pydantic_ai.Agent[Any, Any], *asks: str | list[str], **options: Any) -> Script:
-    """Run an agent whose model asks for these tools, step by step."""
-    steps = [[Ask(tool, {}) for tool in ([step] if isinstance(step, str) else step)] for step in asks]
-    script = Script(steps)
-    asyncio.run(agent.run("go", model=script.model, **options))
-    return script
-
-
-def texts(script: Script) -> list[str]:
-    return [seen.text for step in script.seen for seen in step]
-
-
-def failing(*errors: Any) -> tuple[Callable[[], Any], list[int]]:
-    """A tool that raises these errors, one per attempt, and then has a value; and its attempts."""
-    attempts: list[int] = []
-
-    async def search() -> str:
-        attempts.append(len(attempts))
-        error = errors[min(len(attempts), len(errors)) - 1] if errors else "3 flights"
-        if isinstance(error, BaseException):
-            raise error
-        return str(error)
-
-    return search, attempts
-
-
-def agent_with(runtime: Runtime, *tools: Any, make: Any = pydantic_ai.Agent, **options: Any) -> Any:
-    rules = {name: options.pop(name) for name in ("tool_failed", "trusted", "timeout", "on_report") if name in options}
-    return make("test", tools=tools, capabilities=[Failsoft(runtime, **rules)], **{"retries": 9, **options})
 
 
 # --- what all adapters do ------------------------------------------------------------------------------------------------
@@ -603,138 +566,3 @@ def test_per_run_and_streamed() -> None:
             return [node async for node in run]
 
     assert len(asyncio.run(stream())) > 3
-
-
-# --- sources of tools that are down -------------------------------------------------------------------------------------------
-
-
-def dead_server(**options: Any) -> MCPToolset[Any]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return MCPToolset(f"http://127.0.0.1:{port}/mcp", id="travel", **options)
-
-
-@pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
-def test_a_dead_mcp_server_does_not_end_the_run(make: Any) -> None:
-    search, _ = failing()
-    reports: list[TurnReport] = []
-    runtime = Runtime()
-    agent = agent_with(runtime, search, make=make, toolsets=[dead_server()], on_report=reports.append)
-    script = talk(agent, "search")
-    assert texts(script) == ["3 flights"]
-    assert script.offered[0] == ["search"]
-    missing = "The tools of travel are missing in this run. toolset:travel failed: UNAVAILABLE"
-    assert script.instructions[0].startswith(missing)
-    failures = [outcome.tool for outcome in reports[0].outcomes.values() if outcome.status == "failed"]
-    assert failures == ["toolset:travel"]
-
-
-def test_a_dead_server_is_left_alone_once_its_circuit_is_open() -> None:
-    runtime = Runtime({"tools": {"toolset:travel": {"breaker": {"failure_threshold": 1}}}})
-    server = dead_server()
-    entered = []
-    enter = server.__class__.__aenter__
-
-    class Counted(MCPToolset[Any]):
-        async def __aenter__(self) -> Any:
-            entered.append(1)
-            return await enter(self)
-
-    server.__class__ = Counted
-    for _ in range(3):
-        script = talk(agent_with(runtime, toolsets=[server]))
-        assert "toolset:travel failed" in script.instructions[0]
-    assert len(entered) == 1
-
-
-def test_a_mistake_in_the_setup_still_ends_the_run() -> None:
-    class Wrong(ExternalToolset[Any]):
-        async def get_tools(self, ctx: RunContext[Any]) -> Any:
-            raise pydantic_ai.UserError("set up wrongly")
-
-    with pytest.raises(pydantic_ai.UserError, match="set up wrongly"):
-        talk(agent_with(Runtime(), toolsets=[Wrong([])]))
-
-
-@pytest.mark.parametrize("where", ["get_tools", "for_run_step", "get_instructions"])
-def test_a_source_may_fail_at_any_point(where: str) -> None:
-    async def refuse(*_: Any) -> Any:
-        raise ConnectionRefusedError(111, "Connection refused")
-
-    source: ExternalToolset[Any] = ExternalToolset([], id="travel")
-    setattr(source, where, refuse)
-    runtime = Runtime()
-    search, _ = failing()
-    script = talk(agent_with(runtime, search, toolsets=[source]), "search")
-    assert texts(script) == ["3 flights"]
-    assert runtime.health("toolset:travel").failure_count > 0
-    if where != "get_instructions":
-        assert "toolset:travel failed: UNAVAILABLE" in script.instructions[0]
-
-
-def test_a_source_that_works_again_is_trusted_again() -> None:
-    failures = [1, 1]
-
-    class Flaky(ExternalToolset[Any]):
-        async def __aenter__(self) -> Any:
-            if failures.pop(0) if failures else 0:
-                raise ConnectionRefusedError(111, "Connection refused")
-            return self
-
-    runtime, reports = Runtime(), list[TurnReport]()
-    agent = agent_with(runtime, toolsets=[Flaky([], id="travel")], on_report=reports.append)
-    counts = []
-    for _ in range(3):
-        talk(agent)
-        counts.append(runtime.health("toolset:travel").failure_count)
-    assert counts == [1, 2, 0]
-    assert [len(report.outcomes) for report in reports] == [1, 1, 0]
-
-
-def travel(**hints: bool) -> tuple[FastMCP[Any], list[int]]:
-    """An MCP server whose tool fails once."""
-    server: FastMCP[Any] = FastMCP("travel")
-    attempts: list[int] = []
-
-    @server.tool(annotations=hints)
-    def flights() -> str:
-        attempts.append(1)
-        if len(attempts) == 1:
-            raise ToolError("Connection reset by peer")
-        return "3 flights"
-
-    return server, attempts
-
-
-@pytest.mark.parametrize(
-    ("hints", "trusted", "expected"),
-    [
-        ({"readOnlyHint": True}, {"travel"}, 2),
-        ({"idempotentHint": True}, {"travel"}, 2),
-        ({"readOnlyHint": True}, set(), 1),
-        ({}, {"travel"}, 1),
-    ],
-)
-def test_hints_of_trusted_servers_count(hints: dict[str, bool], trusted: set[str], expected: int) -> None:
-    server, attempts = travel(**hints)
-    agent = agent_with(Runtime(), toolsets=[MCPToolset(server, id="travel")], trusted=trusted)
-    (text,) = texts(talk(agent, "flights"))
-    assert len(attempts) == expected
-    if expected == 2:
-        assert text == "3 flights"
-    else:
-        assert text.startswith("flights failed: UNAVAILABLE (tool_transient, 1 attempt)")
-        assert "Connection reset by peer" in text
-
-
-def test_a_retry_of_the_users_own_hook_is_nobodys_failure() -> None:
-    server, attempts = travel()
-
-    async def hook(ctx: Any, call: Any, name: str, arguments: dict[str, Any]) -> Any:
-        raise ModelRetry("which one?")
-
-    runtime = Runtime()
-    agent = agent_with(runtime, toolsets=[MCPToolset(server, id="travel", process_tool_call=hook)])
-    assert texts(talk(agent, "flights")) == ["which one?"]
-    assert (attempts, runtime.health("flights").failure_count) == ([], 0)

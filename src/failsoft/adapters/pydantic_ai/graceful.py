@@ -5,8 +5,8 @@ Rules
 - The text is exactly that, masked only where a secret is found in it (R20). ``__cause__`` is the very same exception.
 - What pydantic-ai steers itself with passes untouched, ``ModelRetry`` first of all (R21); so does all that is no
   ``Exception``: cancellation, ``KeyboardInterrupt`` …
-- The ``ModelRetry`` made here carries a mark, so that the capability can take the original error out of it again. One
-  that a tool raised itself has none, and passes.
+- The ``ModelRetry`` made here carries a mark, so that the capability can take the original error out of it again. Those
+  that pydantic-ai makes of a timeout or of an MCP server's error are known too. One that a tool raised itself passes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable
+from traceback import walk_tb
 from typing import Any, TypeVar
 
 from pydantic_ai import exceptions
@@ -45,6 +46,10 @@ CONTROL: tuple[type[Exception], ...] = tuple(
 )  # fmt: skip
 
 _MARK = "_failsoft_original"
+
+
+class ServerError(Exception):
+    """An MCP server's error, of which only the text is known."""
 
 
 def make_graceful(fn: F) -> F:
@@ -87,7 +92,9 @@ def retry_for(error: Exception, tool: str) -> exceptions.ModelRetry:
     """What the model is to read about an error."""
     text = describe(error)
     log.debug("%s failed; the model is told: %s", tool, sanitise(text))
-    return mark(exceptions.ModelRetry(text), error)
+    retry = exceptions.ModelRetry(text)
+    setattr(retry, _MARK, error)
+    return retry
 
 
 def describe(error: Exception) -> str:
@@ -100,13 +107,23 @@ def describe(error: Exception) -> str:
     return safe if safe.count(REDACTED) > text.count(REDACTED) else text
 
 
-def mark(retry: exceptions.ModelRetry, error: Exception) -> exceptions.ModelRetry:
-    """Note which error a ``ModelRetry`` stands for."""
-    setattr(retry, _MARK, error)
-    return retry
-
-
 def original_of(retry: exceptions.ModelRetry) -> Exception | None:
     """The error that a ``ModelRetry`` stands for; None if a tool asked for the retry itself."""
-    original = getattr(retry, _MARK, None)
+    original = getattr(retry, _MARK, None) or _timeout_of(retry) or _server_error_of(retry)
     return original if isinstance(original, Exception) else None
+
+
+def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:
+    """pydantic-ai's own timeout, of which it makes a ``ModelRetry``: but nobody knows what the tool has done by then."""
+    cause = retry.__context__
+    if not isinstance(cause, TimeoutError) or not retry.message.startswith("Timed out after "):
+        return None
+    return cause if str(cause) else TimeoutError(retry.message)
+
+
+def _server_error_of(retry: exceptions.ModelRetry) -> BaseException | None:
+    """An MCP server's error, of which pydantic-ai makes one as well; what a hook of the user's raises is none of those."""
+    raised_in = None
+    for frame, _ in walk_tb(retry.__traceback__):
+        raised_in = frame.f_globals.get("__name__")
+    return retry.__cause__ or ServerError(retry.message) if raised_in == "pydantic_ai.mcp" else None

@@ -5,22 +5,25 @@ Rules
 - A source is entered, asked and left in the run's own task: sessions and cancel scopes belong to the task that opened
   them. How that ended is handed to the runtime afterwards, as a call of the tool ``toolset:<id>``; so it is classified,
   counted by a breaker, and in the turn's report. While that breaker is open the source is not asked at all.
+- Sources of one name are counted, ``docs`` and ``docs-2``: each has a breaker of its own.
 - The model is told that tools are missing. A dead server is not an empty one.
 - Function toolsets are no sources: what fails there is the user's own code.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pydantic_ai import ModelRetry, RunContext
+from pydantic_ai import RunContext
 from pydantic_ai.tools import AgentDepsT
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 
-from failsoft.adapters.pydantic_ai.graceful import CONTROL, mark, original_of
+from failsoft.adapters.pydantic_ai.graceful import CONTROL
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
 from failsoft.runtime.scope import SCOPE
@@ -31,21 +34,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ServerError(Exception):
-    """An MCP server's error, of which only the text is known."""
-
-
 @dataclass
 class SourceGuard(WrapperToolset[AgentDepsT]):
     """Around one source, for one run."""
 
     rules: Failsoft[AgentDepsT]
+    name: str
     absent: Outcome[Any] | None = None  # it could not be entered
     lost: Outcome[Any] | None = None  # it could not say what it has
-
-    @property
-    def name(self) -> str:
-        return self.wrapped.id or type(self.wrapped).__name__
 
     async def __aenter__(self) -> Self:
         self.absent, _ = await self._try(self.wrapped.__aenter__)
@@ -72,23 +68,6 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
             return f"The tools of {self.name} are missing in this run. {lost.explanation.model}"
         _, instructions = await self._try(partial(super().get_instructions, ctx))
         return instructions
-
-    async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
-    ) -> Any:
-        try:
-            return await super().call_tool(name, tool_args, ctx, tool)
-        except ModelRetry as retry:
-            if self._stands_for_an_error(retry):
-                cause = retry.__cause__
-                mark(retry, cause if isinstance(cause, Exception) else ServerError(retry.message))
-            raise
-
-    def _stands_for_an_error(self, retry: ModelRetry) -> bool:
-        """MCP toolsets make a ModelRetry of every error; what a hook of the user's raised is none of theirs."""
-        if original_of(retry) is not None or all(kind.__name__ != "MCPToolset" for kind in type(self.wrapped).__mro__):
-            return False
-        return retry.__cause__ is not None or getattr(self.wrapped, "process_tool_call", None) is None
 
     async def _try(self, do: Callable[[], Awaitable[T]]) -> tuple[Outcome[Any] | None, T | None]:
         """How it failed, or what it gave."""
@@ -121,12 +100,26 @@ async def _end(error: Exception | None, _: dict[str, Any]) -> None:
 
 def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
     """Every source further in, guarded."""
+    names: Counter[str] = Counter()
 
     def guard(leaf: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
-        return leaf if isinstance(leaf, FunctionToolset) else SourceGuard(leaf, rules)
+        if isinstance(leaf, FunctionToolset):
+            return leaf
+        name = leaf.id or type(leaf).__name__
+        names[name] += 1
+        return SourceGuard(leaf, rules, name if names[name] == 1 else f"{name}-{names[name]}")
+
+    def enter(around: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        if isinstance(around, CombinedToolset):
+            return replace(around, toolsets=[enter(each) for each in around.toolsets])
+        if isinstance(around, WrapperToolset) and type(around).visit_and_replace is WrapperToolset.visit_and_replace:
+            made = copy(around)  # pydantic-ai makes another one, and cannot where a class has an __init__ of its own
+            made.wrapped = enter(around.wrapped)
+            return made
+        return around.visit_and_replace(guard)
 
     leaves: list[AbstractToolset[AgentDepsT]] = []
     toolset.apply(leaves.append)
     if all(isinstance(leaf, FunctionToolset) for leaf in leaves):
         return toolset  # most agents have functions only: nothing is to be built anew
-    return toolset.visit_and_replace(guard)
+    return enter(toolset)

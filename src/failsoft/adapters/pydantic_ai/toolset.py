@@ -8,13 +8,16 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import ModelRetry, RunContext, ToolReturn
-from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
 from pydantic_ai.tools import AgentDepsT
-from pydantic_ai.toolsets import FunctionToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_core import to_json
 
 from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, original_of, retry_for
 from failsoft.core.outcome import Outcome
+from failsoft.core.own_faults import bad_arguments
 from failsoft.errors import CallFailed
+from failsoft.runtime.arguments import MisfitError
 from failsoft.runtime.foreign import MadeWhenAsked, Passing, Runner, introduce
 
 if TYPE_CHECKING:
@@ -68,20 +71,20 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         tools = await self.wrapped.get_tools(ctx)
         for name, tool in tools.items():
-            if name not in self.known and not _is_guarded(name, tool):
+            if name not in self.known and not _is_guarded(tool):
                 introduce(self.rules.runtime, name, self._declared(tool))
-        self.known.update(tools)
+        self.known = tools
         hidden = self.rules.runtime.threads[ctx.conversation_id or ""].unavailable
         if not hidden:
             return tools
-        return {name: tool for name, tool in tools.items() if name not in hidden or _is_guarded(name, tool)}
+        return {name: tool for name, tool in tools.items() if name not in hidden or _is_guarded(tool)}
 
     def _declared(self, tool: ToolsetTool[Any]) -> dict[str, Any]:
         """What is known of a tool, its server's hints last of all."""
         words = said(tool)
         words.pop("graceful_errors", None)
         hints = (tool.tool_def.metadata or {}).get("annotations") or {}
-        if tool.toolset.id in self.rules.trusted and not words.keys() & {"read_only", "idempotent"}:
+        if _source(tool).id in self.rules.trusted and not words.keys() & {"read_only", "idempotent"}:
             if hints.get("readOnlyHint"):
                 words["read_only"] = True
             elif hints.get("idempotentHint"):
@@ -91,7 +94,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
-        if _is_guarded(name, tool):
+        if _is_guarded(tool):
             outcome = await self._run_guarded(name, tool_args, ctx, tool)
         else:
             runners = MadeWhenAsked(partial(self._runner, name, tool, ctx))
@@ -109,19 +112,35 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     def _runner(
         self, asked: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], name: str
     ) -> Runner | None:
-        found = tool if name == asked else self.known.get(name)
-        return None if found is None else partial(self._attempt, name, found, ctx)
+        if name == asked:
+            return partial(self._attempt, name, tool, ctx)
+        found = self.known.get(name)
+        if found is None or found.tool_def.defer:  # not offered now, or others must approve or run it
+            return None
+        return partial(self._stand_in, name, found, ctx)
+
+    async def _stand_in(
+        self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
+    ) -> Any:
+        """An attempt of another tool than the model has asked for: approved is that one, and so are its arguments."""
+        ctx = replace(ctx, tool_name=name, tool_call_approved=False)
+        try:
+            fitting = tool.args_validator.validate_json(to_json(tool_args), context=ctx.validation_context)
+        except ValueError as error:
+            raise MisfitError(bad_arguments(detail=error)) from error
+        try:
+            return await self._attempt(name, tool, ctx, fitting)
+        except (ApprovalRequired, CallDeferred):
+            raise PermissionError(f"{name} wants to be approved, and so cannot stand in for another tool") from None
 
     async def _attempt(
         self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
     ) -> Any:
-        if name != ctx.tool_name:  # it stands in for another
-            ctx = replace(ctx, tool_name=name)
         try:
             value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
             return await whole(value) if isinstance(value, STREAMS) else value
         except ModelRetry as retry:
-            original = original_of(retry) or _timeout_of(retry)
+            original = original_of(retry)
             if original is None:
                 raise
         except ExceptionGroup as group:
@@ -159,14 +178,6 @@ async def whole(stream: Any) -> list[Any]:
     return [item async for item in stream] if isinstance(stream, AsyncGeneratorType) else list(stream)
 
 
-def _timeout_of(retry: ModelRetry) -> TimeoutError | None:
-    """pydantic-ai's own timeout, of which it makes a ``ModelRetry``: but nobody knows what the tool has done by then."""
-    cause = retry.__context__
-    if not isinstance(cause, TimeoutError) or not retry.message.startswith("Timed out after "):
-        return None
-    return cause if str(cause) else TimeoutError(retry.message)
-
-
 def _loud(outcome: Outcome[Any]) -> BaseException:
     """The tool's own error; ours where it has none."""
     try:
@@ -176,8 +187,22 @@ def _loud(outcome: Outcome[Any]) -> BaseException:
     raise AssertionError("it did not fail")
 
 
-def _is_guarded(name: str, tool: ToolsetTool[Any]) -> bool:
+def _origin(tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
+    """The tool as its own toolset has made it: combined toolsets put others around it."""
+    while (inner := getattr(tool, "source_tool", None)) is not None:
+        tool = inner
+    return tool
+
+
+def _source(tool: ToolsetTool[Any]) -> AbstractToolset[Any]:
+    """The toolset that a tool comes from, whatever has renamed it on its way."""
+    source = _origin(tool).toolset
+    while isinstance(source, WrapperToolset):
+        source = source.wrapped
+    return source
+
+
+def _is_guarded(tool: ToolsetTool[Any]) -> bool:
     """Is its function one that a runtime has guarded already (``@rt.tool``)?"""
-    owner = tool.toolset
-    found = owner.tools.get(name) if isinstance(owner, FunctionToolset) else None
-    return hasattr(getattr(found, "function", None), "__failsoft__")
+    schema = getattr(getattr(_origin(tool), "call_func", None), "__self__", None)
+    return hasattr(getattr(schema, "function", None), "__failsoft__")
