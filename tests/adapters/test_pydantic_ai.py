@@ -218,6 +218,15 @@ def test_the_capability_alone_can_be_loud() -> None:
     assert len(attempts) == 3
 
 
+def test_where_the_agent_says_nothing_the_capabilitys_word_counts() -> None:
+    search, _ = failing(RESET)
+    loud = Failsoft[Any](Runtime(), graceful=False)
+    with pytest.raises(ConnectionResetError):
+        talk(Agent("test", tools=[search], capabilities=[loud]), "search")
+    agent = Agent("test", tools=[search], capabilities=[loud], config=AgentConfig(graceful_tool_errors=True))
+    assert texts(talk(agent, "search"))[0].startswith("search failed: UNAVAILABLE")
+
+
 def test_a_loud_agent_stays_loud_with_a_capability_for_one_run() -> None:
     search, _ = failing(RESET)
     agent: Agent[Any, Any] = Agent("test", tools=[search], config=AgentConfig(graceful_tool_errors=False))
@@ -346,13 +355,19 @@ def test_an_agent_from_a_specification_is_one_of_ours(tmp_path: Path) -> None:
             talk(agent, "loud")
 
 
-def test_an_agent_from_a_specification_takes_a_config() -> None:
+def test_an_agent_from_a_specification_takes_a_config(tmp_path: Path) -> None:
     def search() -> str:
         raise FileNotFoundError("/tmp/data.txt")
 
-    agent = Agent.from_spec({"model": "test"}, tools=[search], config=AgentConfig(graceful_tool_errors=False))
-    with pytest.raises(FileNotFoundError):
-        talk(agent, "search")
+    path = tmp_path / "agent.spec"
+    path.write_text('{"model": "test"}')
+    loud = AgentConfig(graceful_tool_errors=False)
+    for agent in (
+        Agent.from_spec({"model": "test"}, tools=[search], config=loud),
+        Agent.from_file(path, fmt="json", tools=[search], config=loud),
+    ):
+        with pytest.raises(FileNotFoundError):
+            talk(agent, "search")
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------------
@@ -566,3 +581,52 @@ def test_per_run_and_streamed() -> None:
             return [node async for node in run]
 
     assert len(asyncio.run(stream())) > 3
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------------
+
+RUNTIME: Any = Runtime()
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: Failsoft("failsoft.yaml"), "Failsoft: 'failsoft.yaml' is no Runtime: write Failsoft(Runtime(...))"),
+        (
+            lambda: Failsoft(RUNTIME, tool_failed="permanant"),
+            "tool_failed: 'permanant' is not one of never, permanent, always; did you mean permanent?",
+        ),
+        (lambda: Failsoft(RUNTIME, trusted="github"), "trusted: 'github' is not a list of texts: write {\"github\"}"),
+        (lambda: Failsoft(RUNTIME, timeout=30), 'timeout: 30 has no unit: write "30s"'),
+        (lambda: Failsoft(RUNTIME, on_report=[]), "on_report: [] cannot be called: give a function"),
+        (lambda: Agent(config=False), "config: False is no AgentConfig: write AgentConfig(graceful_tool_errors=False)"),
+    ],
+)
+def test_a_mistake_is_told_where_it_is_made(make: Any, what: str) -> None:
+    with pytest.raises(ManifestError) as told:
+        make()
+    assert str(told.value) == what
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"readonly": True}, "search: readonly: is not known here; did you mean read_only?"),
+        ({"timeout": 30}, 'search: timeout: 30 has no unit: write "30s"'),
+        ("read_only", "search: failsoft: 'read_only' is no mapping of options: write {\"read_only\": True}"),
+    ],
+)
+def test_a_mistake_in_a_decorators_options_is_told_with_its_place(options: Any, what: str) -> None:
+    def search() -> str: ...
+
+    with pytest.raises(ManifestError) as told:
+        Agent().tool_plain(failsoft=options)(search)
+    assert str(told.value).endswith(what)
+    if isinstance(options, dict):
+        assert str(told.value).startswith(f"{__file__}:{search.__code__.co_firstlineno}: ")
+
+
+def test_metadata_that_are_no_options_are_refused() -> None:
+    search, _ = failing()
+    with pytest.raises(ManifestError, match="search: failsoft: True is no mapping of options"):
+        talk(agent_with(Runtime(), Tool(search, metadata={"failsoft": True})))

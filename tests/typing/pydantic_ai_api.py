@@ -107,3 +107,16 @@ built = Agent(
 assert_type(built, Agent[Deps, Answer])
 also = pydantic_ai.Agent(model, deps_type=Deps, output_type=Answer, capabilities=[capability])
 anything: pydantic_ai.Agent[Deps, Any] = ours
+
+# --- agents from a specification: whose, and of what, is known as well -----------------------------------------------------
+
+assert_type(pydantic_ai.Agent.from_spec({"model": "test"}), pydantic_ai.Agent[object, str])
+assert_type(Agent.from_spec({"model": "test"}), Agent[object, str])
+assert_type(
+    pydantic_ai.Agent.from_file("agent.yaml", deps_type=Deps, output_type=Answer), pydantic_ai.Agent[Deps, Answer]
+)
+assert_type(Agent.from_file("agent.yaml", deps_type=Deps, output_type=Answer), Agent[Deps, Answer])
+assert_type(Agent.from_spec({}, output_type=Answer, tools=[bare_plain], end_strategy=None), Agent[object, Answer])
+assert_type(Agent.from_file("agent.json", fmt="json", model=model, deps_type=Deps), Agent[Deps, str])
+Agent.from_file("agent.yaml", config=AgentConfig(graceful_tool_errors=False), custom_capability_types=[Failsoft])
+Agent.from_spec({}, tool=[bare_plain])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

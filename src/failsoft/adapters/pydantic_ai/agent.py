@@ -5,85 +5,45 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, Unpack, cast, overload
+from pathlib import Path
+from reprlib import repr as brief
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 import pydantic_ai
 from pydantic_ai import Tool
+from pydantic_ai.agent.spec import AgentSpec
 from pydantic_ai.output import OutputDataT
 from pydantic_ai.tools import AgentDepsT, ToolParams
 
 from failsoft.adapters.pydantic_ai.capability import Failsoft, Graceful
 from failsoft.adapters.pydantic_ai.graceful import make_graceful
-from failsoft.adapters.pydantic_ai.toolset import KEY
+from failsoft.adapters.pydantic_ai.toolset import KEY, read_words
+from failsoft.errors import ManifestError
+from failsoft.runtime.settings import Settings, tool_options
 
 if TYPE_CHECKING:
-    from pydantic.json_schema import GenerateJsonSchema
-    from pydantic_ai import RunContext
-    from pydantic_ai._instructions import AgentInstructions
-    from pydantic_ai.agent import AgentModelSettings, AgentRetries, EndStrategy
-    from pydantic_ai.agent.abstract import AgentMetadata
-    from pydantic_ai.agent.spec import AgentSpec
-    from pydantic_ai.capabilities import AgentCapability
-    from pydantic_ai.concurrency import AnyConcurrencyLimit
     from pydantic_ai.messages import ToolKind, ToolPartKind
     from pydantic_ai.models import KnownModelName, Model
     from pydantic_ai.output import OutputSpec
-    from pydantic_ai.template import TemplateStr
     from pydantic_ai.tools import (
         ArgsValidatorFunc,
-        DocstringFormat,
         KindArgsT,
         KindContentT,
         KindedToolDecorator,
         KindedToolPlainDecorator,
         ToolFuncContext,
-        ToolFuncEither,
         ToolFuncPlain,
-        ToolPrepareFunc,
     )
-    from pydantic_ai.toolsets import AgentToolset
-    from typing_extensions import TypeForm
+    from typing_extensions import TypeForm, TypeVar
 
+    from failsoft.adapters.pydantic_ai.keywords import AgentKeywords, DecoratorKeywords, SpecKeywords
     from failsoft.runtime.keywords import ToolKeywords
 
-    class AgentKeywords(TypedDict, Generic[AgentDepsT], total=False):
-        """What pydantic-ai's agent takes beside model, output and dependencies."""
+    MadeDepsT = TypeVar("MadeDepsT", default=object)  # of an agent that a class method makes
+    MadeOutputT = TypeVar("MadeOutputT", default=str)
 
-        instructions: AgentInstructions[AgentDepsT]
-        system_prompt: str | Sequence[str]
-        name: str | None
-        description: TemplateStr[AgentDepsT] | str | None
-        model_settings: AgentModelSettings[AgentDepsT] | None
-        retries: int | AgentRetries | None
-        validation_context: Any | Callable[[RunContext[AgentDepsT]], Any]
-        tools: Sequence[Tool[AgentDepsT] | ToolFuncEither[AgentDepsT, ...]]
-        toolsets: Sequence[AgentToolset[AgentDepsT]] | None
-        defer_model_check: bool
-        end_strategy: EndStrategy
-        metadata: AgentMetadata[AgentDepsT] | None
-        tool_timeout: float | None
-        max_concurrency: AnyConcurrencyLimit
-        capabilities: Sequence[AgentCapability[AgentDepsT]] | None
-
-    class DecoratorKeywords(TypedDict, Generic[AgentDepsT], total=False):
-        """What pydantic-ai's decorators take, and what is ours."""
-
-        name: str | None
-        description: str | None
-        retries: int | None
-        prepare: ToolPrepareFunc[AgentDepsT] | None
-        docstring_format: DocstringFormat
-        require_parameter_descriptions: bool
-        schema_generator: type[GenerateJsonSchema]
-        strict: bool | None
-        sequential: bool
-        requires_approval: bool
-        metadata: dict[str, Any] | None
-        timeout: float | None
-        defer_loading: bool
-        include_return_schema: bool | None
-        graceful_errors: bool | None
-        failsoft: ToolKeywords | None
+_NO_DEPS = cast("type[object]", NoneType)  # what pydantic-ai takes for a specification's agent where nobody says a type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +65,8 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         config: AgentConfig | None = None,
         **options: Unpack[AgentKeywords[AgentDepsT]],
     ) -> None:
+        options.update(_make_graceful(config, options.get("tools", ()), options.get("capabilities")))
         self.config = config or AgentConfig()
-        options.update(_make_graceful(self.config, options.get("tools", ()), options.get("capabilities")))
         super().__init__(model, output_type=output_type, deps_type=deps_type, **options)
 
     @classmethod
@@ -114,17 +74,32 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         cls,
         spec: dict[str, Any] | AgentSpec,
         *,
+        output_type: OutputSpec[MadeOutputT] = str,  # type: ignore[assignment]  # as pydantic-ai has it
+        deps_type: type[MadeDepsT] = _NO_DEPS,  # type: ignore[assignment]  # as pydantic-ai has it
         config: AgentConfig | None = None,
-        tools: Sequence[Any] = (),
-        capabilities: Sequence[Any] | None = None,
-        **options: Any,
-    ) -> Agent[Any, Any]:
+        **options: Unpack[SpecKeywords],
+    ) -> Agent[MadeDepsT, MadeOutputT]:
         """pydantic-ai's ``from_spec``, with ``config``."""
-        config = config or AgentConfig()
-        agent: Any = super().from_spec(spec, **_make_graceful(config, tools, capabilities), **options)
-        agent.__class__ = cls  # pydantic-ai makes one of its own
-        agent.config = config
-        return cast("Agent[Any, Any]", agent)
+        options.update(_make_graceful(config, options.get("tools", ()), options.get("capabilities")))
+        made: Any = super().from_spec(spec, output_type=output_type, deps_type=deps_type, **options)
+        made.__class__ = cls  # pydantic-ai makes one of its own
+        made.config = config or AgentConfig()
+        return cast("Agent[MadeDepsT, MadeOutputT]", made)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: Path | str,
+        *,
+        fmt: Literal["yaml", "json"] | None = None,
+        output_type: OutputSpec[MadeOutputT] = str,  # type: ignore[assignment]  # as pydantic-ai has it
+        deps_type: type[MadeDepsT] = _NO_DEPS,  # type: ignore[assignment]  # as pydantic-ai has it
+        config: AgentConfig | None = None,
+        **options: Unpack[SpecKeywords],
+    ) -> Agent[MadeDepsT, MadeOutputT]:
+        """pydantic-ai's ``from_file``, with ``config``."""
+        spec = AgentSpec.from_file(path, fmt=fmt)
+        return cls.from_spec(spec, output_type=output_type, deps_type=deps_type, config=config, **options)
 
     @overload
     def tool(self, func: ToolFuncContext[AgentDepsT, ToolParams], /) -> ToolFuncContext[AgentDepsT, ToolParams]: ...
@@ -187,30 +162,38 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         failsoft: ToolKeywords | None = None,
         **options: Any,
     ) -> Any:
-        words: dict[str, Any] = {**(failsoft or {})}
-        if graceful_errors is not None:
-            words["graceful_errors"] = graceful_errors
-        if words:
-            metadata = options.get("metadata") or {}
-            options["metadata"] = {**metadata, KEY: {**metadata.get(KEY, {}), **words}}
         graceful = self.config.graceful_tool_errors if graceful_errors is None else graceful_errors
 
         def decorate(function: Callable[..., Any]) -> Any:
+            words = read_words(failsoft, function.__name__)
+            if words:
+                tool_options(
+                    function, None, words, Settings()
+                )  # a mistake is reported here, not in the middle of a run
+            if graceful_errors is not None:
+                words["graceful_errors"] = graceful_errors
+            if words:
+                metadata = options.get("metadata") or {}
+                options["metadata"] = {**metadata, KEY: {**metadata.get(KEY, {}), **words}}
             return register(**options)(make_graceful(function) if graceful else function)
 
         return decorate if func is None else decorate(func)
 
 
-def _make_graceful(config: AgentConfig, tools: Sequence[Any], capabilities: Sequence[Any] | None) -> Any:
+def _make_graceful(config: AgentConfig | None, tools: Sequence[Any], capabilities: Sequence[Any] | None) -> Any:
     """What the agent's constructor gets for these: the choice is told to the capability that converts errors.
 
-    One is added where there is none.
+    One is added where there is none. Without a config, a capability's own word counts.
     """
-    default = config.graceful_tool_errors
-    told = [replace(one, graceful=default) if isinstance(one, Failsoft) else one for one in capabilities or ()]
-    if not any(isinstance(one, Failsoft) for one in told):
-        told.append(Graceful(default))
-    return {"tools": [_graceful(tool) for tool in tools] if default else tools, "capabilities": told}
+    if config is not None and not isinstance(config, AgentConfig):
+        raise ManifestError(f"config: {brief(config)} is no AgentConfig: write AgentConfig(graceful_tool_errors=False)")
+    default = config is None or config.graceful_tool_errors
+    given = [*(capabilities or ())]
+    if config is not None:
+        given = [replace(one, graceful=default) if isinstance(one, Failsoft) else one for one in given]
+    if not any(isinstance(one, Failsoft) for one in given):
+        given.append(Graceful(default))
+    return {"tools": [_graceful(tool) for tool in tools] if default else tools, "capabilities": given}
 
 
 def _graceful(tool: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
+from reprlib import repr as brief
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
@@ -17,7 +18,10 @@ from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
 from failsoft.core.durations import Duration
 from failsoft.core.report import TurnReport
+from failsoft.core.values import one_of, texts
+from failsoft.errors import ManifestError
 from failsoft.runtime.runtime import Runtime
+from failsoft.runtime.settings import read_time, refuse_odd_hooks
 from failsoft.runtime.turn import Turn
 
 # pydantic-ai copies its RunContext for every hook of every capability, also where the hook does nothing: one capability
@@ -30,6 +34,8 @@ except ImportError:
     class Always:  # type: ignore[no-redef]  # another version's agents have no such one, or one of another name
         """Nothing whose place could be taken."""
 
+
+Failures = Literal["never", "permanent", "always"]
 
 log = logging.getLogger("failsoft")
 
@@ -46,7 +52,7 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
     _: KW_ONLY
     graceful: bool = True
     """Whether failures become words for the model where a tool does not say so itself; else they are raised."""
-    tool_failed: Literal["never", "permanent", "always"] = "never"
+    tool_failed: Failures = "never"
     """Which failures reach the model as ``ToolFailed``, which costs none of a tool's retries, instead of ``ModelRetry``."""
     trusted: Collection[str] = ()
     """Ids of MCP toolsets whose hints (``readOnlyHint``, ``idempotentHint``) are believed."""
@@ -54,6 +60,18 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
     """The turn's; unsaid, the runtime's."""
     on_report: Callable[[TurnReport], Any] | None = None
     """Called with the report of every run."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.runtime, Runtime):
+            raise ManifestError(f"Failsoft: {brief(self.runtime)} is no Runtime: write Failsoft(Runtime(...))")
+        refuse_odd_hooks(on_report=self.on_report)
+        if self.timeout is not None:
+            read_time("timeout", self.timeout)
+        try:
+            one_of("tool_failed", self.tool_failed, Failures)
+            texts("trusted", self.trusted, like='{"github"}')
+        except ValueError as error:
+            raise ManifestError(str(error)) from None
 
     @classmethod
     def get_serialization_name(cls) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from reprlib import repr as brief
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from pydantic_core import to_json
 from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, original_of, retry_for
 from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
-from failsoft.errors import CallFailed
+from failsoft.errors import CallFailed, ManifestError
 from failsoft.runtime.arguments import MisfitError
 from failsoft.runtime.foreign import MadeWhenAsked, Passing, Runner, introduce
 
@@ -29,7 +31,14 @@ STREAMS = (GeneratorType, AsyncGeneratorType)
 
 def said(tool: ToolsetTool[Any]) -> dict[str, Any]:
     """What a tool's metadata say to failsoft."""
-    return dict((tool.tool_def.metadata or {}).get(KEY) or {})
+    return read_words((tool.tool_def.metadata or {}).get(KEY), tool.tool_def.name)
+
+
+def read_words(words: Any, tool: str) -> dict[str, Any]:
+    """A tool's options as somebody has written them."""
+    if words is not None and not isinstance(words, Mapping):
+        raise ManifestError(f'{tool}: failsoft: {brief(words)} is no mapping of options: write {{"read_only": True}}')
+    return dict(words or {})
 
 
 @dataclass
