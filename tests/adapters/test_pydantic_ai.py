@@ -501,6 +501,18 @@ def test_a_run_that_breaks_has_its_report_too() -> None:
     assert [outcome.status for outcome in reports[0].outcomes.values()] == ["cancelled"]
 
 
+def test_who_hears_of_reports_may_be_a_coroutine_function() -> None:
+    heard: list[TurnReport] = []
+
+    async def hear(report: TurnReport) -> None:
+        await asyncio.sleep(0)
+        heard.append(report)
+
+    search, _ = failing()
+    talk(agent_with(Runtime(), search, on_report=hear), "search")
+    assert [list(report.results) for report in heard] == [["search-1"]]
+
+
 def test_who_hears_of_reports_cannot_break_a_run(caplog: pytest.LogCaptureFixture) -> None:
     search, _ = failing()
     assert texts(talk(agent_with(Runtime(), search, on_report=lambda report: 1 / 0), "search")) == ["3 flights"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -27,11 +30,15 @@ RESET = ConnectionResetError("Connection reset by peer")
 # --- sources of tools that are down -------------------------------------------------------------------------------------------
 
 
-def dead_server(id: str = "travel", **options: Any) -> MCPToolset[Any]:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return MCPToolset(f"http://127.0.0.1:{port}/mcp", id=id, **options)
+        port: int = free.getsockname()[1]
+        return port
+
+
+def dead_server(id: str = "travel", **options: Any) -> MCPToolset[Any]:
+    return MCPToolset(f"http://127.0.0.1:{free_port()}/mcp", id=id, **options)
 
 
 @pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
@@ -76,7 +83,7 @@ def test_a_mistake_in_the_setup_still_ends_the_run() -> None:
         talk(agent_with(Runtime(), toolsets=[Wrong([])]))
 
 
-@pytest.mark.parametrize("where", ["get_tools", "for_run_step", "get_instructions"])
+@pytest.mark.parametrize("where", ["for_run", "get_tools", "for_run_step", "get_instructions"])
 def test_a_source_may_fail_at_any_point(where: str) -> None:
     async def refuse(*_: Any) -> Any:
         raise ConnectionRefusedError(111, "Connection refused")
@@ -109,6 +116,101 @@ def test_a_source_that_works_again_is_trusted_again() -> None:
         counts.append(runtime.health("toolset:travel").failure_count)
     assert counts == [1, 2, 0]
     assert [len(report.outcomes) for report in reports] == [1, 1, 0]
+
+
+DYING_SERVER = """
+import os, sys
+from fastmcp import FastMCP
+
+server = FastMCP("travel")
+server.tool(lambda: "3 flights", name="flights")
+server.tool(lambda: os._exit(1), name="hotels")
+server.run(transport="http", port=int(sys.argv[1]), show_banner=False, log_level="critical")
+"""
+
+
+def test_a_server_that_dies_in_the_middle_does_not_end_the_run() -> None:
+    port = free_port()
+    with subprocess.Popen([sys.executable, "-c", DYING_SERVER, str(port)]) as server:
+        for _ in range(300):
+            with socket.socket() as door:
+                if door.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        toolset = MCPToolset[Any](f"http://127.0.0.1:{port}/mcp", id="travel", cache_tools=False)
+        search, _ = failing()
+        runtime = Runtime({"tools": {"hotels": {"timeout": "2s"}}})  # older clients do not notice that it has gone
+        script = talk(agent_with(runtime, search, toolsets=[toolset]), "flights", "hotels", "search")
+        assert server.wait() == 1
+    flights, hotels, found = texts(script)
+    assert (flights, found) == ("3 flights", "3 flights")
+    assert "(tool_transient, 1 attempt). It may already have taken effect" in hotels
+    assert script.offered[0] == ["search", "flights", "hotels"]
+    assert script.offered[-1] == ["search"]
+
+
+@pytest.mark.parametrize("where", ["__aenter__", "get_tools"])
+def test_a_source_has_the_time_that_the_manifest_gives_it(where: str) -> None:
+    async def hang(*_: Any) -> Any:
+        await asyncio.sleep(60)
+
+    source = type("Hanging", (ExternalToolset,), {where: hang})([], id="travel")
+    search, _ = failing()
+    runtime = Runtime({"tools": {"toolset:travel": {"timeout": "50ms"}}})
+    script = talk(agent_with(runtime, search, toolsets=[source]), "search")
+    assert texts(script) == ["3 flights"]
+    assert "toolset:travel failed: DEADLINE_EXCEEDED" in script.instructions[0]
+    assert "No answer within 50ms" in script.instructions[0]
+
+
+def test_a_source_that_cannot_be_left_leaves_the_run_its_result() -> None:
+    class Dying(ExternalToolset[Any]):
+        async def __aexit__(self, *_: object) -> None:
+            raise ConnectionResetError("Connection reset by peer")
+
+    search, _ = failing()
+    runtime = Runtime()
+    assert texts(talk(agent_with(runtime, search, toolsets=[Dying([], id="travel")]), "search")) == ["3 flights"]
+    assert runtime.health("toolset:travel").failure_count == 1
+
+
+def test_a_source_that_lists_no_tools_is_cut_off_although_it_can_be_entered() -> None:
+    asked: list[int] = []
+
+    class Silent(ExternalToolset[Any]):
+        async def get_tools(self, ctx: RunContext[Any]) -> Any:
+            asked.append(1)
+            raise DOWN
+
+    agent = agent_with(Runtime(), toolsets=[Silent([], id="travel")])
+    for _ in range(7):
+        talk(agent)
+    assert len(asked) == 5
+
+
+def test_a_source_that_is_another_one_in_each_step_may_come_back() -> None:
+    failures = [DOWN]
+
+    @dataclass
+    class Stepping(WrapperToolset[Any]):
+        async def for_run_step(self, ctx: RunContext[Any]) -> Any:
+            return Stepping(self.wrapped)
+
+        async def get_tools(self, ctx: RunContext[Any]) -> Any:
+            if failures:
+                raise failures.pop()
+            return await super().get_tools(ctx)
+
+        def visit_and_replace(self, visitor: Any) -> Any:
+            return visitor(self)
+
+        def apply(self, visitor: Any) -> None:
+            visitor(self)
+
+    search, _ = failing()
+    late, _ = failing("late")
+    source = Stepping(FunctionToolset[Any]([Tool(late, name="late")]))
+    assert talk(agent_with(Runtime(), search, toolsets=[source]), "search").offered == [["search"], ["search", "late"]]
 
 
 def travel(**hints: bool) -> tuple[FastMCP[Any], list[int]]:

@@ -209,6 +209,11 @@ def refuse_other(runtime: object, right: str) -> None:
         raise FailsoftError(f"{runtime!r:.80} is no Runtime: write {right}, where rt = Runtime()")
 
 
+def timeout_of(runtime: Runtime, tool: str) -> float | None:
+    """How long a declared tool may take, for what cannot run as one of its calls."""
+    return runtime._engine.tools[tool].options.timeout
+
+
 def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:
     """Two tools of one name are one tool here: they must not be declared as different ones."""
     before = known.fn.declared if isinstance(known.fn, Foreign) else declared

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
+from inspect import isawaitable
 from reprlib import repr as brief
 from typing import Any, Literal
 
@@ -59,7 +60,7 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
     timeout: Duration | None = None
     """The turn's; unsaid, the runtime's."""
     on_report: Callable[[TurnReport], Any] | None = None
-    """Called with the report of every run."""
+    """Called with the report of every run; a coroutine function is awaited."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.runtime, Runtime):
@@ -89,12 +90,14 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
             async with turn:
                 return await handler()
         finally:
-            self._tell(turn)
+            await self._tell(turn)
 
-    def _tell(self, turn: Turn) -> None:
+    async def _tell(self, turn: Turn) -> None:
         if self.on_report is not None:
             try:
-                self.on_report(turn.report)
+                told = self.on_report(turn.report)
+                if isawaitable(told):
+                    await told
             except Exception:
                 log.exception("on_report failed; the run is not touched by that")
 

@@ -4,7 +4,8 @@ Rules
 -----
 - A source is entered, asked and left in the run's own task: sessions and cancel scopes belong to the task that opened
   them. How that ended is handed to the runtime afterwards, as a call of the tool ``toolset:<id>``; so it is classified,
-  counted by a breaker, and in the turn's report. While that breaker is open the source is not asked at all.
+  counted by a breaker, and in the turn's report. While that breaker is open the source is not asked at all. It has
+  the time that a manifest gives to that tool; else its own.
 - Sources of one name are counted, ``docs`` and ``docs-2``: each has a breaker of its own.
 - The model is told that tools are missing. A dead server is not an empty one.
 - Function toolsets are no sources: what fails there is the user's own code.
@@ -12,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from copy import copy
@@ -24,8 +26,10 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 
 from failsoft.adapters.pydantic_ai.graceful import CONTROL
+from failsoft.core.durations import text
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
+from failsoft.runtime.foreign import timeout_of
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -43,16 +47,35 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
     absent: Outcome[Any] | None = None  # it could not be entered
     lost: Outcome[Any] | None = None  # it could not say what it has
 
+    @property
+    def tool(self) -> str:
+        """What it is called in the runtime."""
+        return f"toolset:{self.name}"
+
+    async def for_run(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        absent, made = await self._try(partial(super().for_run, ctx))
+        return made or replace(self, absent=absent)
+
     async def __aenter__(self) -> Self:
-        self.absent, _ = await self._try(self.wrapped.__aenter__)
+        if self.absent is None:
+            self.absent, _ = await self._try(self.wrapped.__aenter__)
         return self
 
     async def __aexit__(self, *args: object) -> bool | None:
-        return None if self.absent is not None else await super().__aexit__(*args)
+        if self.absent is not None:
+            return None
+        try:
+            return await super().__aexit__(*args)
+        except CONTROL:
+            raise
+        except Exception as error:
+            await self._note(error)  # the run has its result
+            return None
 
     async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         if self.absent is not None:
             return self
+        self.lost = None
         self.lost, stepped = await self._try(partial(super().for_run_step, ctx))
         return stepped or self
 
@@ -60,6 +83,9 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
         if self.absent is not None or self.lost is not None:
             return {}
         self.lost, tools = await self._try(partial(super().get_tools, ctx))
+        health = self.rules.runtime.health(self.tool)
+        if self.lost is None and (health.failure_count or health.state != "closed"):
+            await self._note(None)  # only now it has shown that it works again
         return tools or {}
 
     async def get_instructions(self, ctx: RunContext[AgentDepsT]) -> Any:
@@ -71,26 +97,30 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
 
     async def _try(self, do: Callable[[], Awaitable[T]]) -> tuple[Outcome[Any] | None, T | None]:
         """How it failed, or what it gave."""
-        runtime, id = self.rules.runtime, f"toolset:{self.name}"
-        runtime.declare(id, idempotent=True, retry=RetryOptions(max_attempts=1), label=f"the tools of {self.name}")
-        if runtime.health(id).state == "open":
-            refusal = await runtime.run(id, {}, {id: partial(_end, None)})
+        runtime, tool = self.rules.runtime, self.tool
+        label = f"the tools of {self.name}"
+        runtime.declare(tool, idempotent=True, retry=RetryOptions(max_attempts=1), timeout=None, label=label)
+        if runtime.health(tool).state == "open":
+            refusal = await runtime.run(tool, {}, {tool: partial(_end, None)})
             if refusal.status != "succeeded":  # else it was to be tried again this very moment
                 return refusal, None
+        scope = asyncio.timeout(limit := timeout_of(runtime, tool))
         try:
-            result = await do()
+            async with scope:
+                return None, await do()
         except CONTROL:
             raise
-        except Exception as error:
-            return await runtime.run(id, {}, {id: partial(_end, error)}), None
-        health = runtime.health(id)
-        if health.failure_count or health.state != "closed":
-            token = SCOPE.set(None)  # that it works again is no news for the turn's report
-            try:
-                await runtime.run(id, {}, {id: partial(_end, None)})
-            finally:
-                SCOPE.reset(token)
-        return None, result
+        except Exception as failure:
+            error = TimeoutError(f"No answer within {text(limit)}") if limit and scope.expired() else failure
+            return await runtime.run(tool, {}, {tool: partial(_end, error)}), None
+
+    async def _note(self, error: Exception | None) -> None:
+        """What is no news for the turn's report: that it works again, or how it was left."""
+        token = SCOPE.set(None)
+        try:
+            await self.rules.runtime.run(self.tool, {}, {self.tool: partial(_end, error)})
+        finally:
+            SCOPE.reset(token)
 
 
 async def _end(error: Exception | None, _: dict[str, Any]) -> None:
