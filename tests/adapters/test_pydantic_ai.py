@@ -14,7 +14,7 @@ import pydantic_ai
 import pytest
 from inline_snapshot import snapshot
 from pydantic import TypeAdapter
-from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool
+from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool, ToolReturn
 from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
 from tests.adapters.pydantic_ai_driver import Driver, Script, agent_with, failing, samples, talk, texts
 from tests.adapters.story import SCENES, Story, tell, transcript
@@ -284,6 +284,19 @@ def test_a_partial_value_comes_with_what_it_lacks() -> None:
     script = talk(agent_with(runtime, search), "search")
     assert texts(script) == ["['page 1']"]
     assert "page 2" in str(script.messages[-1])
+
+
+@pytest.mark.parametrize("content", [None, "see below", ["see below"]])
+def test_a_partial_return_keeps_what_the_tool_had_to_say(content: Any) -> None:
+    async def search() -> Any:
+        return partial(ToolReturn("page 1", content=content, metadata={"from": "cache"}), missing=["page 2"])
+
+    runtime = Runtime({"tools": {"search": {"accept_partial": True}}})
+    script = talk(agent_with(runtime, search), "search")
+    returned, said = script.messages[-1].parts
+    assert (returned.content, returned.metadata) == ("page 1", {"from": "cache"})
+    assert [*said.content][:-1] == (["see below"] if content else [])
+    assert "page 2" in said.content[-1]
 
 
 def test_a_blocking_tool_is_answered_for_in_time() -> None:

@@ -144,6 +144,13 @@ def test_two_tools_of_one_name_are_one_tool() -> None:
         rt.declare("search")
 
 
+def test_what_a_framework_runs_cannot_run_in_another_process() -> None:
+    with pytest.raises(
+        ManifestError, match=r'search: isolation: .* guard the function with @runtime.tool\(isolation="'
+    ):
+        Runtime().declare("search", isolation="process")
+
+
 @virtual
 async def test_a_registered_tool_keeps_its_options() -> None:
     rt = Runtime()

@@ -114,9 +114,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             if not said(tool).get("graceful_errors", self.rules.graceful):
                 raise _loud(outcome)
             raise self._told(outcome)
-        if outcome.missing is not None:
-            return ToolReturn(outcome.value, content=outcome.explanation.model)
-        return outcome.value
+        return outcome.value if outcome.missing is None else _incomplete(outcome.value, outcome.explanation.model)
 
     def _runner(
         self, asked: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], name: str
@@ -185,6 +183,14 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
 async def whole(stream: Any) -> list[Any]:
     """What a tool yields, together: the model reads it as a list, and if it breaks off, that is the tool's failure."""
     return [item async for item in stream] if isinstance(stream, AsyncGeneratorType) else list(stream)
+
+
+def _incomplete(value: Any, lacks: str) -> ToolReturn[Any]:
+    """A value together with what it lacks."""
+    if not isinstance(value, ToolReturn):
+        return ToolReturn(value, content=lacks)
+    content = [value.content] if isinstance(value.content, str) else value.content or ()
+    return replace(value, content=[*content, lacks])
 
 
 def _loud(outcome: Outcome[Any]) -> BaseException:
