@@ -102,6 +102,21 @@ def test_decision_3_opt_in(decorator: str) -> None:
     assert hear(agent, "fail") == ["ValueError: Must not be silently converted"]
 
 
+@pytest.mark.parametrize("how", ["decorator", "tools", "toolset"])
+def test_decision_3_opt_out_of_what_another_agent_has_decorated(how: str) -> None:
+    shared = Agent("test").tool_plain(fail)
+    if how == "decorator":
+        agent = Agent("test")
+        agent.tool_plain(graceful_errors=False)(shared)
+    elif how == "tools":
+        agent = Agent("test", tools=[shared], config=OFF)
+    else:
+        agent = Agent("test", toolsets=[FunctionToolset([shared])], config=OFF)
+    with pytest.raises(ValueError, match="silently") as caught:
+        hear(agent, "fail")
+    assert caught.value is ERROR
+
+
 # --- Decision 4, 5 and the wrapper ---------------------------------------------------------------------------------------------
 
 

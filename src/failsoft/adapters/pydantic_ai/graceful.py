@@ -109,8 +109,13 @@ def describe(error: Exception) -> str:
 
 def original_of(retry: exceptions.ModelRetry) -> Exception | None:
     """The error that a ``ModelRetry`` stands for; None if a tool asked for the retry itself."""
-    original = getattr(retry, _MARK, None) or _timeout_of(retry) or _server_error_of(retry)
+    original = marked(retry) or _timeout_of(retry) or _server_error_of(retry)
     return original if isinstance(original, Exception) else None
+
+
+def marked(error: Exception) -> Exception | None:
+    """The error of which ``retry_for`` has made this one."""
+    return getattr(error, _MARK, None)
 
 
 def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:

@@ -15,7 +15,7 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json
 
-from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, original_of, retry_for
+from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, marked, original_of, retry_for
 from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
 from failsoft.errors import CallFailed, ManifestError
@@ -65,9 +65,13 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
             value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
             return await whole(value) if isinstance(value, STREAMS) else value
         except Exception as error:
-            if is_control(error) or not said(tool).get("graceful_errors", self.default):
+            graceful = said(tool).get("graceful_errors", self.default)
+            if graceful and not is_control(error):
+                raise retry_for(error, name) from error
+            original = None if graceful else marked(error)
+            if original is None:
                 raise
-            raise retry_for(error, name) from error
+        raise original  # another agent has made the function graceful, but here it is to be loud
 
 
 @dataclass
