@@ -20,7 +20,7 @@ from tests.adapters.pydantic_ai_driver import Driver, Script, agent_with, failin
 from tests.adapters.story import SCENES, Story, tell, transcript
 from tests.fakes import records
 
-from failsoft import CircuitOpen, ManifestError, Runtime, TurnReport, partial
+from failsoft import CircuitOpen, FailsoftError, ManifestError, Runtime, TurnReport, partial
 from failsoft.adapters.pydantic_ai import Agent, AgentConfig, Failsoft
 from failsoft.adapters.pydantic_ai.graceful import CONTROL, make_graceful
 from failsoft.testing import Ask, adapter_checks, check_adapter
@@ -286,6 +286,15 @@ def test_a_partial_value_comes_with_what_it_lacks() -> None:
     assert "page 2" in str(script.messages[-1])
 
 
+@pytest.mark.parametrize(("value", "fits"), [(3, True), ("three", False)])
+def test_the_declared_output_is_that_of_the_value(value: Any, fits: bool) -> None:
+    def search() -> Any:
+        return ToolReturn(value, metadata={"from": "cache"})
+
+    (text,) = texts(talk(agent_with(Runtime(), Tool(search, metadata={"failsoft": {"output": int}})), "search"))
+    assert text == "3" if fits else "does not have the declared form" in text
+
+
 @pytest.mark.parametrize("content", [None, "see below", ["see below"]])
 def test_a_partial_return_keeps_what_the_tool_had_to_say(content: Any) -> None:
     async def search() -> Any:
@@ -381,6 +390,45 @@ def test_an_agent_from_a_specification_takes_a_config(tmp_path: Path) -> None:
     ):
         with pytest.raises(FileNotFoundError):
             talk(agent, "search")
+
+
+# --- agents inside tools ----------------------------------------------------------------------------------------------------
+
+
+def agent_inside(error: Exception) -> tuple[Any, list[int]]:
+    """A tool that runs an agent, which pays and then meets an error; and the payments."""
+    paid: list[int] = []
+
+    def pay() -> None:
+        paid.append(1)
+
+    def ship() -> None:
+        raise error
+
+    script = Script([[Ask("pay", {})], [Ask("ship", {})]])
+    inside = pydantic_ai.Agent(script.model, tools=[pay, ship])
+
+    async def order() -> str:
+        return (await inside.run("go")).output
+
+    return order, paid
+
+
+@pytest.mark.parametrize("make", [pydantic_ai.Agent, Agent], ids=["theirs", "ours"])
+def test_an_agent_inside_a_tool_that_breaks_off_is_not_run_again(make: Any) -> None:
+    order, paid = agent_inside(ConnectionRefusedError(111, "Connection refused"))
+    (text,) = texts(talk(agent_with(Runtime(), order, make=make), "order"))
+    assert text.startswith("order failed: UNAVAILABLE (tool_transient, 1 attempt). It may already have taken effect")
+    assert len(paid) == 1
+
+
+def test_an_agent_inside_a_loud_tool_breaks_off_with_its_own_error() -> None:
+    refused = ConnectionRefusedError(111, "Connection refused")
+    order, paid = agent_inside(refused)
+    with pytest.raises(ConnectionRefusedError) as raised:
+        talk(pydantic_ai.Agent("test", tools=[order], capabilities=[Failsoft(Runtime(), graceful=False)]), "order")
+    assert raised.value is refused
+    assert len(paid) == 1
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------------
@@ -616,7 +664,7 @@ RUNTIME: Any = Runtime()
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: Failsoft("failsoft.yaml"), "Failsoft: 'failsoft.yaml' is no Runtime: write Failsoft(Runtime(...))"),
+        (lambda: Failsoft("failsoft.yaml"), "'failsoft.yaml' is no Runtime: write Failsoft(rt), where rt = Runtime()"),
         (
             lambda: Failsoft(RUNTIME, tool_failed="permanant"),
             "tool_failed: 'permanant' is not one of never, permanent, always; did you mean permanent?",
@@ -628,7 +676,7 @@ RUNTIME: Any = Runtime()
     ],
 )
 def test_a_mistake_is_told_where_it_is_made(make: Any, what: str) -> None:
-    with pytest.raises(ManifestError) as told:
+    with pytest.raises(FailsoftError) as told:
         make()
     assert str(told.value) == what
 
@@ -638,7 +686,7 @@ def test_a_mistake_is_told_where_it_is_made(make: Any, what: str) -> None:
     [
         ({"readonly": True}, "search: readonly: is not known here; did you mean read_only?"),
         ({"timeout": 30}, 'search: timeout: 30 has no unit: write "30s"'),
-        ("read_only", "search: failsoft: 'read_only' is no mapping of options: write {\"read_only\": True}"),
+        ("read_only", "search: its metadata say 'read_only': write options, as in {\"read_only\": True}"),
     ],
 )
 def test_a_mistake_in_a_decorators_options_is_told_with_its_place(options: Any, what: str) -> None:
@@ -653,5 +701,5 @@ def test_a_mistake_in_a_decorators_options_is_told_with_its_place(options: Any, 
 
 def test_metadata_that_are_no_options_are_refused() -> None:
     search, _ = failing()
-    with pytest.raises(ManifestError, match="search: failsoft: True is no mapping of options"):
+    with pytest.raises(ManifestError, match="search: its metadata say True: write options"):
         talk(agent_with(Runtime(), Tool(search, metadata={"failsoft": True})))

@@ -193,10 +193,7 @@ def options_of(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
     """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand."""
-    if not isinstance(words, Mapping):
-        raise ManifestError(
-            f'{quote(tool)}: its metadata say {words!r:.80}: write options, as in {{"read_only": True}}'
-        )
+    read_words(tool, words)
     tools = runtime._engine.tools
     found = tools.get(tool)
     if found is None:
@@ -204,6 +201,15 @@ def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
         tools[tool].fn.introduced = True  # type: ignore[attr-defined]  # a Foreign
     elif isinstance(found.fn, Foreign) and found.fn.introduced:
         refuse_other_words(found, words)
+
+
+def read_words(tool: str, words: Any) -> Mapping[str, Any]:
+    """What a tool's metadata say, if that is options."""
+    if not isinstance(words, Mapping):
+        raise ManifestError(
+            f'{quote(tool)}: its metadata say {words!r:.80}: write options, as in {{"read_only": True}}'
+        )
+    return words
 
 
 def refuse_other(runtime: object, right: str) -> None:

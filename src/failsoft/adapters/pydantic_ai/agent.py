@@ -18,8 +18,9 @@ from pydantic_ai.tools import AgentDepsT, ToolParams
 
 from failsoft.adapters.pydantic_ai.capability import Failsoft, Graceful
 from failsoft.adapters.pydantic_ai.graceful import make_graceful
-from failsoft.adapters.pydantic_ai.toolset import KEY, read_words
+from failsoft.adapters.pydantic_ai.toolset import KEY
 from failsoft.errors import ManifestError
+from failsoft.runtime.foreign import read_words
 from failsoft.runtime.settings import Settings, tool_options
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         graceful = self.config.graceful_tool_errors if graceful_errors is None else graceful_errors
 
         def decorate(function: Callable[..., Any]) -> Any:
-            words = read_words(failsoft, function.__name__)
+            words: dict[str, Any] = {**read_words(function.__name__, failsoft or {})}
             if words:
                 tool_options(
                     function, None, words, Settings()

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from inspect import isawaitable
-from reprlib import repr as brief
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
@@ -21,6 +20,7 @@ from failsoft.core.durations import Duration
 from failsoft.core.report import TurnReport
 from failsoft.core.values import one_of, texts
 from failsoft.errors import ManifestError
+from failsoft.runtime.foreign import refuse_other
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.settings import read_time, refuse_odd_hooks
 from failsoft.runtime.turn import Turn
@@ -63,8 +63,7 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
     """Called with the report of every run; a coroutine function is awaited."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.runtime, Runtime):
-            raise ManifestError(f"Failsoft: {brief(self.runtime)} is no Runtime: write Failsoft(Runtime(...))")
+        refuse_other(self.runtime, "Failsoft(rt)")
         refuse_odd_hooks(on_report=self.on_report)
         if self.timeout is not None:
             read_time("timeout", self.timeout)

@@ -7,6 +7,7 @@ Rules
   ``Exception``: cancellation, ``KeyboardInterrupt`` …
 - The ``ModelRetry`` made here carries a mark, so that the capability can take the original error out of it again. Those
   that pydantic-ai makes of a timeout or of an MCP server's error are known too. One that a tool raised itself passes.
+- An agent that ran inside a tool and broke off may have done something before, whatever its error says.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pydantic_ai import exceptions
 
 from failsoft.core.redact import sanitise
 from failsoft.core.secret_formats import REDACTED
+from failsoft.runtime.foreign import BrokenOffError, Passing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +48,7 @@ CONTROL: tuple[type[Exception], ...] = tuple(
 )  # fmt: skip
 
 _MARK = "_failsoft_original"
+_AGENTS = ("pydantic_ai.agent", "pydantic_ai._agent_graph")  # where an agent runs that a tool has started
 
 
 class ServerError(Exception):
@@ -107,6 +110,20 @@ def describe(error: Exception) -> str:
     return safe if safe.count(REDACTED) > text.count(REDACTED) else text
 
 
+def meant(error: Exception) -> BaseException:
+    """What an error stands for: control flow, what a ``ModelRetry`` was made of, an agent that broke off, or itself."""
+    if isinstance(error, ExceptionGroup) and is_control(error):
+        return Passing(error)
+    original = original_of(error) if isinstance(error, exceptions.ModelRetry) else error
+    if original is None or isinstance(original, CONTROL):
+        return error
+    if not any(module.startswith(_AGENTS) for module in _came_through(original)):
+        return original
+    broken_off = BrokenOffError(sanitise(original))
+    broken_off.__cause__ = original
+    return broken_off
+
+
 def original_of(retry: exceptions.ModelRetry) -> Exception | None:
     """The error that a ``ModelRetry`` stands for; None if a tool asked for the retry itself."""
     original = marked(retry) or _timeout_of(retry) or _server_error_of(retry)
@@ -128,7 +145,10 @@ def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:
 
 def _server_error_of(retry: exceptions.ModelRetry) -> BaseException | None:
     """An MCP server's error, of which pydantic-ai makes one as well; what a hook of the user's raises is none of those."""
-    raised_in = None
-    for frame, _ in walk_tb(retry.__traceback__):
-        raised_in = frame.f_globals.get("__name__")
-    return retry.__cause__ or ServerError(retry.message) if raised_in == "pydantic_ai.mcp" else None
+    raised_in = _came_through(retry)[-1:]
+    return retry.__cause__ or ServerError(retry.message) if raised_in == ["pydantic_ai.mcp"] else None
+
+
+def _came_through(error: BaseException) -> list[str]:
+    """The modules that an error came through, its own last."""
+    return [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from reprlib import repr as brief
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_ai import ModelRetry, RunContext, ToolReturn
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
@@ -15,12 +14,12 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json
 
-from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, marked, original_of, retry_for
+from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, marked, meant, original_of, retry_for
 from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
-from failsoft.errors import CallFailed, ManifestError
+from failsoft.errors import CallFailed
 from failsoft.runtime.arguments import MisfitError
-from failsoft.runtime.foreign import MadeWhenAsked, Passing, Runner, introduce
+from failsoft.runtime.foreign import BrokenOffError, Runner, introduce, read_words
 
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
@@ -31,14 +30,18 @@ STREAMS = (GeneratorType, AsyncGeneratorType)
 
 def said(tool: ToolsetTool[Any]) -> dict[str, Any]:
     """What a tool's metadata say to failsoft."""
-    return read_words((tool.tool_def.metadata or {}).get(KEY), tool.tool_def.name)
+    return {**read_words(tool.tool_def.name, (tool.tool_def.metadata or {}).get(KEY) or {})}
 
 
-def read_words(words: Any, tool: str) -> dict[str, Any]:
-    """A tool's options as somebody has written them."""
-    if words is not None and not isinstance(words, Mapping):
-        raise ManifestError(f'{tool}: failsoft: {brief(words)} is no mapping of options: write {{"read_only": True}}')
-    return dict(words or {})
+class Runners(NamedTuple):
+    """What runs in one call, by tool id."""
+
+    get: Callable[[str], Runner | None]
+
+    @staticmethod
+    def read(value: Any) -> tuple[Any]:
+        """What a tool has to give: the declared output is that of the value."""
+        return (value.return_value if isinstance(value, ToolReturn) else value,)
 
 
 @dataclass
@@ -110,7 +113,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         if _is_guarded(tool):
             outcome = await self._run_guarded(name, tool_args, ctx, tool)
         else:
-            runners = MadeWhenAsked(partial(self._runner, name, tool, ctx))
+            runners = Runners(partial(self._runner, name, tool, ctx))
             outcome = await self.rules.runtime.run(
                 name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id
             )  # fmt: skip
@@ -150,15 +153,12 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         try:
             value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
             return await whole(value) if isinstance(value, STREAMS) else value
-        except ModelRetry as retry:
-            original = original_of(retry)
-            if original is None:
-                raise
-        except ExceptionGroup as group:
-            if is_control(group):
-                raise Passing(group) from None
-            raise
-        raise original
+        except Exception as error:
+            failure = meant(error)
+        try:
+            raise failure  # not while the other one is handled: it would be taken for where this one comes from
+        finally:
+            del failure  # its traceback holds this frame
 
     async def _run_guarded(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
@@ -202,7 +202,8 @@ def _loud(outcome: Outcome[Any]) -> BaseException:
     try:
         outcome.unwrap()
     except CallFailed as failed:
-        return failed.__cause__ or failed
+        cause = failed.__cause__
+        return (cause.__cause__ if isinstance(cause, BrokenOffError) else cause) or failed
     raise AssertionError("it did not fail")
 
 
