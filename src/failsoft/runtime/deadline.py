@@ -18,7 +18,6 @@ Why: a task per call costs fifty times a bare await and ``asyncio.timeout`` almo
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 from asyncio import current_task
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -226,8 +225,10 @@ def _expire(
         raise Expired(late=True) from None
     except (asyncio.CancelledError, Exception):
         raise Expired from None
+    from failsoft.runtime.rehome import rehome  # most tools let themselves be cancelled
+
     orphan = deadlines.loop.create_task(_outlive(stepper, waiting))
-    _rehome(stepper, task, orphan)
+    rehome(stepper, task, orphan)
     step_out(timed, started)
     deadlines.orphans.add(orphan)
     orphan.add_done_callback(deadlines.orphans.discard)
@@ -267,25 +268,3 @@ async def in_context(context: Context, coro: Coroutine[Any, Any, T]) -> T:
     stepper = step(coro, box)
     await carry_on(stepper, context.run(next, stepper, OVER), context.run)
     return cast("T", box[0])
-
-
-def _rehome(stepper: Stepper, caller: asyncio.Task[Any], orphan: asyncio.Task[Any]) -> None:
-    """Timeouts and task groups that the orphan is inside of would cancel its former caller; point them at itself.
-
-    They sit on the value stack of the suspended coroutines (the ``__aexit__`` of an ``async with``), which only the
-    garbage collector's view of a coroutine shows.
-    """
-    awaiting: Any = stepper
-    while awaiting is not None:
-        holds = gc.get_referents(awaiting)
-        for held in holds:
-            owner = getattr(held, "__self__", held)
-            for name in ("_task", "_parent_task", "_host_task"):
-                if getattr(owner, name, None) is caller:
-                    setattr(owner, name, orphan)
-        awaiting = getattr(awaiting, "cr_await", None) or getattr(awaiting, "gi_yieldfrom", None) or _stepped(holds)
-
-
-def _stepped(holds: list[Any]) -> Stepper | None:
-    """What one of ours goes on with step by step, instead of awaiting it."""
-    return next((held for held in holds if isinstance(held, Generator)), None)

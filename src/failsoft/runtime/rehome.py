@@ -1,0 +1,122 @@
+"""A tool that did not let itself be cancelled goes on in a task of its own: what it has entered must know that.
+
+Timeouts, task groups and cancel scopes remember the task that entered them. They would cancel the tool's former caller,
+refuse to be left in another task, or stand between the caller and the scopes that he himself has entered.
+
+They sit on the value stack of the suspended coroutines (the ``__exit__`` of a ``with``), which only the garbage
+collector's view of a coroutine shows; in the generators that ``contextlib`` makes context managers of; and in exit stacks.
+Of anyio's scopes each task has a chain, the innermost first. Those that the tool has entered are its beginning, so it is
+cut behind the last of them: there what was entered by hand (a session that opens its task group in ``__aenter__``) may
+be looked for in the attributes of what holds it, too.
+
+All this is other people's private property. Where a version has it otherwise, it is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from types import CoroutineType, FunctionType, MethodType
+from typing import Any
+
+_KNOWN_BY = ("_task", "_parent_task")  # asyncio's timeouts, and its task groups
+_EXITS = ("__exit__", "__aexit__")
+_DEPTH = 3  # a session, its task group, that one's scope
+
+Task = asyncio.Task[Any]
+
+
+def rehome(running: Any, caller: Task, orphan: Task) -> None:
+    """Whatever ``running`` has entered belongs to the orphan now."""
+    with suppress(Exception):  # whoever has it otherwise: the caller is answered all the same
+        entered = list(_entered(running))
+        for one in entered:
+            for name in _KNOWN_BY:
+                if getattr(one, name, None) is caller:
+                    setattr(one, name, orphan)
+        anyio = sys.modules.get("anyio._backends._asyncio")
+        if anyio is not None and caller in anyio._task_states:
+            _cut(anyio._task_states, _held({id(one): one for one in entered}), caller, orphan)
+
+
+def _entered(running: Any) -> Iterator[Any]:
+    """The context managers that a suspended coroutine, or generator, is inside of."""
+    while running is not None:
+        holds = gc.get_referents(running)
+        for held, beside in pairwise([*holds, None]):
+            if isinstance(held, MethodType) and held.__name__ in _EXITS:
+                yield from _opened(held.__self__)
+            elif isinstance(held, FunctionType) and held.__name__ in _EXITS:  # newer Pythons have the two side by side
+                yield from _opened(beside)
+        if isinstance(running, CoroutineType) and running.__name__ in _EXITS and running.cr_frame is not None:
+            yield from _opened(running.cr_frame.f_locals.get(running.cr_code.co_varnames[0]))  # it is just being left
+        running = _awaited(running) or next((held for held in holds if isinstance(held, Generator)), None)
+
+
+def _opened(manager: Any) -> Iterator[Any]:
+    """A context manager, and those that it is made of."""
+    yield manager
+    made = getattr(manager, "gen", None)
+    if isinstance(made, Generator | AsyncGenerator):
+        yield from _entered(made)
+    for _, leave in getattr(manager, "_exit_callbacks", ()):
+        if isinstance(leave, MethodType):
+            yield from _opened(leave.__self__)
+
+
+def _awaited(running: Any) -> Any:
+    return next(filter(None, (getattr(running, name, None) for name in ("cr_await", "gi_yieldfrom", "ag_await"))), None)
+
+
+def _held(found: dict[int, Any]) -> dict[int, Any]:
+    """These, and what they hold that can be entered, too: by their identity."""
+    newest = list(found.values())
+    for _ in range(_DEPTH):
+        values = [
+            value
+            for one in newest
+            for value in _attributes(one)
+            if hasattr(type(value), "__exit__") or hasattr(type(value), "__aexit__")
+        ]
+        newest = [part for value in values for part in _opened(value) if id(part) not in found]
+        found |= {id(one): one for one in newest}
+    return found
+
+
+def _attributes(one: Any) -> list[Any]:
+    return list(getattr(one, "__dict__", {}).values())
+
+
+def _cut(states: Any, entered: dict[int, Any], caller: Task, orphan: Task) -> None:
+    """Give the orphan the beginning of the caller's chain of scopes, up to the last one that the tool has entered."""
+    state = states[caller]
+    chain = []
+    scope = state.cancel_scope
+    while scope is not None and scope._host_task is caller:
+        chain.append(scope)
+        scope = scope._parent_scope
+    while chain and id(chain[-1]) not in entered:
+        chain.pop()
+    if not chain:
+        return
+    outermost = chain[-1]
+    rest = outermost._parent_scope
+    if rest is not None:
+        rest._child_scopes.discard(outermost)
+        rest._tasks.add(caller)
+        outermost._parent_scope = None
+    state.cancel_scope = rest
+    states[orphan] = type(state)(None, chain[0])
+    for scope in chain:
+        scope._host_task = orphan
+        if caller in scope._tasks:
+            scope._tasks.discard(caller)
+            scope._tasks.add(orphan)
+        while scope._pending_uncancellations:  # what it has cancelled was the caller
+            scope._pending_uncancellations -= 1
+            caller.uncancel()
+        scope._cancelling_at_enter = 0

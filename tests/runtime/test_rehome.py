@@ -1,0 +1,162 @@
+"""A tool that is left at its deadline, and what it has entered: nothing of that reaches its caller any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Self
+
+import anyio
+import pytest
+from tests.fakes import ONCE, virtual
+
+from failsoft import Runtime
+
+
+@asynccontextmanager
+async def scoped() -> AsyncIterator[None]:
+    with anyio.CancelScope():
+        yield
+
+
+class Session:
+    """Opens its task group by hand, as clients do."""
+
+    async def __aenter__(self) -> Self:
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        self._group.start_soon(asyncio.sleep, 100)
+        return self
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        self._group.cancel_scope.cancel()
+        return await self._group.__aexit__(*error)
+
+
+async def wait_and_tidy() -> None:
+    """As connection pools do it: being cancelled, they close what is open first."""
+    try:
+        await asyncio.sleep(60)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await asyncio.sleep(1)
+
+
+async def in_a_scope() -> None:
+    with anyio.CancelScope():
+        await wait_and_tidy()
+
+
+async def in_a_timeout() -> None:
+    with anyio.fail_after(30):
+        await wait_and_tidy()
+
+
+async def in_a_generator() -> None:
+    async with scoped():
+        await wait_and_tidy()
+
+
+async def in_an_exit_stack() -> None:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(scoped())
+        stack.enter_context(anyio.CancelScope())
+        stack.callback(print, end="")
+        await wait_and_tidy()
+
+
+async def in_a_session() -> None:
+    async with Session():
+        await wait_and_tidy()
+
+
+async def in_a_group() -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(asyncio.sleep, 100)
+        await wait_and_tidy()
+
+
+async def leaving_a_group() -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait_and_tidy)
+
+
+async def in_a_timeout_that_comes_later() -> None:
+    with anyio.move_on_after(1.5):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)
+
+
+TOOLS = (
+    wait_and_tidy, in_a_scope, in_a_timeout, in_a_generator, in_an_exit_stack, in_a_session, in_a_group,
+    leaving_a_group, in_a_timeout_that_comes_later,
+)  # fmt: skip
+
+
+async def _inside_a_timeout(call: Callable[[], Awaitable[Any]]) -> Any:
+    with anyio.fail_after(40):
+        return await call()
+
+
+async def _inside_a_group(call: Callable[[], Awaitable[Any]]) -> Any:
+    async with anyio.create_task_group():
+        return await call()
+
+
+async def _inside_nothing(call: Callable[[], Awaitable[Any]]) -> Any:
+    return await call()
+
+
+@pytest.mark.parametrize("around", [_inside_a_timeout, _inside_a_group, _inside_nothing])
+@pytest.mark.parametrize("tool", TOOLS)
+@virtual
+async def test_scopes_of_a_tool_that_is_left_are_no_longer_its_callers(tool: Any, around: Any) -> None:
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    rt = Runtime()
+    rt.add(tool, id="tool", timeout="500ms", retry=ONCE)
+    outcome = await around(lambda: rt.call("tool"))
+    assert outcome.fault is not None
+    assert outcome.fault.message == "Tool timeout after 500ms"
+    with anyio.move_on_after(5) as later:  # the orphan ends meanwhile
+        await asyncio.sleep(60)
+    assert later.cancelled_caught
+    task = asyncio.current_task()
+    assert task is not None
+    assert (task.cancelling(), complaints) == (0, [])
+
+
+@virtual
+async def test_a_scope_that_is_cancelled_around_the_call_reaches_its_caller() -> None:
+    rt = Runtime()
+    rt.add(in_a_scope, id="tool", timeout="500ms", retry=ONCE)
+    with anyio.move_on_after(2) as around:
+        await rt.call("tool")
+        await asyncio.sleep(60)
+    assert around.cancelled_caught
+    assert asyncio.get_running_loop().time() == pytest.approx(2, abs=0.1)
+
+
+@virtual
+async def test_a_task_group_that_a_tool_was_handed_stays_its_callers() -> None:
+    rt = Runtime()
+
+    @rt.tool(timeout="500ms", retry=ONCE)
+    async def tool(group: asyncio.TaskGroup) -> None:
+        async with asyncio.timeout(30):
+            await wait_and_tidy()
+        group.create_task(asyncio.sleep(0))
+
+    async def fail() -> None:
+        await asyncio.sleep(1)
+        raise LookupError("a sibling has failed")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+            await rt.call("tool", {"group": group})
+            await asyncio.sleep(60)
+    assert isinstance(caught.value.exceptions[0], LookupError)
