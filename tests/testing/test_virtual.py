@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -219,3 +220,40 @@ def test_a_runtime_that_keeps_real_time_is_told_of(inside: bool, caplog: pytest.
     with virtual_time() as clock:
         clock.run(wait(Runtime() if inside else before))
     assert ("was made outside of virtual_time()" in caplog.text) is not inside
+
+
+def _async_tool() -> Runtime:
+    rt = Runtime()
+    rt.add(sleep_and_tell, id="slow", read_only=True)
+    return rt
+
+
+def _async_tool_for_a_function() -> Runtime:
+    rt = _async_tool()
+
+    @rt.tool(id="search", read_only=True, timeout=None, retry={"max_attempts": 1}, fallbacks=["slow"])
+    def search(seconds: float) -> float:
+        raise ConnectionRefusedError
+
+    return rt
+
+
+@pytest.mark.parametrize(("make", "tool"), [(_async_tool, "slow"), (_async_tool_for_a_function, "search")])
+def test_callers_that_block_live_by_the_clock_of_the_moment(make: Callable[[], Runtime], tool: str) -> None:
+    for _ in range(2):
+        with virtual_time() as clock:
+            rt = make()
+            for times in (1, 2):
+                assert rt.call_sync(tool, {"seconds": 20}).value == clock.time() == 20 * times
+                time.sleep(0.01)  # while nobody waits for it no time passes: not even with a timer left
+    began = time.monotonic()
+    assert make().call_sync(tool, {"seconds": 0.05}).status == "succeeded"
+    assert time.monotonic() - began >= 0.05
+    until = time.monotonic() + 5
+    while len(_loops()) > 1 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(_loops()) <= 1  # that of real time stays
+
+
+def _loops() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "failsoft loop"]

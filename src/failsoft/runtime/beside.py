@@ -4,6 +4,7 @@ Rules
 -----
 - Callers that block share one event loop, which runs in a daemon thread of its own: clients that tools keep stay on one
   loop, a framework's short-lived threads leave none behind, and it does not matter whether the caller's thread has one.
+- Virtual time has a loop of its own, which ends with it. That one stands still while nobody waits for it.
 - Context variables are the caller's. A turn is left: it lives on the event loop of another caller.
 - Whatever a coroutine ends with belongs to its caller; a caller that is interrupted takes its coroutine along.
 """
@@ -13,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from failsoft.runtime import clock as clocks
 from failsoft.runtime.scope import SCOPE
 
 T = TypeVar("T")
@@ -41,11 +44,13 @@ def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     async def run() -> None:
         try:
-            ended.set_result(await make())
+            with host.awaited():
+                value = await make()
+            ended.set_result(value)
         except BaseException as error:  # not the shared loop's to raise
             ended.set_exception(error)
 
-    host = _HOSTS.find()
+    host = _HOSTS.find(clocks.current())
     host.loop.call_soon_threadsafe(lambda: tasks.append(host.loop.create_task(run(), context=context)))
     try:
         return ended.result()
@@ -68,14 +73,38 @@ def leave_turn() -> None:
 class _Host:
     """A daemon thread with an event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: clocks.Clock) -> None:
+        self.clock = clock
         self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, name="failsoft loop", daemon=True)
+        self._waiting = 0
+        clocks.outside_started(self.loop)
+        self.thread = threading.Thread(target=self._run, name="failsoft loop", daemon=True)
         self.thread.start()
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Somebody waits for what this loop does in the body."""
+        self._waiting += 1
+        if self._waiting == 1:
+            clocks.outside_finished(self.loop)
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if self._waiting == 0:
+                clocks.outside_started(self.loop)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            runner.get_loop().run_forever()
+
+    def end(self) -> None:
+        with suppress(RuntimeError):  # it has come to its end already
+            self.loop.call_soon_threadsafe(self.loop.stop)
 
 
 class _Hosts:
-    """The shared loop; another one for those that block it themselves, and in a forked child."""
+    """The shared loop of each clock; another one for those that block it themselves, and in a forked child."""
 
     def __init__(self) -> None:
         self.renew()
@@ -84,16 +113,25 @@ class _Hosts:
         self._lock = threading.Lock()
         self._shared: list[_Host] = []
 
-    def find(self) -> _Host:
+    def find(self, clock: clocks.Clock) -> _Host:
         with self._lock:
             for host in self._shared:
-                if host.thread is not threading.current_thread():
+                if host.clock is clock and host.thread is not threading.current_thread():
                     return host
-            self._shared.append(_Host())
+            self._shared.append(_Host(clock))
             return self._shared[-1]
+
+    def end(self, clock: clocks.Clock) -> None:
+        """Nobody lives by this clock any more."""
+        with self._lock:
+            ended = [host for host in self._shared if host.clock is clock]
+            self._shared = [host for host in self._shared if host.clock is not clock]
+        for host in ended:
+            host.end()
 
 
 _HOSTS = _Hosts()
+end_hosts = _HOSTS.end
 
 
 os.register_at_fork(after_in_child=_HOSTS.renew)

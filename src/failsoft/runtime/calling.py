@@ -22,6 +22,7 @@ from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.partial import Partial
 from failsoft.errors import FailsoftError, ManifestError
+from failsoft.runtime import clock as clocks
 from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
@@ -197,7 +198,7 @@ _LOCAL = threading.local()
 
 
 class _Loop:
-    """A thread's event loop, which is closed when the thread ends."""
+    """A thread's event loop, which is closed when the thread ends, or its virtual time."""
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
@@ -208,11 +209,14 @@ class _Loop:
 
 
 def loop_of_thread() -> asyncio.Runner:
-    """One event loop per blocking thread, so that clients which a tool keeps stay on one loop."""
-    loop: _Loop | None = getattr(_LOCAL, "loop", None)
-    if loop is None:
-        loop = _LOCAL.loop = _Loop()
-    return loop.runner
+    """One event loop per blocking thread, so that clients which a tool keeps stay on one loop; virtual time has its own."""
+    loops: dict[clocks.Clock, _Loop] = _LOCAL.__dict__.setdefault("loops", {})
+    clock = clocks.current()
+    if clock not in loops:
+        for ended in loops.keys() - {clocks.SYSTEM}:
+            del loops[ended]
+        loops[clock] = _Loop()
+    return loops[clock].runner
 
 
 def forget_loops() -> None:

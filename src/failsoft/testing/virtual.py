@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from failsoft.runtime import clock as clocks
+from failsoft.runtime.beside import end_hosts
 from failsoft.testing.driver import Driver
 
 T = TypeVar("T")
@@ -98,6 +99,7 @@ class virtual_time:  # noqa: N801 - reads as the function that it is to its user
             else:
                 undo.enter_context(_living_by(self._clock, loop))
             undo.enter_context(clocks.using(self._clock.functions))
+            undo.callback(end_hosts, self._clock.functions)
             self._undo = undo.pop_all()
         return self._clock
 
