@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 from tests.fakes import ONCE, Scripted, Takes, records, virtual
 
-from failsoft import Runtime, ToolTimeout
+from failsoft import Outcome, Runtime, ToolTimeout
+from failsoft.testing import virtual_time
 
 LONG = 10_000.0
 
@@ -41,6 +43,28 @@ async def test_4_1_the_caller_gets_the_documents_words() -> None:
     fault = caught.value.fault
     assert fault is not None
     assert (fault.message, fault.classification, fault.retryable) == ("Tool timeout after 30s", "transient", True)
+
+
+@pytest.mark.parametrize("written", ["90s", "0.5s", "1500ms", "1h"])
+@pytest.mark.parametrize("where", ["tool", "manifest", "call", "turn", "plan"])
+def test_4_1_the_timeout_is_quoted_as_it_was_written(written: str, where: str) -> None:
+    async def main() -> Outcome[Any]:
+        rt = Runtime({"tools": {"flight_search": {"timeout": written}}} if where in ("manifest", "plan") else None)
+        said = {"timeout": written} if where in ("tool", "turn") else {}
+        rt.add(Scripted(Takes(LONG)), id="flight_search", retry=ONCE, **said)
+        if where == "plan":
+            return (await rt.run_plan({"timeout": "2h", "calls": [{"tool": "flight_search"}]})).outcomes[
+                "flight_search-1"
+            ]
+        if where == "turn":
+            async with rt.turn(timeout="2h") as turn:
+                return await turn.call("flight_search")
+        return await rt.call("flight_search", None, **({"timeout": written} if where == "call" else {}))
+
+    with virtual_time() as clock:
+        fault = clock.run(main()).fault
+    assert fault is not None
+    assert fault.message == f"Tool timeout after {written}"
 
 
 @virtual

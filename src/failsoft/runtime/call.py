@@ -181,7 +181,7 @@ class Stop:
         self.tool = tool
         self.health: Health = rt.health_of(call.tool, tool, via)
         self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
-        self.timeout = tool.timeout if call.timeout is None else call.timeout
+        self.timeout = tool.written_timeout if call.timeout is None else call.timeout
         self.invoke = Invoke(tool, self.timeout)
         self.attempts = NO_ATTEMPTS
         self.ticket = ticket

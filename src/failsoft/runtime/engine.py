@@ -199,13 +199,13 @@ class Engine:
         if misfit is not None:
             return Ended(started, started, fault=misfit, ran=False)
         if isinstance(error, Expired):
-            return expire(self, call, call.tool, started, call.tool.timeout, error)
+            return expire(self, call, call.tool, started, call.tool.written_timeout, error)
         return Ended(started, self.now(), error=error)
 
     def odd(self, call: Call, started: float, ended: float, value: Any) -> Ended:
         """The first attempt has a value on the happy path, but something about it is not plain."""
         if ended - started > call.tool.timeout:
-            return blocked(self, call, call.tool, started, ended, call.tool.timeout)
+            return blocked(self, call, call.tool, started, ended, call.tool.written_timeout)
         return Ended(started, ended, value, fault=unawaited(call.tool, value))
 
     def find(self, tool: str | Callable[..., Any]) -> Tool | str:

@@ -80,7 +80,7 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     tool = call.tool
     token = SCOPE.set(call)
     try:
-        first = run_function(rt, call, tool, tool.timeout)
+        first = run_function(rt, call, tool, tool.written_timeout)
     except BaseException:
         rt.left(call)
         raise

@@ -103,6 +103,11 @@ class Tool:
             self._refuse_missing_parameter(options.idempotency_key)
         self.renew_ticket()
 
+    @property
+    def written_timeout(self) -> float:
+        """``timeout`` as its author has written it, for whoever quotes it."""
+        return self.timeout if self.options.timeout is None else self.options.timeout
+
     def renew_ticket(self) -> None:
         """Called whenever the health may have changed."""
         usable = self.plain and self.unavailable is None and not self.health.holds
