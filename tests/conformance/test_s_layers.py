@@ -460,6 +460,7 @@ def test_error_codes_are_an_enum_in_either_spelling(code: str) -> None:
     camel = code.title().replace("_", "")
     assert Code(camel) is Code(f"ErrorStatusCode.{camel}") is Code(code) is Code[code]
     for written in (camel, code, Code[code]):
+        assert classify(StatusError(written)).code is Code[code]
         Runtime().add(Scripted(), id="x", errorHandling={"retries": [{"maxAttempts": 2, "handleErrors": [written]}]})
 
 

@@ -196,11 +196,12 @@ class Override(Options):
             raise ValueError("say what it means: as, category, to_code or effect")
         if self.http_status is not None:
             whole("http_status", self.http_status, least=100, most=599)
-        if self.pattern is not None:
-            try:
-                re.compile(self.pattern)
-            except (re.error, TypeError, OverflowError, RecursionError) as wrong:
-                refuse("pattern", self.pattern, f"is not a regular expression: {wrong}")
+        for name, text in (("code", self.code), ("exception", self.exception), ("pattern", self.pattern)):
+            if text is not None:
+                word(name, text)
+        if not (self.matches is None or callable(self.matches)):
+            refuse("matches", self.matches, "is not a function of the error")
+        _refuse_odd_pattern(self.pattern)
         for name, said, words in (
             ("as", self.as_, Classification),
             ("category", self.category, Category),
@@ -214,6 +215,13 @@ class Override(Options):
             raise ValueError(
                 f"category: {self.category} cannot be {self.as_}: transient and tool_transient go together"
             )
+
+
+def _refuse_odd_pattern(pattern: str | None) -> None:
+    try:
+        re.compile(pattern or "")
+    except (re.error, OverflowError, RecursionError) as wrong:
+        refuse("pattern", pattern, f"is not a regular expression: {wrong}")
 
 
 @options

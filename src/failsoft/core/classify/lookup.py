@@ -186,8 +186,8 @@ def by_code(space: str, code: str | int) -> Verdict:
         return Verdict(GENERIC_CODE, "bug", "text: a KeyError's")
     if space == "name":
         return _by_name(str(code))
-    if space == "grpc" and not str(code).isupper():
-        code = spell(str(code)).replace(" ", "_").upper()
+    if space == "grpc":
+        code = _as_status(str(code))
     if space == "errno_number":
         number = int(code)
         space, code = "errno", errnos.LOOKUP.get(number, "") if number < 0 else errno.errorcode.get(number, "")
@@ -196,6 +196,11 @@ def by_code(space: str, code: str | int) -> Verdict:
         kind = _by_family(space, str(code))
     weight = STATUS if space in _LIKE_STATUS else CODE
     return Verdict(weight, kind, f"{space}: {code}") if kind else UNKNOWN
+
+
+def _as_status(code: str) -> str:
+    """``OutOfRange`` is ``OUT_OF_RANGE``."""
+    return code if code.isupper() else spell(code).replace(" ", "_").upper()
 
 
 def _row(space: str, code: str | int) -> str | None:
@@ -227,7 +232,7 @@ def _by_provider(code: str) -> Verdict:
         return Verdict(STATUS, providers.STATUS[key], f"code: {code}")
     if key in providers.GENERIC:
         return Verdict(GENERIC_CODE, providers.GENERIC[key], f"code: {code}")
-    if (kind := _row("grpc", code)) is not None:
+    if code[:1].isupper() and (kind := _row("grpc", _as_status(code))) is not None:
         return Verdict(STATUS, kind, f"code: {code}")
     phrase = phrase_of_name(code)
     if phrase is not None:
