@@ -63,6 +63,45 @@ def test_t14_base_exceptions_pass_unchanged_and_uncounted(end: type[BaseExceptio
         assert (rt.metrics(tool)["error_count"], rt.metrics(tool)["success_count"]) == (0, 0)
 
 
+class Stop(BaseException):
+    """What frameworks of tests and of agents steer themselves with."""
+
+
+@pytest.mark.parametrize("end", [GeneratorExit, Stop])
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("awaited", [False, True])
+def test_t14_a_turn_raises_them_when_its_body_ends(end: type[BaseException], sync: bool, awaited: bool) -> None:
+    raised = end("now")
+    rt = Runtime()
+
+    @rt.tool(id="sync")
+    def block() -> None:
+        raise raised
+
+    @rt.tool(id="async")
+    async def wait() -> None:
+        await asyncio.sleep(0)
+        raise raised
+
+    @rt.tool(id="other")
+    async def other() -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        turn = rt.turn(timeout="30s")
+        with pytest.raises(end) as caught:
+            async with turn:
+                call = turn.call("sync" if sync else "async", id="ended")
+                turn.call("other", id="other")
+                if awaited:
+                    assert (await call).status == "failed"
+        assert caught.value is raised
+        assert [outcome.status for outcome in turn.report.outcomes.values()] == ["failed", "cancelled"]
+
+    asyncio.run(main())
+    assert rt.metrics("sync" if sync else "async")["error_count"] == 0
+
+
 @pytest.mark.parametrize(
     ("group", "classification"),
     [

@@ -207,10 +207,17 @@ class Lanes:
         self.turn.finished(handle, without_frames(outcome))
 
     def _survives(self, handle: Handle[Any], error: BaseException) -> bool:
-        """Record that a call was stopped. Its lane lives on if the tool has cancelled itself."""
+        """Record that a call was stopped. Its lane lives on if the tool has cancelled itself, or the turn will raise it."""
+        task, late = handle.task, handle.done()
         stop(self.turn, handle, error)
-        task = handle.task
-        return isinstance(error, asyncio.CancelledError) and not (task is not None and task.cancelling())
+        if isinstance(error, asyncio.CancelledError):
+            return not (task is not None and task.cancelling())
+        if late or isinstance(error, Exception | KeyboardInterrupt | SystemExit):  # the last two are the event loop's
+            return False
+        if asyncio.current_task(self.turn.loop) is not task:  # nobody raised it: the lane is let go
+            return False
+        self.turn.ended_by = error
+        return True
 
     def _fill_in(self, handle: Handle[Any]) -> None:
         fill_in(handle)

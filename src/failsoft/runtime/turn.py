@@ -4,7 +4,8 @@ Rules
 -----
 - The deadline never touches the body: open handles resolve, later calls come back skipped (R7). What still runs is
   left behind: its attempt may end, but nothing is repeated; what it brings is recorded as late.
-- If the body raises, open calls are cancelled and recorded, the report is filled, and the exception goes on.
+- If the body raises, open calls are cancelled and recorded, the report is filled, and the exception goes on. So does a
+  ``BaseException`` of a tool's, at the end of the body.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ class Turn:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expired = self._ended = False
+        self.ended_by: BaseException | None = None  # what a tool has raised that is nobody's but the caller's
         self._outer: Any = None
         self._report: TurnReport | None = None
 
@@ -208,8 +210,10 @@ class Turn:
     ) -> None:
         try:
             if error is None:
-                while self._is_open():
+                while self._is_open() and self.ended_by is None:
                     await asyncio.shield(self.arrival())
+                if self.ended_by is not None:
+                    raise self.ended_by
         except BaseException:
             self.perform(self.machine.cancel())
             raise
