@@ -39,10 +39,18 @@ def handled(error: Exception, context: Exception) -> Exception:
         return caught
 
 
+class Empty(RuntimeError):
+    """A collection of problems that has none."""
+
+    def __len__(self) -> int:
+        return 0
+
+
 @pytest.mark.parametrize(
     "error",
     [
         failed(),
+        wrapped(RuntimeError("no trip"), wrapped(Empty(), failed())),
         wrapped(RuntimeError("no trip"), failed()),
         wrapped(RuntimeError("no trip"), wrapped(RuntimeError("no plan"), failed())),
         handled(RuntimeError("no trip"), failed()),

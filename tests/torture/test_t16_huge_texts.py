@@ -135,3 +135,16 @@ def test_t16_an_error_without_a_text_is_an_error_like_others() -> None:
     assert outcome.status == "failed"
     assert "could not be read" in outcome.fault.message or "Silent" in outcome.fault.message
     assert records(rt, "CallFailed")
+
+
+class Evasive(Exception):
+    """Has every attribute that anybody asks for, and none can be read."""
+
+    def __getattr__(self, name: str) -> str:
+        raise ValueError(name)
+
+
+def test_t16_an_error_whose_attributes_raise_is_an_error_like_others() -> None:
+    rt, outcome, _ = fail_with(lambda: Evasive("no seats"))
+    assert (outcome.status, outcome.fault.message) == ("failed", "no seats")
+    assert rt.metrics(outcome.tool)["error_count"] == outcome.attempts

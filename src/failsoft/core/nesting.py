@@ -38,7 +38,7 @@ def failures_inside(error: BaseException | None) -> Iterator[CallFailed]:
         elif isinstance(link, BaseExceptionGroup):
             links += link.exceptions
         else:
-            links.append(link.__cause__ or link.__context__)
+            links.append(link.__context__ if link.__cause__ is None else link.__cause__)  # one may be false
 
 
 def adopt_fault(fault: Fault, error: BaseException) -> Fault:

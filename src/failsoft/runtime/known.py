@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from failsoft.core.classify import key_of
+from failsoft.core.classify.evidence import read
 from failsoft.core.fault import Fault
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception)
     key = key_of(error)
     if key is None or type(key[1]) is not str or key[1] != fault.message:
         return  # there is more to it, or something was masked in it: not to be kept
-    if hasattr(error, "fault") or hasattr(error, "remote_fault"):
+    if read(error, "fault") is not None or read(error, "remote_fault") is not None:
         return  # it has been judged elsewhere
     if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
         return

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core import own_faults
 from failsoft.core.breaker import Refusal, Ticket
 from failsoft.core.classify import classify
+from failsoft.core.classify.evidence import read
 from failsoft.core.fault import Effect, Fault
 from failsoft.core.nesting import adopt_fault
 from failsoft.core.options import Fallback
@@ -190,10 +191,10 @@ def _understand(stop: Stop, ended: Ended) -> Fault | None:
     options = stop.tool.options
     if ended.error is not None:
         error = without_callers(ended.error)
-        carried = getattr(error, "fault", None)
+        carried = read(error, "fault")
         if isinstance(carried, Fault) and not isinstance(error, CallFailed):
             return carried._replace(cause=error)
-        judged = getattr(error, "remote_fault", None)  # by the worker, where the error was whole
+        judged = read(error, "remote_fault")  # by the worker, where the error was whole
         if isinstance(judged, Fault) and not options.classification:
             return judged._replace(cause=error)
         return adopt_fault(classify(error, tool=stop.tool.id, overrides=options.classification), error)

@@ -291,8 +291,15 @@ class Hostile(Exception):
         raise ValueError("no text")
 
 
-def test_attributes_that_raise() -> None:
-    fault = classify(Hostile("x"))
+class Mute(Hostile):
+    """The same, but its text is plain."""
+
+    __str__ = Exception.__str__
+
+
+@pytest.mark.parametrize("hostile", [Hostile, Mute])
+def test_attributes_that_raise(hostile: type[Exception]) -> None:
+    fault = classify(hostile("x"))
     assert isinstance(fault, Fault)
     assert fault.code is Code.UNKNOWN
 

@@ -34,6 +34,7 @@ _TYPES_KEPT: Final = 1024
 _LIKE_STATUS: Final = frozenset({"grpc", "jsonrpc"})  # spaces whose codes say as much as an HTTP status does
 _PLAIN_TEXTS: Final = (BaseException.__str__, OSError.__str__)
 _DESCRIPTORS: Final = (property, MemberDescriptorType, GetSetDescriptorType)
+_OF_ALL: Final = frozenset({"__dict__", "__weakref__"})  # every class has these
 _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
 # whoever parses the caller's text means its end, not that of a connection
 _PARSER: Final = re.compile(
@@ -128,11 +129,13 @@ def facts_of(cls: type[BaseException]) -> TypeFacts:
 
 def _is_plain(cls: type[BaseException]) -> bool:
     """Whether an instance without attributes is fully described by its type and its arguments."""
-    if cls.__str__ not in _PLAIN_TEXTS or cls is FileNotFoundError:  # that one is judged by its traceback as well
+    if cls.__str__ not in _PLAIN_TEXTS or cls.__getattribute__ is not BaseException.__getattribute__:
+        return False
+    if cls is FileNotFoundError:  # that one is judged by its traceback as well
         return False
     return all(
         base.__module__ == "builtins"
-        or not any(isinstance(value, _DESCRIPTORS) for name, value in vars(base).items() if name[:2] != "__")
+        or not any(isinstance(value, _DESCRIPTORS) for name, value in vars(base).items() if name not in _OF_ALL)
         for base in cls.__mro__
     )
 
