@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.fakes import virtual
 from failsoft import Runtime, classify
 from failsoft.core.backoff import LONGEST_HINT, delay
 from failsoft.core.options import RetryOptions
+from failsoft.runtime import clock as clocks
 from failsoft.testing import HttpError
 
 SEEDS = 200
@@ -31,9 +33,9 @@ class Limited(Exception):
 
 
 class Telling(Exception):
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, when: float | str) -> None:
         super().__init__("slow down (429)")
-        self.retry_after = seconds
+        self.retry_after = when
 
 
 SAID: dict[str, Exception] = {
@@ -51,6 +53,34 @@ SAID["cause"].__cause__ = Limited({"Retry-After": "7"})
 @pytest.mark.parametrize("error", SAID.values(), ids=SAID.keys())
 def test_t20_a_hint_is_found_wherever_it_stands(error: Exception) -> None:
     assert classify(error).retry_after == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        lambda until: Limited({"Retry-After": until.strftime("%a, %d %b %Y %H:%M:%S GMT")}),
+        lambda until: Limited({"X-RateLimit-Reset": str(int(until.timestamp()))}),
+        lambda until: Telling(f"{until:%Y-%m-%dT%H:%M:%SZ}"),
+    ],
+    ids=["date", "epoch", "attribute"],
+)
+@virtual
+async def test_t20_a_point_in_time_is_waited_for(tell: Callable[[datetime], Exception]) -> None:
+    clock, loop = clocks.current(), asyncio.get_running_loop()
+    until = datetime.fromtimestamp(clock.wall() + 2, UTC)
+    begun = []
+
+    async def search() -> str:
+        begun.append(loop.time())
+        if len(begun) < 3:
+            raise tell(until)
+        return "found"
+
+    rt = Runtime()
+    rt.add(search, retry={"jitter_percent": 0, "max_total_time": "1m"})
+    assert (await rt.call("search")).value == "found"
+    assert begun[1] - begun[0] == pytest.approx(2.0)  # and when it has come, nobody waits for it once more
+    assert begun[2] - begun[1] == pytest.approx(0.2)
 
 
 def test_t20_jitter_never_shortens_it() -> None:

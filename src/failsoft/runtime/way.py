@@ -69,7 +69,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             total += ended.ran
             call.made, call.invoked = total, False
             part = ended.value if isinstance(ended.value, Partial) else None
-            fault = _understand(stop, ended)
+            fault = _understand(rt, stop, ended)
             _note_attempt(rt, call, stop, fault, ended)
             if fault is None:
                 record(rt, call, stop, "success")
@@ -186,7 +186,7 @@ def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     return None
 
 
-def _understand(stop: Stop, ended: Ended) -> Fault | None:
+def _understand(rt: Engine, stop: Stop, ended: Ended) -> Fault | None:
     """The fault of an attempt that has ended, None if it has not got one."""
     options = stop.tool.options
     if ended.error is not None:
@@ -197,7 +197,8 @@ def _understand(stop: Stop, ended: Ended) -> Fault | None:
         judged = read(error, "remote_fault")  # by the worker, where the error was whole
         if isinstance(judged, Fault) and not options.classification:
             return judged._replace(cause=error)
-        return adopt_fault(classify(error, tool=stop.tool.id, overrides=options.classification), error)
+        fault = classify(error, tool=stop.tool.id, overrides=options.classification, now=rt.wall())
+        return adopt_fault(fault, error)
     if ended.fault is not None:
         return ended.fault
     if isinstance(ended.value, Partial):

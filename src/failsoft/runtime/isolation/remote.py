@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 
 from failsoft.core.classify import classify
 from failsoft.core.fault import Fault
+from failsoft.runtime.clock import SYSTEM
 
 _DEPTH: Final = 8  # causes of causes
 _TEXT: Final = 64_000  # characters of one text
@@ -136,7 +137,7 @@ def _text(error: BaseException) -> str:
 
 def _fault(error: BaseException) -> Fault | None:
     try:
-        return classify(error)
+        return classify(error, now=SYSTEM.wall())
     except Exception:
         return None
 
