@@ -10,7 +10,7 @@ import pytest
 from tests.fakes import ONCE, Scripted, Takes, records, virtual
 
 from failsoft import Outcome, Runtime, ToolTimeout
-from failsoft.testing import virtual_time
+from failsoft.testing import FaultPlan, virtual_time
 
 LONG = 10_000.0
 
@@ -65,6 +65,36 @@ def test_4_1_the_timeout_is_quoted_as_it_was_written(written: str, where: str) -
         fault = clock.run(main()).fault
     assert fault is not None
     assert fault.message == f"Tool timeout after {written}"
+
+
+@pytest.mark.parametrize("door", ["by name", "blocking", "function", "turn"])
+@pytest.mark.parametrize("sync", [False, True])
+def test_4_1_what_comes_later_than_its_deadline_is_no_success(sync: bool, door: str) -> None:
+    def fetch() -> str:
+        return "flights"
+
+    async def afetch() -> str:
+        return "flights"
+
+    with virtual_time() as clock:
+        rt = Runtime()
+        guarded: Any = rt.add(FaultPlan("slow(40)").wrap(fetch if sync else afetch), id="flight_search", retry=ONCE)
+
+        async def main() -> Outcome[Any]:
+            if door == "by name":
+                return await rt.call("flight_search")
+            if door == "turn":
+                async with rt.turn() as turn:
+                    return await turn.call("flight_search")
+            with pytest.raises(ToolTimeout) as caught:
+                guarded() if sync else await guarded()
+            return caught.value.outcome
+
+        outcome = rt.call_sync("flight_search") if door == "blocking" else clock.run(main())
+    assert (outcome.status, outcome.value) == ("failed", None)
+    assert outcome.fault is not None
+    assert outcome.fault.message == "Tool timeout after 30s"
+    assert len(records(rt, "ToolTimeout")) == 1
 
 
 @virtual

@@ -129,7 +129,10 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
         return Ended(started, rt.now(), error=job.error)
     if job.error is not None:
         raise job.error
-    return checked(tool, Ended(started, rt.now(), job.value))
+    now = rt.now()
+    if now - started > timeout:  # by our clock, whatever the lock waited by
+        return Ended(started, now, fault=own_faults.tool_timeout(timeout, effect="happened"))
+    return checked(tool, Ended(started, now, job.value))
 
 
 def _wait(ended: threading.Lock, began: list[float], timeout: float) -> bool:
