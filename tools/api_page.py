@@ -123,6 +123,7 @@ INSIDE = {
             "awaited",
             "pending",
             "cancels",
+            "ended_by",
             "notes",
             "parent",
             "new_id",
