@@ -58,6 +58,7 @@ class Tool:
         "ticket",
         "timeout",
         "unavailable",
+        "written_timeout",
     )
 
     def __init__(
@@ -74,7 +75,8 @@ class Tool:
         self.fn = fn
         self.kind = kind_of(fn)
         self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
-        self.timeout: float = math.inf if options.timeout is None else float(options.timeout)
+        self.written_timeout: float = math.inf if options.timeout is None else options.timeout  # for who quotes it
+        self.timeout = float(self.written_timeout)
         self.health = Health(options.breaker)
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
@@ -102,11 +104,6 @@ class Tool:
         if options.idempotency_key is not None:
             self._refuse_missing_parameter(options.idempotency_key)
         self.renew_ticket()
-
-    @property
-    def written_timeout(self) -> float:
-        """``timeout`` as its author has written it, for whoever quotes it."""
-        return self.timeout if self.options.timeout is None else self.options.timeout
 
     def renew_ticket(self) -> None:
         """Called whenever the health may have changed."""
