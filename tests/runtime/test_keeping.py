@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,8 @@ async def test_the_end_of_a_turn_is_durable(tmp_path: Path, patient: None) -> No
     rt.add(Scripted("fine"), id="search")
     async with rt.turn() as turn:
         turn.call("search")
-    rows = sqlite3.connect(tmp_path / "a.db").execute("SELECT total(count) FROM event").fetchone()
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        rows = connection.execute("SELECT total(count) FROM event").fetchone()
     assert (turn.acknowledged, rows) == (True, (3.0,))  # its start, the call, its end
     await rt.close()
 
@@ -479,7 +481,8 @@ def test_T25_kill_minus_nine_loses_nothing_that_was_acknowledged(tmp_path: Path)
             time.sleep(draw.uniform(0.0, 0.15))
             program.send_signal(signal.SIGKILL)
             lines = [line.split() for line in (first + program.stdout.read()).splitlines(keepends=True) if "\n" in line]
-        assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         found: dict[str | None, int] = {}
         for event in kept(SqliteStore(path)):
             key = event["turn_id"] or ("calls" if event["tool_id"] == "plain" else None)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ def test_kill_minus_nine_loses_nothing_that_was_acknowledged(tmp_path: Path) -> 
         store = SqliteStore(path)
         seqs = [event["seq"] for _, event in store.read(limit=10_000_000)]
         assert seqs[:acknowledged] == list(range(acknowledged))
-        assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         store.close()
 
 
@@ -175,7 +177,8 @@ def test_an_older_file_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
     newer.put("memory", "l", 2)
     assert newer.flush(5)
     assert newer.find("memory") == [("k", 1), ("l", 2)]
-    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (2,)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     newer.close()
 
 
@@ -293,7 +296,8 @@ def test_records_whose_time_is_over_leave_the_file(tmp_path: Path) -> None:
     now[0] += 2
     store.put("pending", "new", 1)
     assert store.flush(5)
-    rows = sqlite3.connect(tmp_path / "a.db").execute("SELECT key FROM record").fetchall()
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        rows = connection.execute("SELECT key FROM record").fetchall()
     assert rows == [("new",)]
     store.close()
 
@@ -516,7 +520,7 @@ def test_all_who_share_a_damaged_file_go_on_in_the_new_one(tmp_path: Path) -> No
     for store in (one, two):
         store.append([{"seq": number, "text": "x" * 1000} for number in range(100)])
         assert store.flush(20)
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other, other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     other.close()
     data = path.read_bytes()

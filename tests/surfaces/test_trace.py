@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -229,5 +230,6 @@ def test_prune(store: str, tmp_path: Path) -> None:
     assert data("prune", "--size", "1MB", "--store", store)["dropped"] == 0
     time.sleep(0.01)
     assert "12 events dropped" in invoke("prune", "--older-than", "1ms", "--store", store).stdout
-    assert sqlite3.connect(tmp_path / "kept.db").execute("SELECT count(*) FROM event").fetchone() == (0,)
+    with closing(sqlite3.connect(tmp_path / "kept.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     assert invoke("list", "--store", store).stdout.startswith("There are no turns")

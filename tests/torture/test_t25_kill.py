@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_t25_no_acknowledged_event_is_lost(part: int, tmp_path: Path) -> None:
             assert f"call-{last}" in kept
             assert f"call-{last}" in told
         store.close()
-        with sqlite3.connect(folder / "store.db") as connection:
+        with closing(sqlite3.connect(folder / "store.db")) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         connection.close()
 

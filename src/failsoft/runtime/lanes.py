@@ -168,7 +168,8 @@ class Lanes:
                         first = engine.odd(handle.whole(), started, ended, value)
                 # Out here, so that the errors of further attempts do not get the first one as their context.
                 await self._go_long(handle, first, ticket)
-                if first is not None and first.running:
+                is_left, first = first is not None and first.running, None  # its error may hold this frame
+                if is_left:
                     return  # cancel scopes of the orphan's may know this task: it is nobody else's any more
         finally:
             self.awake -= 1
