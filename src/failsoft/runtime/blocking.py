@@ -105,9 +105,9 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
     ended.acquire()
     began: list[float] = []  # by our clock; and by the real one: that is what a lock waits by
 
-    def run() -> Any:
+    def run() -> tuple[Any, float]:
         began.extend((rt.now(), real_time()))
-        return body(rt, tool, call)
+        return body(rt, tool, call), rt.now()  # how soon this thread is woken is not the tool's doing
 
     job = rt.offload.submit(run, lambda _: ended.release())
     try:
@@ -129,10 +129,10 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
         return Ended(started, rt.now(), error=job.error)
     if job.error is not None:
         raise job.error
-    now = rt.now()
+    value, now = job.value
     if now - started > timeout:  # by our clock, whatever the lock waited by
         return Ended(started, now, fault=own_faults.tool_timeout(timeout, effect="happened"))
-    return checked(tool, Ended(started, now, job.value))
+    return checked(tool, Ended(started, now, value))
 
 
 def _wait(ended: threading.Lock, began: list[float], timeout: float) -> bool:
