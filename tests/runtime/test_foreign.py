@@ -123,6 +123,7 @@ async def test_control_flow_passes_and_is_no_verdict() -> None:
         assert (raised.__cause__, raised.__context__) == (cause, None)
     assert len(runs) == 2
     assert turn.report.outcomes["search-1"].status == "cancelled"
+    assert "stopped" not in turn.report.message
     assert (rt.health("search").failure_count, records(rt, "ToolError")) == (0, [])
 
 

@@ -33,6 +33,7 @@ RATE_HOLD = "rate_hold"
 DEPENDENCY_FAILED = "dependency_failed"
 TURN_TIMED_OUT = "turn_timed_out"
 CANCELLED = "cancelled"
+PASSED_ON = "passed_on"
 OUTPUT_MISMATCH = "output_mismatch"
 PARTIAL_RESULT = "partial_result"
 LOOP_PREVENTED = "loop_prevented"
@@ -236,6 +237,13 @@ def cancelled(*, started: bool) -> Fault:
         "unknown" if started else "none",
         "Cancelled" if started else "Cancelled before it started",
         "The caller has left",
+    )
+
+
+def passed_on() -> Fault:
+    """The agent framework steers itself with what the tool has raised: its story goes on there (R21)."""
+    return _transient(
+        PASSED_ON, Code.CANCELLED, "unknown", "Passed on to the agent framework", "The framework goes on by itself"
     )
 
 

@@ -9,6 +9,7 @@ Rules
 - Skipped calls follow what they were skipped for. With more than one cause they get a sentence of their own.
 - What is asked comes from the escalated failures, each thing once, two at most. What a policy has the user told about
   a failure stands in its place, escalated or not.
+- Of a call that an agent framework steers itself with (it waits to be approved, say) nothing is said: it is not over.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from failsoft.core.explain import say_wanted
 from failsoft.core.nesting import find_origin
+from failsoft.core.own_faults import PASSED_ON
 from failsoft.core.phrases import ENGLISH, capitalise, enumerate_names, fill, say_when
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ _MOST = 2  # things asked, causes of skips named
 
 def compose(report: TurnReport, texts: Texts = ENGLISH, *, unsafe: Container[str] = ()) -> str:
     """The turn's message to the user. ``unsafe``: tools that must not be repeated while their effect is unknown."""
-    outcomes = list(report.outcomes.values())
+    outcomes = [outcome for outcome in report.outcomes.values() if not _is_passed_on(outcome)]
     completed = [outcome for outcome in outcomes if outcome.status == "succeeded"]
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped" and outcome.root is not None]
     of = Counter(outcome.label for outcome in outcomes)
@@ -56,6 +58,10 @@ def compose(report: TurnReport, texts: Texts = ENGLISH, *, unsafe: Container[str
     if len(sentences) <= 1:
         return capitalise(*sentences or [texts["turn.nothing"]])
     return " ".join(capitalise(text if text.endswith((".", "!", "?")) else f"{text}.") for text in sentences)
+
+
+def _is_passed_on(outcome: Outcome[Any]) -> bool:
+    return outcome.fault is not None and outcome.fault.rule == PASSED_ON
 
 
 def _clauses(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts) -> list[str]:

@@ -35,8 +35,10 @@ def end(turn: Turn, command: Ending) -> None:
 def stop(turn: Turn, handle: Handle[Any], error: BaseException) -> None:
     """Something that is no failure of the tool's has ended a call."""
     if handle.outcome is None:
-        status: Status = "cancelled" if isinstance(error, asyncio.CancelledError | Passing) else "failed"
-        turn.finished(handle, _outcome(turn, handle, status, own_faults.cancelled(started=True), _attempts(handle)))
+        passed = isinstance(error, Passing)
+        status: Status = "cancelled" if passed or isinstance(error, asyncio.CancelledError) else "failed"
+        fault = own_faults.passed_on() if passed else own_faults.cancelled(started=True)
+        turn.finished(handle, _outcome(turn, handle, status, fault, _attempts(handle)))
 
 
 def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
