@@ -35,6 +35,17 @@ def test_it_shows_what_it_came_from_first() -> None:
     assert text.index("KeyError: 'city'") < text.index("ValueError: bad input")
 
 
+def test_it_shows_what_it_came_from_also_if_that_is_false() -> None:
+    class Empty(Exception):
+        def __len__(self) -> int:
+            return 0
+
+    def breaks() -> None:
+        raise ValueError("bad input") from Empty("no rows")
+
+    assert "Empty: no rows" in describe(caught(breaks))
+
+
 def test_a_context_that_was_suppressed_is_left_out() -> None:
     def breaks() -> None:
         try:

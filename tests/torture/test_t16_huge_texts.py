@@ -148,3 +148,20 @@ def test_t16_an_error_whose_attributes_raise_is_an_error_like_others() -> None:
     rt, outcome, _ = fail_with(lambda: Evasive("no seats"))
     assert (outcome.status, outcome.fault.message) == ("failed", "no seats")
     assert rt.metrics(outcome.tool)["error_count"] == outcome.attempts
+
+
+class Undecided(Exception):
+    """Neither true nor false, as an array is."""
+
+    def __bool__(self) -> bool:
+        raise ValueError("ambiguous")
+
+
+def test_t16_an_error_that_comes_from_one_with_no_truth_is_an_error_like_others() -> None:
+    def make() -> Exception:
+        error = TypeError("no seats")
+        error.__cause__ = Undecided("rows")
+        return error
+
+    _, outcome, _ = fail_with(make)
+    assert (outcome.status, outcome.fault.message) == ("failed", "no seats")

@@ -16,7 +16,8 @@ def describe(error: BaseException) -> str:
     link: BaseException | None = error
     while link is not None and len(links) < _LINKS and not any(link is one for one in links):
         links.append(link)
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        told = link.__cause__ is not None or link.__suppress_context__  # one may be false
+        link = link.__cause__ if told else link.__context__
     lines = [line for one in reversed(links) for line in _lines(one)]
     kept = len(lines)
     size = 0

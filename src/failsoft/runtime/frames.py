@@ -30,7 +30,7 @@ def without_frames(outcome: Outcome[Any]) -> Outcome[Any]:
             if error is None:
                 break
             error.__traceback__ = None
-            error = error.__cause__ or error.__context__
+            error = error.__context__ if error.__cause__ is None else error.__cause__  # one may be false
     return outcome
 
 
@@ -43,5 +43,5 @@ def without_callers(error: E) -> E:
             break
         if link.__context__ is callers:
             link.__context__ = None
-        link = link.__cause__ or link.__context__
+        link = link.__context__ if link.__cause__ is None else link.__cause__
     return error
