@@ -114,6 +114,55 @@ async def test_waiting_for_a_thread_is_not_tool_time() -> None:
     assert {outcome.value for outcome in outcomes} == {"rested"}
 
 
+@pytest.mark.parametrize("kind", ["CallSucceeded", "ToolError"])
+def test_a_caller_that_blocks_is_told_how_long_it_has_waited_for_a_thread(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offload, "MOST_THREADS", 1)
+    rt = Runtime()
+
+    def naps() -> None:
+        time.sleep(0.05)
+        if kind == "ToolError":
+            raise ValueError("tired")
+
+    rt.add(naps, timeout="5s", retry=ONCE)
+    callers = [threading.Thread(target=rt.call_sync, args=("naps",)) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert max(record.get("queued_ms", 0) for record in records(rt, kind)) > 20
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no seats")])
+def test_a_caller_that_is_woken_late_makes_no_timeout_of_it(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt = Runtime()
+    submit = rt._engine.offload.submit
+
+    def submit_to_a_slow_thread(run: Any, done: Any) -> Any:
+        def tell(job: offload.Job) -> None:
+            time.sleep(0.1)
+            done(job)
+
+        return submit(run, tell)
+
+    def quick() -> str:
+        if error is not None:
+            raise error
+        return "found"
+
+    monkeypatch.setattr(rt._engine.offload, "submit", submit_to_a_slow_thread)
+    rt.add(quick, timeout="50ms", retry=ONCE)
+    outcome = rt.call_sync("quick")
+    assert (outcome.value, outcome.fault and outcome.fault.cause) == (None if error else "found", error)
+    [ended] = records(rt, "ToolError" if error else "CallSucceeded")
+    assert ended["duration_ms"] < 50
+    assert rt.metrics("quick")["timeout_count"] == 0
+
+
 @real
 async def test_blocking_tools_inside_blocking_tools_do_not_use_up_all_threads() -> None:
     """All threads are in outer calls at once, and each outer call waits for two more further in."""

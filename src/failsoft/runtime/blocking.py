@@ -103,15 +103,20 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
         return checked(tool, inline(rt, call, tool))
     ended = threading.Lock()
     ended.acquire()
-    began: list[float] = []  # by our clock; and by the real one: that is what a lock waits by
+    times: list[
+        float
+    ] = []  # when it began, by our clock and by the real one, which is what a lock waits by; when it ended
 
-    def run() -> tuple[Any, float]:
-        began.extend((rt.now(), real_time()))
-        return body(rt, tool, call), rt.now()  # how soon this thread is woken is not the tool's doing
+    def run() -> Any:
+        times.extend((rt.now(), real_time()))
+        try:
+            return body(rt, tool, call)
+        finally:
+            times.append(rt.now())  # how soon the caller is woken is not the tool's doing
 
     job = rt.offload.submit(run, lambda _: ended.release())
     try:
-        finished = job is None or _wait(ended, began, timeout)
+        finished = job is None or _wait(ended, times, timeout)
         if job is None or job.refused:
             now = rt.now()
             return Ended(now, now, fault=own_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
@@ -119,27 +124,25 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
         if job is not None:
             rt.offload.abandon(job)
         raise
-    started = began[0]
-    if not finished:
-        running = rt.offload.abandon(job)
-        if running:
-            rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
-        return Ended(started, rt.now(), fault=own_faults.tool_timeout(timeout), running=running)
+    started = times[0]
+    if not finished and rt.offload.abandon(job):  # else it has ended just now
+        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+        return Ended(started, rt.now(), fault=own_faults.tool_timeout(timeout), running=True)
+    now = times[2]
     if isinstance(job.error, Exception):
-        return Ended(started, rt.now(), error=job.error)
+        return Ended(started, now, error=job.error)
     if job.error is not None:
         raise job.error
-    value, now = job.value
     if now - started > timeout:  # by our clock, whatever the lock waited by
         return Ended(started, now, fault=own_faults.tool_timeout(timeout, effect="happened"))
-    return checked(tool, Ended(started, now, value))
+    return checked(tool, Ended(started, now, job.value))
 
 
-def _wait(ended: threading.Lock, began: list[float], timeout: float) -> bool:
+def _wait(ended: threading.Lock, times: list[float], timeout: float) -> bool:
     """Until it has ended, or its time is up: counted from when it began, since waiting for a thread is not tool time (R27)."""
     left = timeout
     while not ended.acquire(timeout=left):
-        left = began[1] + timeout - real_time() if began else timeout
+        left = times[1] + timeout - real_time() if times else timeout
         if left <= 0:
             return False
     return True

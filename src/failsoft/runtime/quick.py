@@ -17,6 +17,7 @@ from failsoft.runtime.blocking import run_blocking, run_function
 from failsoft.runtime.deadline import finish, step
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.way import tell_queue
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
@@ -86,7 +87,9 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
         raise
     finally:
         SCOPE.reset(token)
-    if first.error is None is first.fault and first.value.__class__ is not Partial and tool.ticket is ticket:
+    first = tell_queue(first, first.started - call.started)
+    at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
+    if at_once and tool.ticket is ticket:
         return succeed_at_once(rt, call, first.started, first.ended, first.value)
     if isinstance(first.error, TypeError):
         first = rt.misfit(call) or first

@@ -64,7 +64,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             except BaseException:
                 record(rt, call, stop, "neutral")
                 raise
-            ended = _tell_queue(ended, ended.started - asked)
+            ended = tell_queue(ended, ended.started - asked)
         if ended is not None:
             total += ended.ran
             call.made, call.invoked = total, False
@@ -107,7 +107,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
 
 
-def _tell_queue(ended: Ended, seconds: float) -> Ended:
+def tell_queue(ended: Ended, seconds: float) -> Ended:
     """An attempt that had to wait for a slot, a thread or a process says so."""
     if seconds < _QUEUED:
         return ended
