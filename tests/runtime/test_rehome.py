@@ -82,17 +82,38 @@ async def leaving_a_group() -> None:
         group.start_soon(wait_and_tidy)
 
 
+async def wait_and_hang() -> None:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        await asyncio.sleep(60)
+
+
 async def in_a_timeout_that_comes_later() -> None:
     with anyio.move_on_after(1.5):
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            await asyncio.sleep(60)
+        await wait_and_hang()
+
+
+async def items(waits: Callable[[], Awaitable[None]] | None) -> AsyncIterator[int]:
+    async with asyncio.timeout(1.5):
+        if waits is not None:
+            await waits()
+        yield 1
+
+
+async def waiting_for_an_item() -> None:
+    async for _ in items(wait_and_hang):
+        pass
+
+
+async def between_two_items() -> None:
+    async for _ in items(None):
+        await wait_and_hang()
 
 
 TOOLS = (
     wait_and_tidy, in_a_scope, in_a_timeout, in_a_generator, in_an_exit_stack, in_a_session, in_a_group,
-    leaving_a_group, in_a_timeout_that_comes_later,
+    leaving_a_group, in_a_timeout_that_comes_later, waiting_for_an_item, between_two_items,
 )  # fmt: skip
 
 

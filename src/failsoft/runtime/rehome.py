@@ -4,7 +4,8 @@ Timeouts, task groups and cancel scopes remember the task that entered them. The
 refuse to be left in another task, or stand between the caller and the scopes that he himself has entered.
 
 They sit on the value stack of the suspended coroutines (the ``__exit__`` of a ``with``), which only the garbage
-collector's view of a coroutine shows; in the generators that ``contextlib`` makes context managers of; and in exit stacks.
+collector's view of a coroutine shows; in the generators that ``contextlib`` makes context managers of, or that are iterated
+over; and in exit stacks.
 Of anyio's scopes each task has a chain, the innermost first. Those that the tool has entered are its beginning, so it is
 cut behind the last of them: there what was entered by hand (a session that opens its task group in ``__aenter__``) may
 be looked for in the attributes of what holds it, too.
@@ -20,7 +21,7 @@ import sys
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import suppress
 from itertools import pairwise
-from types import CoroutineType, FunctionType, MethodType
+from types import AsyncGeneratorType, CoroutineType, FunctionType, MethodType
 from typing import Any
 
 _KNOWN_BY = ("_task", "_parent_task")  # asyncio's timeouts, and its task groups
@@ -52,6 +53,8 @@ def _entered(running: Any) -> Iterator[Any]:
                 yield from _opened(held.__self__)
             elif isinstance(held, FunctionType) and held.__name__ in _EXITS:  # newer Pythons have the two side by side
                 yield from _opened(beside)
+            elif isinstance(held, AsyncGeneratorType):  # it is iterated over
+                yield from _entered(held)
         if isinstance(running, CoroutineType) and running.__name__ in _EXITS and running.cr_frame is not None:
             yield from _opened(running.cr_frame.f_locals.get(running.cr_code.co_varnames[0]))  # it is just being left
         running = _awaited(running) or next((held for held in holds if isinstance(held, Generator)), None)
