@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.fakes import DOWN, INVALID, RESET
 
-from failsoft import Runtime, classify
+from failsoft import CallFailed, Runtime, classify
 
 
 class Exit(BaseException):
@@ -100,6 +100,27 @@ def test_t14_a_turn_raises_them_when_its_body_ends(end: type[BaseException], syn
 
     asyncio.run(main())
     assert rt.metrics("sync" if sync else "async")["error_count"] == 0
+
+
+def test_t14_a_body_that_misses_the_value_does_not_hide_them() -> None:
+    rt = Runtime()
+
+    @rt.tool(id="ends")
+    async def ends() -> None:
+        raise Stop("now")
+
+    async def main(error: BaseException | None) -> None:
+        async with rt.turn() as turn:
+            outcome = await turn.call("ends")
+            if error is not None:
+                raise error
+            outcome.unwrap()
+
+    with pytest.raises(Stop, match="now") as caught:
+        asyncio.run(main(None))
+    assert isinstance(caught.value.__context__, CallFailed)
+    with pytest.raises(Stop, match="the body's own"):
+        asyncio.run(main(Stop("the body's own")))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ Rules
 - The deadline never touches the body: open handles resolve, later calls come back skipped (R7). What still runs is
   left behind: its attempt may end, but nothing is repeated; what it brings is recorded as late.
 - If the body raises, open calls are cancelled and recorded, the report is filled, and the exception goes on. So does a
-  ``BaseException`` of a tool's, at the end of the body.
+  ``BaseException`` of a tool's, at the end of the body: also of one that has raised because the call had no value.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ class Turn:
             if error is None:
                 while self._is_open() and self.ended_by is None:
                     await asyncio.shield(self.arrival())
-                if self.ended_by is not None:
-                    raise self.ended_by
+            if self.ended_by is not None and (error is None or isinstance(error, Exception)):
+                raise self.ended_by
         except BaseException:
             self.perform(self.machine.cancel())
             raise
