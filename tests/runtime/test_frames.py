@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from weakref import ref
 
@@ -94,3 +96,50 @@ async def test_what_a_guarded_function_raises_shows_where_it_was(within: bool) -
     cause = caught.value.__cause__
     assert isinstance(cause, ValueError)
     assert cause.__traceback__ is not None
+
+
+class Stop(BaseException):
+    """Nobody's but the caller's."""
+
+
+def stop(*_: object) -> None:
+    request = Request()
+    held.append(ref(request))
+    raise Stop
+
+
+async def stop_later(_: object) -> None:
+    stop()
+
+
+async def fail_as_a_runner(_: object) -> None:
+    fail()
+
+
+async def within(rt: Runtime, runner: Callable[[object], Any]) -> None:
+    with suppress(Stop):  # in here: what comes out of a task, asyncio holds as well
+        await rt.run("search", {}, {"search": runner}, control=(Stop,))
+
+
+ENDS: dict[str, Callable[[Runtime], Any]] = {
+    "a call that blocks": lambda rt: rt.add(stop, timeout="5s")(),
+    "a framework that blocks": lambda rt: rt.run_sync("search", {}, {"search": stop}, control=(Stop,)),
+    "a framework": lambda rt: asyncio.run(within(rt, stop_later)),
+    "a framework's tool that fails": lambda rt: asyncio.run(within(rt, fail_as_a_runner)),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+def test_what_has_come_out_is_gone_with_its_frames_without_the_garbage_collector(end: Callable[[Runtime], Any]) -> None:
+    rt = Runtime()
+    held.clear()
+    gc.disable()
+    try:
+        with suppress(Stop):
+            end(rt)
+        limit = time.monotonic() + 2
+        while held[0]() is not None and time.monotonic() < limit:
+            time.sleep(0.001)  # a thread may not have left its frame yet
+        assert held[0]() is None
+    finally:
+        gc.enable()

@@ -132,7 +132,10 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
     if isinstance(job.error, Exception):
         return Ended(started, now, error=job.error)
     if job.error is not None:
-        raise job.error
+        try:
+            raise job.error
+        finally:
+            del job  # the traceback holds this frame
     if now - started > timeout:  # by our clock, whatever the lock waited by
         return Ended(started, now, fault=own_faults.tool_timeout(timeout, effect="happened"))
     return checked(tool, Ended(started, now, job.value))

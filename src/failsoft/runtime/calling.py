@@ -154,7 +154,7 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
             for waiting in stepper:
                 await finish(stepper, waiting, tool, tool.timeout, box, engine.place)
         except Exception as error:
-            first = engine.broken(call, started, error, entered=True)
+            rest = engine.drive(call, engine.broken(call, started, error, entered=True), ticket)
         except BaseException:
             engine.left(call)
             raise
@@ -162,15 +162,18 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
             ended, value = engine.now(), box[0]
             if ended - started <= tool.timeout and value.__class__ is not Partial and tool.ticket is ticket:
                 return succeed_at_once(engine, call, started, ended, value)
-            first = engine.odd(call, started, ended, value)
+            rest = engine.drive(call, engine.odd(call, started, ended, value), ticket)
         finally:
             SCOPE.reset(inside)
-        return await engine.drive(call, first, ticket)
+        return await rest  # out here, and nothing else kept: the error's traceback holds this frame
     except Passing as passing:
         passed = passing.error
     finally:
         leave(RUNNING, token)
-    raise passed
+    try:
+        raise passed
+    finally:
+        del passed
 
 
 def run_foreign_blocking(
@@ -188,8 +191,11 @@ def run_foreign_blocking(
     try:
         return engine.run_blocking(call)
     except Passing as passing:
-        error = passing.error
-    raise error
+        passed = passing.error
+    try:
+        raise passed
+    finally:
+        del passed  # its traceback holds this frame
 
 
 # --- event loops for callers that have none -------------------------------------------------------------------------------
