@@ -943,3 +943,14 @@ async def test_calls_whose_turn_has_not_come_are_cancelled_with_the_body() -> No
     await asyncio.sleep(1)
     assert turn.report.outcomes["G"].status == "cancelled"
     assert tool.arguments == []
+
+
+@pytest.mark.skipif(not hasattr(asyncio, "eager_task_factory"), reason="this Python starts no task eagerly")
+@virtual
+async def test_a_guarded_function_in_a_turns_body_ends_where_tasks_start_eagerly() -> None:
+    rt = Runtime()
+    guarded = rt.add(Scripted("found"), id="search")
+    asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined,unused-ignore]
+    async with asyncio.timeout(5), rt.turn() as turn:
+        assert await guarded() == "found"
+    assert [outcome.status for outcome in turn.report.outcomes.values()] == ["succeeded"]

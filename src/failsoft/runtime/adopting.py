@@ -27,7 +27,8 @@ async def adopt(turn: Turn, call: Call) -> Outcome[Any]:
     """Run the call as one of the turn's."""
     handle = _take(turn, call)
     if handle.outcome is None:
-        task = handle.task = turn.loop.create_task(_run(turn, handle, call))
+        # Not by the loop's own factory: with an eager one it might have ended before anybody waits for it.
+        task = handle.task = asyncio.Task(_run(turn, handle, call), loop=turn.loop)
         try:
             await turn.arrival(handle)
         except asyncio.CancelledError:
