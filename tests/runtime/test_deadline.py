@@ -6,15 +6,16 @@ import asyncio
 import gc
 import time
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
+import anyio
 import pytest
 from tests.fakes import DOWN, ONCE, Scripted, Takes, phrases, real, records, virtual
 
-from failsoft import CallFailed, Runtime, ToolTimeout
+from failsoft import CallFailed, Outcome, Runtime, ToolTimeout
 
 Make = Callable[[Runtime, Any], Callable[[], Awaitable[Any]]]
 
@@ -260,6 +261,71 @@ async def test_an_outer_timeout_in_the_moment_of_the_tools_own_wins(way: Make) -
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
+
+
+async def _times_out() -> None:
+    async with asyncio.timeout(2):
+        await asyncio.sleep(60)
+
+
+async def _fails() -> None:
+    with anyio.fail_after(2):
+        await asyncio.sleep(60)
+
+
+async def _moves_on() -> str:
+    with anyio.move_on_after(2):
+        await asyncio.sleep(60)
+    return "moved on"
+
+
+async def _goes_on() -> None:
+    await _moves_on()
+    await asyncio.sleep(60)
+
+
+@both
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        (_times_out, "TimeoutError"),
+        (_fails, "TimeoutError"),
+        (_moves_on, "moved on"),
+        (_goes_on, "Tool timeout after 2s"),
+    ],
+)
+@virtual
+async def test_a_timeout_inside_a_tool_in_the_moment_of_its_own_cancels_nobody(
+    way: Make, tool: Callable[[], Coroutine[Any, Any, Any]], expected: str
+) -> None:
+    rt = Runtime()
+    call = way(rt, rt.add(tool, id="tool", timeout="2s", retry=ONCE))
+    value = await call()
+    if isinstance(value, Outcome):
+        value = value.value if value.fault is None else value.fault.message
+    task = asyncio.current_task()
+    assert task is not None
+    assert (value, task.cancelling(), asyncio.get_running_loop().time()) == (expected, 0, 2)
+
+
+@both
+@virtual
+async def test_a_caller_that_is_cancelled_waits_no_longer_than_the_tools_deadline(way: Make) -> None:
+    rt, tidied = Runtime(), asyncio.Event()
+
+    async def tidy() -> None:
+        for _ in range(4):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+        tidied.set()
+
+    call = way(rt, rt.add(tidy, timeout="2s", retry=ONCE))
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(1):
+            await call()
+    assert not isinstance(caught.value, CallFailed)
+    assert asyncio.get_running_loop().time() == 2
+    await asyncio.wait_for(tidied.wait(), 200)
 
 
 @virtual

@@ -150,6 +150,33 @@ async def test_scopes_of_a_tool_that_is_left_are_no_longer_its_callers(tool: Any
     assert (task.cancelling(), complaints) == (0, [])
 
 
+@pytest.mark.parametrize("limit", ["2s", "500ms"])  # later than that of the call around it, or in the same moment
+@virtual
+async def test_a_guarded_call_inside_a_tool_that_is_left_is_no_longer_its_callers(limit: str) -> None:
+    rt = Runtime()
+
+    @rt.tool(timeout=limit, retry=ONCE)
+    async def inner() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)
+
+    @rt.tool(timeout="500ms", retry=ONCE)
+    async def outer() -> None:
+        await inner()
+
+    outcome = await rt.call("outer")
+    assert outcome.status == "failed"
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    await asyncio.sleep(10)
+    assert task.cancelling() == 0
+    await asyncio.sleep(100)
+    assert [event.event_type for event in rt.events() if event.tool_id == "inner"].count("ToolTimeout") == 1
+
+
 @virtual
 async def test_a_scope_that_is_cancelled_around_the_call_reaches_its_caller() -> None:
     rt = Runtime()

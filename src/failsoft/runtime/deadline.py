@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import math
 from asyncio import current_task
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextvars import Context
 from operator import call
 from threading import get_ident
@@ -82,6 +82,10 @@ class LoopDeadlines:
         self._queues = {timeout: queue for timeout, queue in self._queues.items() if queue.live}
         self._most = max(QUEUES, 2 * len(self._queues))
 
+    def others(self, stepper: Stepper, task: asyncio.Task[Any]) -> bool:
+        """Has anybody else cancelled the task since the attempt began?"""
+        return task.cancelling() - self.cancels.get(task, 0) > self.before.get(stepper, 0)
+
     def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
         self.hits.discard(stepper)
         left = self.cancels.pop(task) - 1
@@ -130,12 +134,21 @@ class Queue:
 
     def throw(self, stepper: Stepper, error: BaseException, timed: Timed) -> Any:
         """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
+        if stepper not in self.hits:
+            return stepper.throw(error)
         started, task = self.live[stepper]
         deadlines = self.deadlines
-        if stepper in self.hits and _ours(error, task, stepper, deadlines):
-            deadlines.take_back(stepper, task)
+        ours = _ours(error, task, stepper, deadlines)
+        deadlines.take_back(stepper, task)  # before the tool counts: the timeouts inside it do as well
+        if ours:
             _expire(stepper, error, task, deadlines, timed, started)
-        return stepper.throw(error)
+        waiting = stepper.throw(error)
+        if deadlines.others(stepper, task):
+            _leave(stepper, waiting, task, deadlines, timed, started)
+            raise error
+        self.disarm()  # it was a timeout inside the tool, and the tool has gone on: its own deadline is still to come
+        self.arm(0.0)
+        return waiting
 
     def take_back(self, stepper: Stepper) -> None:
         """The deadline's cancellation was of no use: the attempt ended in its tick, or its caller was cancelled first."""
@@ -202,11 +215,24 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
         queue.live.pop(stepper)[1] = None  # whoever goes on with the box has nothing to do with the task
 
 
+FINISH = _finish.__code__
+
+
+def hand_over(attempt: Mapping[str, Any], caller: asyncio.Task[Any], orphan: asyncio.Task[None]) -> None:
+    """An attempt (what ``_finish`` knows of it) goes on in another task: that is whom its deadline cancels."""
+    queue, stepper = attempt["queue"], attempt["stepper"]
+    box = queue.live.get(stepper)
+    if box is not None and box[1] is caller:
+        queue.take_back(stepper)
+        queue.deadlines.before.pop(stepper, None)
+        box[1] = orphan
+
+
 def _ours(error: BaseException, task: asyncio.Task[Any], stepper: Stepper, deadlines: LoopDeadlines) -> bool:
     """Is this cancellation the deadline's alone? An outer deadline marks the one error that it throws further in."""
     if not isinstance(error, asyncio.CancelledError) or getattr(error, "outer_expired", False):
         return False
-    return task.cancelling() - deadlines.cancels[task] <= deadlines.before.get(stepper, 0)
+    return not deadlines.others(stepper, task)
 
 
 def _expire(
@@ -225,14 +251,21 @@ def _expire(
         raise Expired(late=True) from None
     except (asyncio.CancelledError, Exception):
         raise Expired from None
-    from failsoft.runtime.rehome import rehome  # most tools let themselves be cancelled
+    raise Expired(orphan=_leave(stepper, waiting, task, deadlines, timed, started)) from None
+
+
+def _leave(
+    stepper: Stepper, waiting: Any, task: asyncio.Task[Any], deadlines: LoopDeadlines, timed: Timed, started: float
+) -> asyncio.Task[None]:
+    """Let a tool go on by itself that does not let itself be cancelled."""
+    from failsoft.runtime.rehome import rehome  # most tools do
 
     orphan = deadlines.loop.create_task(_outlive(stepper, waiting))
     rehome(stepper, task, orphan)
     step_out(timed, started)
     deadlines.orphans.add(orphan)
     orphan.add_done_callback(deadlines.orphans.discard)
-    raise Expired(orphan=orphan) from None
+    return orphan
 
 
 async def _outlive(stepper: Stepper, waiting: Any) -> None:

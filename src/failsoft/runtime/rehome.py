@@ -21,8 +21,10 @@ import sys
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import suppress
 from itertools import pairwise
-from types import AsyncGeneratorType, CoroutineType, FunctionType, MethodType
+from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
+
+from failsoft.runtime.deadline import FINISH, hand_over
 
 _KNOWN_BY = ("_task", "_parent_task")  # asyncio's timeouts, and its task groups
 _EXITS = ("__exit__", "__aexit__")
@@ -32,8 +34,11 @@ Task = asyncio.Task[Any]
 
 
 def rehome(running: Any, caller: Task, orphan: Task) -> None:
-    """Whatever ``running`` has entered belongs to the orphan now."""
+    """Whatever ``running`` has entered belongs to the orphan now, and so do the guarded calls that it waits for."""
     with suppress(Exception):  # whoever has it otherwise: the caller is answered all the same
+        for inside in _suspended(running):
+            if isinstance(inside, GeneratorType) and inside.gi_code is FINISH and inside.gi_frame is not None:
+                hand_over(inside.gi_frame.f_locals, caller, orphan)
         entered = list(_entered(running))
         for one in entered:
             for name in _KNOWN_BY:
@@ -44,20 +49,26 @@ def rehome(running: Any, caller: Task, orphan: Task) -> None:
             _cut(anyio._task_states, _held({id(one): one for one in entered}), caller, orphan)
 
 
+def _suspended(running: Any) -> Iterator[Any]:
+    """A suspended coroutine, or generator, and whatever it waits for, from the outside in."""
+    while running is not None:
+        yield running
+        held = (held for held in gc.get_referents(running) if isinstance(held, Generator | AsyncGenerator))
+        running = _awaited(running) or next(held, None)
+
+
 def _entered(running: Any) -> Iterator[Any]:
     """The context managers that a suspended coroutine, or generator, is inside of."""
-    while running is not None:
-        holds = gc.get_referents(running)
-        for held, beside in pairwise([*holds, None]):
+    for inside in _suspended(running):
+        for held, beside in pairwise([*gc.get_referents(inside), None]):
             if isinstance(held, MethodType) and held.__name__ in _EXITS:
                 yield from _opened(held.__self__)
             elif isinstance(held, FunctionType) and held.__name__ in _EXITS:  # newer Pythons have the two side by side
                 yield from _opened(beside)
             elif isinstance(held, AsyncGeneratorType):  # it is iterated over
                 yield from _entered(held)
-        if isinstance(running, CoroutineType) and running.__name__ in _EXITS and running.cr_frame is not None:
-            yield from _opened(running.cr_frame.f_locals.get(running.cr_code.co_varnames[0]))  # it is just being left
-        running = _awaited(running) or next((held for held in holds if isinstance(held, Generator)), None)
+        if isinstance(inside, CoroutineType) and inside.__name__ in _EXITS and inside.cr_frame is not None:
+            yield from _opened(inside.cr_frame.f_locals.get(inside.cr_code.co_varnames[0]))  # it is just being left
 
 
 def _opened(manager: Any) -> Iterator[Any]:
