@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Self
 
 import anyio
 import pytest
 from tests.fakes import ONCE, virtual
 
-from failsoft import Runtime
+from failsoft import Runtime, ToolTimeout
 
 
 @asynccontextmanager
@@ -148,6 +149,58 @@ async def test_scopes_of_a_tool_that_is_left_are_no_longer_its_callers(tool: Any
     task = asyncio.current_task()
     assert task is not None
     assert (task.cancelling(), complaints) == (0, [])
+
+
+CURRENT: ContextVar[str] = ContextVar("current", default="the caller's")
+
+
+@contextmanager
+def span(name: str) -> Iterator[None]:
+    token = CURRENT.set(name)
+    try:
+        yield
+    finally:
+        with suppress(ValueError, RuntimeError):
+            CURRENT.reset(token)
+
+
+class Attached:
+    """Keeps its token itself."""
+
+    def __enter__(self) -> None:
+        self.token = CURRENT.set("attached")
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(ValueError, RuntimeError):
+            CURRENT.reset(self.token)
+
+
+@virtual
+async def test_what_a_tool_that_is_left_has_set_is_put_back_for_its_caller() -> None:
+    rt = Runtime()
+    seen: list[str] = []
+
+    async def request() -> None:
+        token = CURRENT.set("request")
+        with Attached():
+            try:
+                await wait_and_tidy()
+            finally:
+                seen.append(CURRENT.get())
+        CURRENT.reset(token)
+
+    @rt.tool(timeout="500ms", retry=ONCE)
+    async def tool() -> None:
+        with span("outer"), span("inner"):
+            await request()
+
+    await rt.call("tool")
+    assert CURRENT.get() == "the caller's"
+    with pytest.raises(ToolTimeout):
+        await tool()
+    assert CURRENT.get() == "the caller's"
+    await asyncio.sleep(5)
+    assert seen == ["attached"] * 2, "for the tool itself it is as it was"
 
 
 @pytest.mark.parametrize("limit", ["2s", "500ms"])  # later than that of the call around it, or in the same moment

@@ -1,7 +1,8 @@
 """A tool that did not let itself be cancelled goes on in a task of its own: what it has entered must know that.
 
 Timeouts, task groups and cancel scopes remember the task that entered them. They would cancel the tool's former caller,
-refuse to be left in another task, or stand between the caller and the scopes that he himself has entered.
+refuse to be left in another task, or stand between the caller and the scopes that he himself has entered. And what the
+tool has set in context variables (the span that is current) would stay set for its caller.
 
 They sit on the value stack of the suspended coroutines (the ``__exit__`` of a ``with``), which only the garbage
 collector's view of a coroutine shows; in the generators that ``contextlib`` makes context managers of, or that are iterated
@@ -20,11 +21,13 @@ import gc
 import sys
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import suppress
+from contextvars import Token
 from itertools import pairwise
 from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from failsoft.runtime.deadline import FINISH, hand_over
+from failsoft.runtime.scope import SCOPE
 
 _KNOWN_BY = ("_task", "_parent_task")  # asyncio's timeouts, and its task groups
 _EXITS = ("__exit__", "__aexit__")
@@ -47,6 +50,9 @@ def rehome(running: Any, caller: Task, orphan: Task) -> None:
         anyio = sys.modules.get("anyio._backends._asyncio")
         if anyio is not None and caller in anyio._task_states:
             _cut(anyio._task_states, _held({id(one): one for one in entered}), caller, orphan)
+        for token in reversed([*_tokens(running)]):
+            with suppress(ValueError, RuntimeError):  # of another context, or used: there is nothing to put back
+                token.var.reset(token)
 
 
 def _suspended(running: Any) -> Iterator[Any]:
@@ -58,17 +64,31 @@ def _suspended(running: Any) -> Iterator[Any]:
 
 
 def _entered(running: Any) -> Iterator[Any]:
-    """The context managers that a suspended coroutine, or generator, is inside of."""
+    """The context managers that a suspended coroutine, or generator, and whatever it waits for are inside of."""
     for inside in _suspended(running):
-        for held, beside in pairwise([*gc.get_referents(inside), None]):
-            if isinstance(held, MethodType) and held.__name__ in _EXITS:
-                yield from _opened(held.__self__)
-            elif isinstance(held, FunctionType) and held.__name__ in _EXITS:  # newer Pythons have the two side by side
-                yield from _opened(beside)
-            elif isinstance(held, AsyncGeneratorType):  # it is iterated over
-                yield from _entered(held)
-        if isinstance(inside, CoroutineType) and inside.__name__ in _EXITS and inside.cr_frame is not None:
-            yield from _opened(inside.cr_frame.f_locals.get(inside.cr_code.co_varnames[0]))  # it is just being left
+        yield from _managers(inside)
+
+
+def _managers(inside: Any) -> Iterator[Any]:
+    for held, beside in pairwise([*gc.get_referents(inside), None]):
+        if isinstance(held, MethodType) and held.__name__ in _EXITS:
+            yield from _opened(held.__self__)
+        elif isinstance(held, FunctionType) and held.__name__ in _EXITS:  # newer Pythons have the two side by side
+            yield from _opened(beside)
+        elif isinstance(held, AsyncGeneratorType):  # it is iterated over
+            yield from _entered(held)
+    if isinstance(inside, CoroutineType) and inside.__name__ in _EXITS and inside.cr_frame is not None:
+        yield from _opened(inside.cr_frame.f_locals.get(inside.cr_code.co_varnames[0]))  # it is just being left
+
+
+def _tokens(running: Any) -> Iterator[Token[Any]]:
+    """Of the context variables that the tool has set and is to put back: those from further out come first."""
+    for inside in _suspended(running):
+        for one in (*_managers(inside), inside):
+            made = getattr(one, "gen", one)
+            for held in (*gc.get_referents(made), *_attributes(made)):
+                if isinstance(held, Token) and held.var is not SCOPE:  # that one is stepped out of
+                    yield held
 
 
 def _opened(manager: Any) -> Iterator[Any]:
