@@ -15,7 +15,7 @@ import anyio
 import pytest
 from tests.fakes import DOWN, ONCE, Scripted, Takes, phrases, real, records, virtual
 
-from failsoft import CallFailed, Outcome, Runtime, ToolTimeout
+from failsoft import CallFailed, Runtime, ToolTimeout
 
 Make = Callable[[Runtime, Any], Callable[[], Awaitable[Any]]]
 
@@ -284,28 +284,56 @@ async def _goes_on() -> None:
     await asyncio.sleep(60)
 
 
+async def _tidies() -> None:
+    async with asyncio.timeout(2):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(1)
+
+
+async def _tidies_shielded() -> None:
+    with anyio.move_on_after(2):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await asyncio.sleep(1)
+
+
+class Timer:
+    """A timeout of nobody knows whom."""
+
+    async def __aenter__(self) -> None:
+        self.whom = asyncio.current_task()
+        assert self.whom is not None
+        asyncio.get_running_loop().call_later(2, self.whom.cancel)
+
+    async def __aexit__(self, *error: object) -> bool:
+        assert self.whom is not None
+        return self.whom.uncancel() == 0
+
+
+async def _has_a_timer() -> None:
+    async with Timer():
+        await asyncio.sleep(60)
+    await asyncio.sleep(60)
+
+
 @both
-@pytest.mark.parametrize(
-    ("tool", "expected"),
-    [
-        (_times_out, "TimeoutError"),
-        (_fails, "TimeoutError"),
-        (_moves_on, "moved on"),
-        (_goes_on, "Tool timeout after 2s"),
-    ],
-)
+@pytest.mark.parametrize("tool", [_times_out, _fails, _moves_on, _goes_on, _tidies, _tidies_shielded, _has_a_timer])
 @virtual
 async def test_a_timeout_inside_a_tool_in_the_moment_of_its_own_cancels_nobody(
-    way: Make, tool: Callable[[], Coroutine[Any, Any, Any]], expected: str
+    way: Make, tool: Callable[[], Coroutine[Any, Any, Any]]
 ) -> None:
     rt = Runtime()
-    call = way(rt, rt.add(tool, id="tool", timeout="2s", retry=ONCE))
-    value = await call()
-    if isinstance(value, Outcome):
-        value = value.value if value.fault is None else value.fault.message
+    outcome = await way(rt, rt.add(tool, id="tool", timeout="2s", retry=ONCE))()
     task = asyncio.current_task()
     assert task is not None
-    assert (value, task.cancelling(), asyncio.get_running_loop().time()) == (expected, 0, 2)
+    assert (outcome.fault.message, task.cancelling()) == ("Tool timeout after 2s", 0)
+    assert asyncio.get_running_loop().time() == 2
+    await asyncio.sleep(5)
+    assert task.cancelling() == 0
 
 
 @both

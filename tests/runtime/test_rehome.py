@@ -151,6 +151,29 @@ async def test_scopes_of_a_tool_that_is_left_are_no_longer_its_callers(tool: Any
     assert (task.cancelling(), complaints) == (0, [])
 
 
+@virtual
+async def test_a_tool_that_is_left_may_tidy_up_also_where_its_scope_is_cancelled_at_once() -> None:
+    rt = Runtime()
+    seen: list[str] = []
+
+    @rt.tool(timeout="500ms", retry=ONCE)
+    async def tool() -> None:
+        with anyio.move_on_after(0.5):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                try:
+                    await asyncio.sleep(60)
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await asyncio.sleep(1)
+                    seen.append("tidied up")
+
+    await rt.call("tool")
+    await asyncio.sleep(5)
+    assert seen == ["tidied up"]
+
+
 CURRENT: ContextVar[str] = ContextVar("current", default="the caller's")
 
 

@@ -8,7 +8,8 @@ Rules
 - At the deadline the caller's task is cancelled and the cancellation is thrown into the tool. Whatever the tool does
   with it, the caller is answered now: a tool that suspends once more is handed to a task of its own (an orphan).
 - Our cancellations are told apart from everybody else's by counting: whatever ``task.cancelling()`` has risen by beyond
-  our own was the caller's, and then it is the caller's cancellation that counts (T3). Ours are taken back.
+  our own, and beyond what timeouts inside the tool have asked for, was the caller's, and then it is the caller's
+  cancellation that counts (T3). Ours are taken back before the tool is told: what it has entered counts as well.
 - Nothing is thrown into the tool while it is being handled here: else whatever the tool raises later would have it as
   its context, also when the tool has dealt with it long ago.
 
@@ -82,9 +83,9 @@ class LoopDeadlines:
         self._queues = {timeout: queue for timeout, queue in self._queues.items() if queue.live}
         self._most = max(QUEUES, 2 * len(self._queues))
 
-    def others(self, stepper: Stepper, task: asyncio.Task[Any]) -> bool:
-        """Has anybody else cancelled the task since the attempt began?"""
-        return task.cancelling() - self.cancels.get(task, 0) > self.before.get(stepper, 0)
+    def others(self, stepper: Stepper, task: asyncio.Task[Any]) -> int:
+        """How often the task has been cancelled since the attempt began, but for our own cancellations."""
+        return task.cancelling() - self.cancels.get(task, 0) - self.before.get(stepper, 0)
 
     def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
         self.hits.discard(stepper)
@@ -138,15 +139,19 @@ class Queue:
             return stepper.throw(error)
         started, task = self.live[stepper]
         deadlines = self.deadlines
-        ours = _ours(error, task, stepper, deadlines)
+        others = deadlines.others(stepper, task)
+        if others > 0:
+            from failsoft.runtime.rehome import count_requests  # mostly nobody else cancels just then
+
+            others -= count_requests(stepper, task)
         deadlines.take_back(stepper, task)  # before the tool counts: the timeouts inside it do as well
-        if ours:
+        if others <= 0 and _is_nobodys(error):
             _expire(stepper, error, task, deadlines, timed, started)
         waiting = stepper.throw(error)
-        if deadlines.others(stepper, task):
+        if deadlines.others(stepper, task) > 0:
             _leave(stepper, waiting, task, deadlines, timed, started)
             raise error
-        self.disarm()  # it was a timeout inside the tool, and the tool has gone on: its own deadline is still to come
+        self.disarm()  # it was something inside the tool after all, and the tool has gone on: its deadline is still to come
         self.arm(0.0)
         return waiting
 
@@ -228,11 +233,9 @@ def hand_over(attempt: Mapping[str, Any], caller: asyncio.Task[Any], orphan: asy
         box[1] = orphan
 
 
-def _ours(error: BaseException, task: asyncio.Task[Any], stepper: Stepper, deadlines: LoopDeadlines) -> bool:
-    """Is this cancellation the deadline's alone? An outer deadline marks the one error that it throws further in."""
-    if not isinstance(error, asyncio.CancelledError) or getattr(error, "outer_expired", False):
-        return False
-    return not deadlines.others(stepper, task)
+def _is_nobodys(error: BaseException) -> bool:
+    """May it be the deadline's cancellation? An outer deadline marks the one error that it throws further in."""
+    return isinstance(error, asyncio.CancelledError) and not getattr(error, "outer_expired", False)
 
 
 def _expire(
@@ -260,7 +263,9 @@ def _leave(
     """Let a tool go on by itself that does not let itself be cancelled."""
     from failsoft.runtime.rehome import rehome  # most tools do
 
-    orphan = deadlines.loop.create_task(_outlive(stepper, waiting))
+    outliving = _outlive(stepper, waiting)
+    outliving.send(None)
+    orphan = deadlines.loop.create_task(outliving)
     rehome(stepper, task, orphan)
     step_out(timed, started)
     deadlines.orphans.add(orphan)
@@ -270,9 +275,20 @@ def _leave(
 
 async def _outlive(stepper: Stepper, waiting: Any) -> None:
     try:
+        try:
+            await _begin()
+        except asyncio.CancelledError as early:  # a task that has not begun would end without the tool
+            task = cast("asyncio.Task[None]", asyncio.current_task())
+            task.uncancel()
+            task.cancel(*early.args)
         await carry_on(stepper, waiting)
     except (asyncio.CancelledError, Exception):
         return  # its caller was answered long ago
+
+
+@coroutine
+def _begin() -> Generator[None, None, None]:
+    yield
 
 
 @coroutine

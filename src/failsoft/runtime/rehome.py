@@ -43,16 +43,33 @@ def rehome(running: Any, caller: Task, orphan: Task) -> None:
             if isinstance(inside, GeneratorType) and inside.gi_code is FINISH and inside.gi_frame is not None:
                 hand_over(inside.gi_frame.f_locals, caller, orphan)
         entered = list(_entered(running))
+        scopes = _scopes(entered, caller)
+        for _ in range(_requests(entered, scopes, caller)):  # it is no longer the caller whom they have cancelled
+            caller.uncancel()
         for one in entered:
             for name in _KNOWN_BY:
                 if getattr(one, name, None) is caller:
                     setattr(one, name, orphan)
-        anyio = sys.modules.get("anyio._backends._asyncio")
-        if anyio is not None and caller in anyio._task_states:
-            _cut(anyio._task_states, _held({id(one): one for one in entered}), caller, orphan)
+        if scopes:
+            _cut(scopes, caller, orphan)
         for token in reversed([*_tokens(running)]):
             with suppress(ValueError, RuntimeError):  # of another context, or used: there is nothing to put back
                 token.var.reset(token)
+
+
+def count_requests(running: Any, caller: Task) -> int:
+    """How many cancellations of its caller's task are of things that ``running`` has entered, and still to be taken back."""
+    with suppress(Exception):
+        entered = list(_entered(running))
+        return _requests(entered, _scopes(entered, caller), caller)
+    return 0
+
+
+def _requests(entered: list[Any], scopes: list[Any], caller: Task) -> int:
+    timeouts = [one for one in entered if isinstance(one, asyncio.Timeout) and one.expired()]
+    groups = [one for one in entered if getattr(one, "_parent_cancel_requested", False)]
+    of_caller = [one for one in (*timeouts, *groups) if caller in [getattr(one, name, None) for name in _KNOWN_BY]]
+    return len(of_caller) + sum(scope._pending_uncancellations or 0 for scope in scopes)
 
 
 def _suspended(running: Any) -> Iterator[Any]:
@@ -125,32 +142,36 @@ def _attributes(one: Any) -> list[Any]:
     return list(getattr(one, "__dict__", {}).values())
 
 
-def _cut(states: Any, entered: dict[int, Any], caller: Task, orphan: Task) -> None:
-    """Give the orphan the beginning of the caller's chain of scopes, up to the last one that the tool has entered."""
-    state = states[caller]
+def _scopes(entered: list[Any], caller: Task) -> list[Any]:
+    """The beginning of the caller's chain of anyio's scopes, up to the last one that the tool has entered."""
+    anyio = sys.modules.get("anyio._backends._asyncio")
+    if anyio is None or caller not in anyio._task_states:
+        return []
     chain = []
-    scope = state.cancel_scope
+    scope = anyio._task_states[caller].cancel_scope
     while scope is not None and scope._host_task is caller:
         chain.append(scope)
         scope = scope._parent_scope
-    while chain and id(chain[-1]) not in entered:
+    held = _held({id(one): one for one in entered})
+    while chain and id(chain[-1]) not in held:
         chain.pop()
-    if not chain:
-        return
-    outermost = chain[-1]
+    return chain
+
+
+def _cut(scopes: list[Any], caller: Task, orphan: Task) -> None:
+    """Give these to the orphan."""
+    states = sys.modules["anyio._backends._asyncio"]._task_states
+    state, outermost = states[caller], scopes[-1]
     rest = outermost._parent_scope
     if rest is not None:
         rest._child_scopes.discard(outermost)
         rest._tasks.add(caller)
         outermost._parent_scope = None
     state.cancel_scope = rest
-    states[orphan] = type(state)(None, chain[0])
-    for scope in chain:
+    states[orphan] = type(state)(None, scopes[0])
+    for scope in scopes:
         scope._host_task = orphan
         if caller in scope._tasks:
             scope._tasks.discard(caller)
             scope._tasks.add(orphan)
-        while scope._pending_uncancellations:  # what it has cancelled was the caller
-            scope._pending_uncancellations -= 1
-            caller.uncancel()
-        scope._cancelling_at_enter = 0
+        scope._pending_uncancellations = scope._cancelling_at_enter = 0
