@@ -57,8 +57,8 @@ PROTECTIONS: dict[int, Protection] = {
     7: Protection(
         "the caller goes at the deadline, whatever the tool does about its cancellation",
         "runtime/deadline.py",
-        "        if stepper in self.hits and _ours(error, task, stepper, deadlines):\n",
-        "        if False:\n",
+        "        if stepper not in self.hits:\n            return stepper.throw(error)\n",
+        "        if True:\n            return stepper.throw(error)\n",
     ),
     8: Protection(
         "a value that came after the deadline is a timeout",
