@@ -6,7 +6,7 @@ import asyncio
 import gc
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -334,6 +334,30 @@ async def test_a_timeout_inside_a_tool_in_the_moment_of_its_own_cancels_nobody(
     assert asyncio.get_running_loop().time() == 2
     await asyncio.sleep(5)
     assert task.cancelling() == 0
+
+
+@both
+@virtual
+async def test_an_outer_timeout_wins_also_over_one_inside_what_the_tool_iterates_over(way: Make) -> None:
+    rt = Runtime()
+
+    async def items() -> AsyncIterator[int]:
+        async with asyncio.timeout(2):
+            await asyncio.sleep(60)
+        yield 1
+
+    async def tool() -> list[int]:
+        return [item async for item in items()]
+
+    call = way(rt, rt.add(tool, timeout="2s", retry=ONCE))
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(2):
+            await call()
+            await asyncio.sleep(60)
+    assert not isinstance(caught.value, CallFailed)
+    task = asyncio.current_task()
+    assert task is not None
+    assert (task.cancelling(), asyncio.get_running_loop().time()) == (0, 2)
 
 
 @both

@@ -42,7 +42,7 @@ def rehome(running: Any, caller: Task, orphan: Task) -> None:
         for inside in _suspended(running):
             if isinstance(inside, GeneratorType) and inside.gi_code is FINISH and inside.gi_frame is not None:
                 hand_over(inside.gi_frame.f_locals, caller, orphan)
-        entered = list(_entered(running))
+        entered = [*{id(one): one for one in _entered(running)}.values()]  # a generator may be met twice
         scopes = _scopes(entered, caller)
         for _ in range(_requests(entered, scopes, caller)):  # it is no longer the caller whom they have cancelled
             caller.uncancel()
@@ -60,7 +60,7 @@ def rehome(running: Any, caller: Task, orphan: Task) -> None:
 def count_requests(running: Any, caller: Task) -> int:
     """How many cancellations of its caller's task are of things that ``running`` has entered, and still to be taken back."""
     with suppress(Exception):
-        entered = list(_entered(running))
+        entered = [*{id(one): one for one in _entered(running)}.values()]
         return _requests(entered, _scopes(entered, caller), caller)
     return 0
 
