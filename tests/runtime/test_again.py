@@ -119,7 +119,6 @@ STORIES: dict[str, tuple[Story, list[Any], dict[str, Any]]] = {
     "calls side by side open the circuit": (side_by_side, [*WORKS, RESET], {}),
     "the memory is dropped": (forget, [*WORKS, *TWICE, RESET, "b", RESET, "c"], {}),
     "the memory quotes": (days, [step for _ in range(18) for step in (RESET, "a")], {}),
-    "not idempotent": (call, [DOWN, "a", DOWN, DOWN, "b", "c"], {"read_only": False, "idempotent": False}),
     "classified by the manifest": (
         call,
         [AUTH, "a", AUTH, AUTH, "b", AUTH, "c"],

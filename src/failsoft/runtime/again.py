@@ -5,7 +5,8 @@ Rules
 - The long way (``runtime.way``) has been gone before for the same error of the same tool, and came to a retry. Nothing but
   attempts, time, budget and breaker can make this time different, and these are asked.
 - Only async tools that are nothing but a function and a deadline come here, called outside of turns, threads and other
-  calls, where no policy, handler, fallback or retry rule has a say.
+  calls, where no policy, handler, fallback or retry rule has a say. None that is declared as not idempotent: calls made
+  inside that one must know that they are.
 - Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
   which takes up the call with all that has happened so far (``Past``).
 - The stream says the same, and its words are made when somebody reads them. As on the happy path, calls made inside an

@@ -25,8 +25,8 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "_id", "args", "asked", "invoked", "key", "kwargs", "left_behind", "made", "parent", "recorded", "required",
-        "retry", "started", "tenant", "thread", "timeout", "tool", "turn", "waiting",
+        "acted", "args", "asked", "given_id", "invoked", "key", "kwargs", "left_behind", "made", "parent", "recorded",
+        "required", "retry", "started", "tenant", "thread", "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -46,7 +46,7 @@ class Call:
         key: str | None = None,
         required: bool | None = None,
     ) -> None:
-        self._id = id
+        self.given_id = id  # a number: nobody has given one, and none is made before somebody asks
         self.tool = tool
         self.args = args
         self.kwargs = kwargs
@@ -65,6 +65,7 @@ class Call:
         self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
         self.made = 0  # attempts that have ended
         self.invoked = True  # another one is under way, or waits for its slot
+        self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
 
     @property
     def id(self) -> str:
@@ -72,14 +73,14 @@ class Call:
 
         A turn counts its calls by itself, so a number alone could be one of theirs.
         """
-        if not isinstance(self._id, str):
+        if not isinstance(self.given_id, str):
             within = "" if self.turn is None or self.parent is None else f"{self.parent.id}/"
-            self._id = f"{within}{self.tool.id}-{self._id}"
-        return self._id
+            self.given_id = f"{within}{self.tool.id}-{self.given_id}"
+        return self.given_id
 
     def name(self, id: str | int) -> None:
         """Give it the id that its caller knows it by."""
-        self._id = id
+        self.given_id = id
 
     @property
     def attempts(self) -> int:
@@ -91,14 +92,18 @@ class Call:
         self.waiting = False
 
     @property
+    def outer(self) -> Call | None:
+        """The call that it is made inside of, or in a turn inside it."""
+        return self.parent if self.parent is not None or self.turn is None else self.turn.parent
+
+    @property
     def inner(self) -> bool:
-        """Is it made inside another call, or in a turn inside one?"""
-        return self.parent is not None or (self.turn is not None and self.turn.parent is not None)
+        return self.outer is not None
 
     @property
     def named(self) -> bool:
         """Has it an id of somebody's choice, or one that has been seen, not just a number?"""
-        return isinstance(self._id, str)
+        return isinstance(self.given_id, str)
 
     def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
         """What a tool is called with: the caller's arguments, and the key where it takes one.

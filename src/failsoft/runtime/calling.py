@@ -20,18 +20,15 @@ from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
-from failsoft.core.partial import Partial
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime import clock as clocks
 from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
-from failsoft.runtime.deadline import Box, finish, step
-from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow, start
+from failsoft.runtime.foreign import RUNNING, ForeignTool, Passing, Running, Shadow
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.keywords import CallKeywords, refuse_options
 from failsoft.runtime.phrasing import phrase
-from failsoft.runtime.quick import is_plain, succeed_at_once
 from failsoft.runtime.registering import declare
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
@@ -141,31 +138,9 @@ def make_foreign_call(
 
 async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
     """Run a call with what it has brought along."""
-    tool, started = call.tool, call.started
     token = RUNNING.set(running)
-    ticket = tool.ticket
     try:
-        if ticket is None or SCOPE.get() is not None or not is_plain(engine, call):
-            return await engine.run(call)
-        box: Box = [started, None]
-        inside = SCOPE.set(call)
-        try:  # as ``attempt.stepped`` does it: a coroutine less
-            stepper = step(start(tool.fn, call.kwargs), box)
-            for waiting in stepper:
-                await finish(stepper, waiting, tool, tool.timeout, box, engine.place)
-        except Exception as error:
-            rest = engine.drive(call, engine.broken(call, started, error, entered=True), ticket)
-        except BaseException:
-            engine.left(call)
-            raise
-        else:
-            ended, value = engine.now(), box[0]
-            if ended - started <= tool.timeout and value.__class__ is not Partial and tool.ticket is ticket:
-                return succeed_at_once(engine, call, started, ended, value)
-            rest = engine.drive(call, engine.odd(call, started, ended, value), ticket)
-        finally:
-            SCOPE.reset(inside)
-        return await rest  # out here, and nothing else kept: the error's traceback holds this frame
+        return await engine.run(call)
     except Passing as passing:
         passed = passing.error
     finally:

@@ -89,6 +89,14 @@ def _cancel(turn: Turn, handle: Handle[Any]) -> None:
         handle.task.cancel()
 
 
+def has_acted(handle: Handle[Any]) -> bool:
+    """May it have had an effect that must not be had twice?"""
+    outcome = handle.outcome
+    if outcome is None or isinstance(handle.tool, str) or handle.tool.safe:
+        return False
+    return outcome.fault is None or outcome.fault.effect != "none"
+
+
 def _attempts(handle: Handle[Any]) -> int:
     """How often a call's tool has been tried so far; one that no lane has taken up yet has not begun."""
     return 0 if handle.task is None or isinstance(handle.tool, str) else handle.whole().attempts

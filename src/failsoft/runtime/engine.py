@@ -37,7 +37,7 @@ from failsoft.runtime.health import Health, HealthView
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
-from failsoft.runtime.quick import is_plain, run_at_once
+from failsoft.runtime.quick import await_at_once, is_plain, run_at_once
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.threads import Notebook
 from failsoft.runtime.tool import Tool
@@ -129,9 +129,11 @@ class Engine:
     async def run(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome on this event loop; in the body of a turn it becomes one of the turn's."""
         self.refuse_if_closed()
-        turn = SCOPE.get()
-        if isinstance(turn, Turn) and turn.engine is self and call.turn is None:
-            return await turn.adopt(call)
+        scope, ticket = SCOPE.get(), call.tool.ticket
+        if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
+            return await scope.adopt(call)
+        if scope is None and ticket is not None and call.tool.kind == "async" and is_plain(self, call):
+            return await await_at_once(self, call, ticket)
         return await self.drive(call)
 
     async def drive(

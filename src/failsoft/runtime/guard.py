@@ -1,7 +1,8 @@
 """Guarded functions: what ``@rt.tool`` gives back. The happy path lives here, and nothing else does.
 
 A call that succeeds at once reads its ticket and its scope, steps the tool and appends one record. Whatever is not
-that simple (a circuit that is not closed, a turn, a limit, a failure) goes to ``rt.run`` or ``rt.run_blocking``.
+that simple (a circuit that is not closed, a turn, a limit, a failure, a tool that must not be repeated) goes to ``rt.run``
+or ``rt.run_blocking``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
 
 def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
     """The function that users call instead of the tool's own."""
-    made = _MAKERS[tool.kind](rt, tool)
+    make = _guard_careful if tool.kind == "async" and tool.safe is False else _MAKERS[tool.kind]
+    made = make(rt, tool)
     if hasattr(tool.fn, "__name__"):
         functools.update_wrapper(made, tool.fn)
     else:
@@ -87,14 +89,26 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
     return guarded
 
 
+def _guard_careful(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    """What must not be repeated has to know whether a call inside it has acted (R24)."""
+
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        shut = tool.shut
+        if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+            raise CircuitOpen(refused)
+        return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+
+    return guarded
+
+
 def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
     fn, now, tool_id = tool.fn, rt.now, tool.id
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
-    endless = math.isinf(tool.timeout)
+    simple = math.isinf(tool.timeout) and tool.safe is not False
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
-        if ticket is None or not endless or scope() is not None:
+        if ticket is None or not simple or scope() is not None:
             shut = tool.shut
             if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)

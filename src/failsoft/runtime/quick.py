@@ -14,9 +14,9 @@ from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.again import recover
 from failsoft.runtime.blocking import run_blocking, run_function
-from failsoft.runtime.deadline import finish, step
+from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.frames import without_frames
-from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.way import tell_queue
 
 if TYPE_CHECKING:
@@ -96,6 +96,32 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     return run_blocking(rt, call, first, ticket)
 
 
+async def await_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
+    """The same for one that awaits. Unlike on the happy path, calls made inside know that they are."""
+    tool, started = call.tool, rt.now()
+    box: Box = [started, None]
+    running = None
+    token = SCOPE.set(call)
+    try:
+        running = tool.fn(*call.args, **call.kwargs)
+        stepper = step(running, box)
+        for waiting in stepper:
+            await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
+    except Exception as error:
+        rest = rt.drive(call, rt.broken(call, started, error, entered=running is not None), ticket)
+    except BaseException:
+        rt.left(call)
+        raise
+    else:
+        ended, value = rt.now(), box[0]
+        if ended - started <= tool.timeout and value.__class__ is not Partial and tool.ticket is ticket:
+            return succeed_at_once(rt, call, started, ended, value)
+        rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
+    finally:
+        leave(SCOPE, token)
+    return await rest  # out here, and nothing else kept: the error's traceback holds this frame
+
+
 def is_plain(rt: Engine, call: Call) -> bool:
     """May it take the short way? A call around it and a thread that remembers something have a say first."""
     if call.parent is not None or call.timeout is not None:
@@ -105,7 +131,7 @@ def is_plain(rt: Engine, call: Call) -> bool:
 
 def succeed_at_once(rt: Engine, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
     """The outcome of a plain call that has succeeded at once."""
-    tool, id, trace = call.tool, call.id, rt.trace
+    tool, id, trace = call.tool, call.given_id, rt.trace
     trace.record((CALL_SUCCEEDED, ended, tool.id, id, None, started))
     if len(trace.pending) > trace.limit:
         trace.drain()

@@ -77,6 +77,7 @@ class Tool:
         self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
         self.written_timeout: float = math.inf if options.timeout is None else options.timeout  # for who quotes it
         self.timeout = float(self.written_timeout)
+        self.safe = options.safe_to_repeat  # True, False, or None: nobody has said (R11)
         self.health = Health(options.breaker)
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
@@ -100,7 +101,6 @@ class Tool:
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
         self._warned = False
-        self.safe = options.safe_to_repeat  # True, False, or None: nobody has said (R11)
         if options.idempotency_key is not None:
             self._refuse_missing_parameter(options.idempotency_key)
         self.renew_ticket()
@@ -118,7 +118,7 @@ class Tool:
     def _retries_plainly(self) -> bool:
         """Have only attempts, time, budget and breaker a say in whether an error is repeated?"""
         options = self.options
-        if self.kind != "async" or not self.plain or options.breaker.count != "attempts":
+        if self.kind != "async" or not self.plain or self.safe is False or options.breaker.count != "attempts":
             return False
         return not (options.fallbacks or options.retry.rules or any(map(callable, options.classification)))
 

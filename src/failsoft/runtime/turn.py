@@ -31,7 +31,7 @@ from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
 from failsoft.runtime import adopting
 from failsoft.runtime.call import Call
-from failsoft.runtime.endings import end
+from failsoft.runtime.endings import end, has_acted
 from failsoft.runtime.handle import NONE, Handle, Outcomes
 from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
@@ -383,6 +383,8 @@ class Turn:
             leave(SCOPE, self._outer)
             self._outer = None  # a token holds its context
         self.notes = BLANK  # the trace may keep the turn for long
+        if self.parent is not None and any(map(has_acted, self.machine.calls.values())):
+            self.parent.acted = True
         duration = self.engine.now() - self._started
         calls = self.machine.calls
         results, needs = {}, {}

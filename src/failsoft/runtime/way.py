@@ -58,18 +58,18 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         fault = None if ended is not None else _admit(rt, call, stop)
         if fault is None and ended is None:
             asked = rt.now()
-            call.invoked = True
+            call.invoked, call.acted = True, False
             try:
                 ended = yield stop.invoke
             except BaseException:
-                record(rt, call, stop, "neutral")
+                _break_off(rt, call, stop)
                 raise
             ended = tell_queue(ended, ended.started - asked)
         if ended is not None:
             total += ended.ran
             call.made, call.invoked = total, False
             part = ended.value if isinstance(ended.value, Partial) else None
-            fault = _understand(rt, stop, ended)
+            fault = _understand(rt, call, stop, ended)
             _note_attempt(rt, call, stop, fault, ended)
             if fault is None:
                 record(rt, call, stop, "success")
@@ -186,8 +186,29 @@ def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     return None
 
 
-def _understand(rt: Engine, stop: Stop, ended: Ended) -> Fault | None:
-    """The fault of an attempt that has ended, None if it has not got one."""
+def _break_off(rt: Engine, call: Call, stop: Stop) -> None:
+    """The caller has left an attempt that was under way."""
+    record(rt, call, stop, "neutral")
+    _tell_outer(call, stop, "unknown")
+
+
+def _understand(rt: Engine, call: Call, stop: Stop, ended: Ended) -> Fault | None:
+    """The fault of an attempt that has ended, None if it has not got one. What calls inside it have done, it has done."""
+    fault = _find_fault(rt, stop, ended)
+    if fault is not None and call.acted:
+        fault = fault._replace(effect=worst((fault.effect, "unknown")))
+    _tell_outer(call, stop, "happened" if fault is None else fault.effect)
+    return fault
+
+
+def _tell_outer(call: Call, stop: Stop, effect: Effect) -> None:
+    """The call around this one cannot be repeated as if nothing had happened, unless this one can."""
+    outer = call.outer
+    if outer is not None and effect != "none" and not stop.tool.safe:
+        outer.acted = True
+
+
+def _find_fault(rt: Engine, stop: Stop, ended: Ended) -> Fault | None:
     options = stop.tool.options
     if ended.error is not None:
         error = without_callers(ended.error)
