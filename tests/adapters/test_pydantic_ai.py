@@ -571,7 +571,7 @@ def test_who_hears_of_reports_may_be_a_coroutine_function() -> None:
 
     search, _ = failing()
     talk(agent_with(Runtime(), search, on_report=hear), "search")
-    assert [list(report.results) for report in heard] == [["search-1"]]
+    assert [list(report.results) for report in heard] == [["call-0-0"]]
 
 
 def test_who_hears_of_reports_cannot_break_a_run(caplog: pytest.LogCaptureFixture) -> None:

@@ -155,3 +155,57 @@ async def test_registering_again_clearing_and_success_end_an_absence_in_the_stor
             rt.threads[THREAD].clear("search" if end == "clear" else None)
         assert store.find("availability") == []
         assert rt.threads[THREAD].available("search")
+
+
+@virtual
+async def test_a_call_that_must_not_be_made_twice_is_not_made_again_after_a_crash() -> None:
+    store = MemoryStore()
+    dead = Runtime(store=store)
+    dead.add(Scripted(DOWN), id="search")
+    await ask(dead, tool="search")  # an offer lies in the store beside them
+    dead.add(Scripted(Takes(100)), id="pay", idempotent=False)
+    async with dead.turn(thread=THREAD) as running:
+        running.call("pay", {"amount": 4}, id="c1")
+        running.call("pay", id="c2")
+        running.call("pay")  # the turn has counted it
+        await asyncio.sleep(1)
+        after = Runtime(store=store)
+        pay = Scripted("paid")
+        after.add(pay, id="pay", idempotent=False)
+        async with after.turn(thread=THREAD) as turn:
+            turn.call("pay", {"amount": 4}, id="c1")
+            turn.call("pay", {"amount": 5}, id="c2")
+            turn.call("pay")
+        first, *others = turn.report.outcomes.values()
+        assert "It may already have taken effect: check before calling again." in first.explanation.model
+        assert [other.value for other in others] == ["paid", "paid"]
+        assert pay.attempts == 2
+        assert "c1" not in [call.call_id for call in after.threads[THREAD].dangling]
+        assert (await after.call("pay", {"amount": 4}, id="c1", thread=THREAD)).value == "paid"
+
+
+@virtual
+async def test_arguments_that_no_store_can_hold_leave_the_id() -> None:
+    store = MemoryStore()
+    dead = Runtime(store=store)
+    dead.add(Scripted(Takes(100)), id="pay", idempotent=False)
+    async with dead.turn(thread=THREAD) as running:
+        running.call("pay", {"card": object()}, id="c1")
+        await asyncio.sleep(1)
+        after = Runtime(store=store)
+        after.add(Scripted("paid"), id="pay", idempotent=False)
+        assert (await after.call("pay", {"card": object()}, id="c1", thread=THREAD)).status == "failed"
+
+
+@virtual
+async def test_a_call_that_has_ended_elsewhere_is_another_one_when_its_id_comes_again() -> None:
+    store = MemoryStore()
+    busy = Runtime(store=store)
+    busy.add(Scripted(Takes(5)), id="pay", idempotent=False)
+    async with busy.turn(thread=THREAD) as running:
+        running.call("pay", id="c1")
+        await asyncio.sleep(1)
+        beside = Runtime(store=store)
+        beside.add(Scripted("paid"), id="pay", idempotent=False)
+    assert beside.threads[THREAD].dangling == []
+    assert (await beside.call("pay", id="c1", thread=THREAD)).value == "paid"

@@ -27,14 +27,14 @@ PROTECTIONS: dict[int, Protection] = {
     2: Protection(
         "a probe that is cancelled says nothing about the tool",
         "runtime/way.py",
-        '                record(rt, call, stop, "neutral")\n',
-        '                record(rt, call, stop, "success")\n',
+        '    record(rt, call, stop, "neutral")\n    _tell',
+        '    record(rt, call, stop, "success")\n    _tell',
     ),
     3: Protection(
         "a cancelled call says nothing about the tool",
         "runtime/way.py",
-        '                record(rt, call, stop, "neutral")\n',
-        '                record(rt, call, stop, "failure")\n',
+        '    record(rt, call, stop, "neutral")\n    _tell',
+        '    record(rt, call, stop, "failure")\n    _tell',
     ),
     4: Protection(
         "results of an older generation are ignored",

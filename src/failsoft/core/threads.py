@@ -93,10 +93,11 @@ class Dangling(NamedTuple):
     tool: str
     text: str  # what to tell the model as the result of the call
     turn_id: str = ""
+    same: str | None = None  # if it must not be made twice: its fingerprint; empty where it has none
 
     def to_dict(self) -> dict[str, Any]:
         """The call as plain data."""
-        return self._asdict()
+        return {"call_id": self.call_id, "tool": self.tool, "text": self.text, "turn_id": self.turn_id}
 
 
 class Failure(NamedTuple):
@@ -235,10 +236,26 @@ class ThreadState:
             self.note_registered(tool)
         self._look()
 
+    # -- dangling calls ----------------------------------------------------------------------------------------------
+
     def leave_dangling(self, call: Dangling) -> None:
         self.dangling[call.turn_id, call.call_id] = call
         if len(self.dangling) > MOST_DANGLING:
             del self.dangling[next(iter(self.dangling))]
+        self._look()
+
+    def find_dangling(self, id: str, tool: str, same: str | None) -> Dangling | None:
+        """The call that is made once more, and must not be. Its id alone does not tell: some models count anew."""
+        for call in self.dangling.values():
+            if (call.call_id, call.tool) == (id, tool) and call.same is not None and call.same in (same, ""):
+                return call
+        return None
+
+    def close_dangling(self, call: Dangling) -> None:
+        """The model is told."""
+        self.dangling.pop((call.turn_id, call.call_id), None)
+        self._look()
 
     def _look(self) -> None:
-        self.wary = bool(self.absent or self.failures or self.offers)
+        left = any(call.same is not None for call in self.dangling.values())
+        self.wary = bool(self.absent or self.failures or self.offers or left)

@@ -81,7 +81,7 @@ async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
             outcome = await engine.drive(call)
     except BaseException as error:
         if isinstance(error, Passing):
-            engine.left(call)
+            engine.left(call, error)
         late = handle.outcome is not None
         stop(turn, handle, error)
         if late and isinstance(error, Passing):

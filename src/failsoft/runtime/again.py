@@ -92,10 +92,10 @@ async def recover(
         except Exception as failed:
             error, known, ended = failed, recall(tool, failed), now()
             continue
-        except BaseException:  # its caller has left, or the interpreter wants to end
+        except BaseException as left:  # its caller has, or the interpreter wants to end
             call = _whole(rt, tool, args, kwargs, id, began)
             call.made, call.invoked = made, invoked
-            rt.left(call)
+            rt.left(call, left)
             raise
         ended = now()
         value = box[0]

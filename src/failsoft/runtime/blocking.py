@@ -36,7 +36,7 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
             try:
                 answer = _perform(rt, call, step)
             except BaseException as error:
-                rt.left(call)
+                rt.left(call, error)
                 step = steps.throw(error)
             else:
                 step = steps.send(answer)

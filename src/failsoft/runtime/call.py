@@ -85,7 +85,12 @@ class Call:
     @property
     def attempts(self) -> int:
         """Attempts so far, the one under way included."""
-        return self.made + (self.invoked and not self.waiting)
+        return self.made + self.under_way
+
+    @property
+    def under_way(self) -> bool:
+        """Is the tool running?"""
+        return self.invoked and not self.waiting
 
     def begin(self) -> None:
         """It has waited for a slot, a thread or a process: now the tool runs."""

@@ -56,7 +56,7 @@ def make_call(
     """A call with what was said about it."""
     if unknown:
         refuse_options(unknown, CallKeywords)
-    call = engine.open_call(tool, (), {} if args is None else dict(args), id=id)
+    call = engine.open_call(tool, (), {} if args is None else dict(args), id=id or None)
     if thread:
         call.thread = thread
     if tenant:
@@ -137,7 +137,10 @@ def make_foreign_call(
 
 
 async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
-    """Run a call with what it has brought along."""
+    """Run a call with what it has brought along. Its id is the model's, who may use one again: that one is not kept."""
+    turn = SCOPE.get()
+    if isinstance(turn, Turn) and call.named and call.id in turn.machine.calls:
+        call.name(engine.trace.number())
     token = RUNNING.set(running)
     try:
         return await engine.run(call)

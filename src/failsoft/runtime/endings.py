@@ -82,10 +82,11 @@ def _cancel(turn: Turn, handle: Handle[Any]) -> None:
     fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
     turn.emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
     turn.settle(handle, outcome)
+    call = None if handle.task is None else handle.whole()
     if turn.thread is not None and turn.parent is None:
-        turn.engine.notebook.note_dangling((turn.tenant, turn.thread), turn.id, outcome)
-    if handle.task is not None:
-        handle.whole().recorded = True
+        turn.engine.notebook.note_dangling((turn.tenant, turn.thread), turn.id, outcome, call)
+    if call is not None and handle.task is not None:
+        call.recorded = True
         handle.task.cancel()
 
 

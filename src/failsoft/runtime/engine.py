@@ -31,6 +31,7 @@ from failsoft.runtime.clock import SYSTEM, Clock, current
 from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
 from failsoft.runtime.escalations import Escalations
+from failsoft.runtime.foreign import Passing
 from failsoft.runtime.gates import is_absent
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.health import Health, HealthView
@@ -152,7 +153,7 @@ class Engine:
                     else:
                         answer = await self._perform(call, step)
                 except BaseException as error:
-                    self.left(call)
+                    self.left(call, error)
                     step = steps.throw(error)
                 else:
                     step = steps.send(answer)
@@ -333,10 +334,12 @@ class Engine:
         if len(self.trace.pending) > self.trace.limit:
             self.trace.drain()
 
-    def left(self, call: Call) -> None:
+    def left(self, call: Call, error: BaseException) -> None:
         """Its caller has left, or the interpreter wants to end: no verdict on the tool."""
         if call.recorded:
             return
+        if not isinstance(error, Passing):  # with that the framework itself goes on, and may make the call again
+            self.notebook.note_left(call)
         duration = round((self.now() - call.started) * 1000, 3)
         self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
         self.settle()

@@ -69,8 +69,8 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
             for waiting in stepper:
                 kwargs = kwargs or NO_KWARGS
                 await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
-        except CancelledError:
-            rt.left(rt.open_call(tool, args, kwargs, started))
+        except CancelledError as error:
+            rt.left(rt.open_call(tool, args, kwargs, started), error)
             raise
         except Exception as error:
             rest = recover(rt, tool, args, kwargs, rt.trace.number(), ticket, error, started, stepper is not None)

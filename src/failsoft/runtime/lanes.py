@@ -141,7 +141,7 @@ class Lanes:
                         first = engine.broken(handle.whole(), started, error, entered=running is not None)
                     except BaseException as error:
                         handle.task = task
-                        engine.left(handle.whole())
+                        engine.left(handle.whole(), error)
                         if not self._survives(handle, error):
                             raise
                         continue

@@ -8,7 +8,8 @@ Rules
   whose arguments are no JSON stays in this process.
 - A call is written down when its turn takes it and struck out when it ends, so what a dead process leaves is what it
   had open. A thread's turns run on one machine at a time; another one's open calls look dead from here.
-- What a thread has to do without is kept for as long as it holds, and read once, when the runtime begins.
+- What a thread has to do without is kept for as long as it holds, and read once, when the runtime begins; so are calls
+  that must not be made twice. These may be under way in another process: then they are not made twice either.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from failsoft.core.outcome import Outcome
 from failsoft.core.threads import ABSENT_FOR, DANGLES_FOR, OFFER_LASTS, Absence, Dangling, Offer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from failsoft.core.explain import Explanation
     from failsoft.stores.base import Records
@@ -86,28 +87,41 @@ class Pending:
 
     # -- calls that may dangle ---------------------------------------------------------------------------------------
 
-    def open_call(self, key: Key, turn_id: str, call_id: str, tool: str) -> None:
-        self._keep_call(key, turn_id, call_id, {"tool": tool, "run": self._run})
+    def open_call(self, key: Key, turn_id: str, call_id: str, tool: str, same: str | None) -> None:
+        self._keep_call(key, turn_id, call_id, {"tool": tool, "run": self._run, "same": same})
 
     def close_call(self, key: Key, turn_id: str, call_id: str) -> None:
         self._records.delete("pending", self._call(key, turn_id, call_id))
 
     def leave_call(self, key: Key, call: Dangling) -> None:
-        record = {"tool": call.tool, "run": self._run, "text": call.text}
+        record = {"tool": call.tool, "run": self._run, "same": call.same, "text": call.text}
         self._keep_call(key, call.turn_id, call.call_id, record)
 
     def find_calls(self, key: Key, explain: Callable[[Outcome[Any]], Explanation]) -> list[Dangling]:
         """The calls that dangle: their turn has ended without them, or their process has."""
         found = []
         for place, record in self._records.find("pending", self._call(key)):
-            text = record.get("text")
-            if text is None and record["run"] == self._run:
-                continue  # it is running
+            if self._is_running(record):
+                continue
             *_, turn_id, call_id = _parts(place)
             fault = own_faults.cancelled(started=True)
             lost: Outcome[Any] = Outcome(call_id, record["tool"], "cancelled", fault=fault)
-            found.append(Dangling(call_id, record["tool"], text or explain(lost).model, turn_id))
+            found.append(Dangling(call_id, record["tool"], record.get("text") or explain(lost).model, turn_id))
         return found
+
+    def find_lost(self) -> Iterator[tuple[Key, Dangling]]:
+        """Those of all threads that must not be made twice; without words, which others may have told by then."""
+        for place, record in self._records.find("pending"):
+            if "run" in record and record.get("same") is not None and not self._is_running(record):  # others are offers
+                *_, turn_id, call_id = _parts(place)
+                yield self._key(place), Dangling(call_id, record["tool"], "", turn_id, record["same"])
+
+    def is_open(self, key: Key, call: Dangling) -> bool:
+        """Has nobody told the end of it since?"""
+        return self._records.get("pending", self._call(key, call.turn_id, call.call_id)) is not None
+
+    def _is_running(self, record: Mapping[str, Any]) -> bool:
+        return record.get("text") is None and record["run"] == self._run
 
     # -- missing tools -----------------------------------------------------------------------------------------------
 
@@ -122,10 +136,12 @@ class Pending:
     def find_absences(self, now: float) -> Iterator[tuple[Key, str, Absence]]:
         """What threads had to do without when the process before ended; ``why`` has been sanitised."""
         for place, record in self._records.find("availability"):
-            tenant, thread, tool = _parts(place)
-            nobodys = place.startswith(f"{self._key_of(None)}/")
             left = min(record["until"] - self._wall(), ABSENT_FOR)
-            yield (None if nobodys else tenant, thread), tool, Absence(now + left, record["why"])
+            yield self._key(place), _last_part(place), Absence(now + left, record["why"])
+
+    def _key(self, place: str) -> Key:
+        tenant, thread, *_ = _parts(place)
+        return None if place.startswith(f"{self._key_of(None)}/") else tenant, thread
 
     def _keep_call(self, key: Key, turn_id: str, call_id: str, record: dict[str, Any]) -> None:
         self._records.put("pending", self._call(key, turn_id, call_id), record, ttl=DANGLES_FOR)

@@ -48,8 +48,8 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
                 if handle is not None:
                     handle.turn.doze(handle)
                 await finish(stepper, waiting, tool, timeout, box, rt.place)
-        except CancelledError:
-            rt.left(_whole(rt, tool, kwargs, id, started, handle))
+        except CancelledError as error:
+            rt.left(_whole(rt, tool, kwargs, id, started, handle), error)
             raise
         except Exception as error:
             if handle is None:
@@ -82,8 +82,8 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     token = SCOPE.set(call)
     try:
         first = run_function(rt, call, tool, tool.written_timeout)
-    except BaseException:
-        rt.left(call)
+    except BaseException as error:
+        rt.left(call, error)
         raise
     finally:
         SCOPE.reset(token)
@@ -109,8 +109,8 @@ async def await_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
             await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
     except Exception as error:
         rest = rt.drive(call, rt.broken(call, started, error, entered=running is not None), ticket)
-    except BaseException:
-        rt.left(call)
+    except BaseException as error:
+        rt.left(call, error)
         raise
     else:
         ended, value = rt.now(), box[0]

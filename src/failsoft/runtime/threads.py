@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -60,14 +60,18 @@ class Notebook:
             self._restore(self.pending)
 
     def _restore(self, pending: Pending) -> None:
-        """Take up what threads had to do without when the process before ended."""
+        """Take up what threads had to do without when the process before ended, and what it left under way."""
         try:
+            for key, call in pending.find_lost():
+                state = self._open(key)
+                state.leave_dangling(call)
+                self._keep(key, state)
             for key, tool, absence in pending.find_absences(self._rt.now()):
                 state = self._open(key)
                 state.restore_absence(tool, absence)
                 self._keep(key, state)
         except (KeyError, TypeError, ValueError):  # what cannot be read is nothing
-            log.warning("what threads had to do without could not be read; it is forgotten", exc_info=True)
+            log.warning("what threads had pending could not be read; it is forgotten", exc_info=True)
 
     def renew_after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -110,12 +114,25 @@ class Notebook:
         return state is not None and state.is_absent(tool.id, self._rt.now())
 
     def admit(self, call: Call, tool: Tool) -> Fault | None:
-        """Turn a call away whose tool is missing in its thread."""
+        """Turn a call away whose tool is missing in its thread, or that may have acted already."""
         state = self.find(call)
         if state is None:
             return None
         with self._lock:
+            if state.dangling and tool is call.tool and self._was_left(call, state):
+                return own_faults.cancelled(started=True)
             return state.admit(tool.id, self._rt.now(), lease=min(tool.timeout, LONGEST_PROBE) + LEASE)
+
+    def _was_left(self, call: Call, state: ThreadState) -> bool:
+        """Was this very call under way before, and must not be made twice? That is told once."""
+        left = state.find_dangling(call.id, call.tool.id, _same(call))
+        if left is None or call.thread is None:
+            return False
+        key = (call.tenant, call.thread)
+        told = not left.text and self.pending is not None and not self.pending.is_open(key, left)  # elsewhere, since
+        self._close(key, state, left)
+        self._keep(key, state)
+        return not told
 
     def find_loop(self, call: Call) -> Failure | None:
         """The failure that this call has had twice already; a call further in is nobody's loop."""
@@ -203,9 +220,18 @@ class Notebook:
             _same(call),
         )
 
-    def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any]) -> None:
-        """A call has ended with its turn, and not by itself."""
-        call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id)
+    def note_left(self, call: Call) -> None:
+        """The caller has left. If the call must not be made twice, that is remembered: a framework may take it up again."""
+        if call.thread is None or call.inner or not call.under_way or _mark(call) is None:
+            return
+        fault = own_faults.cancelled(started=True)
+        left: Outcome[Any] = Outcome(call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.explain)
+        self.note_dangling((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
+
+    def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: Call | None = None) -> None:
+        """A call has ended with its turn, or its caller, and not by itself; ``made``: its tool was running."""
+        same = _mark(made) if made is not None and made.under_way else None
+        call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same)
         with self._lock:
             state = self._open(key)
             state.leave_dangling(call)
@@ -267,7 +293,8 @@ class Notebook:
 
     def list_dangling(self, key: Key) -> list[Dangling]:
         """The calls whose end nobody has told the model."""
-        calls: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
+        kept: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
+        calls = {place: call for place, call in kept.items() if call.text}
         if self.pending is not None:
             calls |= {(call.turn_id, call.call_id): call for call in self.pending.find_calls(key, self._rt.explain)}
         return list(calls.values())
@@ -278,13 +305,15 @@ class Notebook:
 
         def close(state: ThreadState, _: float) -> None:
             for call in calls:
-                state.dangling.pop((call.turn_id, call.call_id), None)
+                self._close(key, state, call)
 
         self.use(key, close)
-        if self.pending is not None:
-            for call in calls:
-                self.pending.close_call(key, call.turn_id, call.call_id)
         return calls
+
+    def _close(self, key: Key, state: ThreadState, call: Dangling) -> None:
+        state.close_dangling(call)
+        if self.pending is not None:
+            self.pending.close_call(key, call.turn_id, call.call_id)
 
     def use(self, key: Key, do: Callable[[ThreadState, float], Any]) -> Any:
         """Look at, or change, the notes of one thread."""
@@ -385,6 +414,18 @@ class Thread:
     def __repr__(self) -> str:
         tenant, thread = self._key
         return f"<Thread {thread!r}{'' if tenant is None else f' of {tenant!r}'}>"
+
+
+def mark(id: str, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """How a call that must not be made twice is known again. Ids that a turn has counted come again in the next one."""
+    name, _, number = id.rpartition("-")
+    if tool.safe is not False or (name == tool.id and number.isdigit()):
+        return None
+    return fingerprint(tool.id, args, kwargs) or ""  # arguments that are no JSON: its id must do
+
+
+def _mark(call: Call) -> str | None:
+    return mark(call.id, call.tool, call.args, call.kwargs)
 
 
 def _same(call: Call) -> str | None:

@@ -38,7 +38,7 @@ from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged
-from failsoft.runtime.threads import BLANK
+from failsoft.runtime.threads import BLANK, mark
 
 if TYPE_CHECKING:
     from failsoft.core.manifest import Plan
@@ -279,8 +279,11 @@ class Turn:
     def write_down(self, handle: Handle[Any]) -> None:
         """What is open outlives the process, where there is a store."""
         if self.pending is not None and self.thread is not None:
-            tool = handle.tool if isinstance(handle.tool, str) else handle.tool.id
-            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, tool)
+            tool, same = handle.tool, None
+            if not isinstance(tool, str):
+                same = mark(handle.id, tool, (), handle.arguments)
+                tool = tool.id
+            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, tool, same)
 
     def is_elsewhere(self) -> bool:
         """Does another thread's event loop run this turn?"""

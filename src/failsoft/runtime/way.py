@@ -77,8 +77,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
                 return _succeeded(rt, call, stop, ended, total, part and _PARTIAL)
             kept = better(best, part)
             best, giver = kept, giver if kept is best else stop
-            effect = worst((effect, fault.effect))
         assert fault is not None
+        effect = worst((effect, fault.effect))
         own = ended is not None and ended.ran and stop.tool is call.tool
         primary = fault if own else primary or fault  # what went wrong last with the tool that was asked for
         retry = plan(rt, call, stop, fault, ended)

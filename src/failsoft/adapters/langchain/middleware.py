@@ -20,7 +20,7 @@ from langgraph.config import get_config
 
 from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, is_guarded
 from failsoft.adapters.langchain.messages import find_dangling, to_message, translate
-from failsoft.errors import CallFailed, TurnError
+from failsoft.errors import CallFailed
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.foreign import introduce, refuse_other
 from failsoft.runtime.runtime import Runtime
@@ -56,11 +56,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
             except CallFailed as failed:
                 return to_message(call["id"], failed.outcome)
         runners, thread = self._runners(attempt, request, tool, handler), thread_of(request.runtime.config)
-        run = self.runtime.run
-        try:
-            outcome = await run(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
-        except TurnError:  # an id that is not unique in the turn around the agent
-            outcome = await run(call["name"], call["args"], runners, thread=thread)
+        outcome = await self.runtime.run(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
         return translate(call["id"], outcome)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:

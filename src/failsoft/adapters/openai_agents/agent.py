@@ -18,7 +18,7 @@ from agents.tracing import get_current_trace
 from failsoft.adapters.openai_agents.attempt import attempt, disarm, is_made_by_sdk, is_watched, say
 from failsoft.adapters.openai_agents.servers import GuardedServer
 from failsoft.core.fault import Fault
-from failsoft.errors import CallFailed, FailsoftError, TurnError
+from failsoft.errors import CallFailed, FailsoftError
 from failsoft.runtime.arguments import read_arguments
 from failsoft.runtime.foreign import MadeWhenAsked, Runner, introduce, refuse_other
 from failsoft.runtime.runtime import Runtime
@@ -165,11 +165,8 @@ class _Guard:
                 return None
             return partial(attempt, found, name, context, text, given)
 
-        run = partial(self.runtime.run, name, given, MadeWhenAsked(runner), thread=self.thread(context))
-        try:
-            outcome = await run(id=context.tool_call_id)
-        except TurnError:  # an id that is not unique in the turn around the run
-            outcome = await run()
+        runners, thread = MadeWhenAsked(runner), self.thread(context)
+        outcome = await self.runtime.run(name, given, runners, thread=thread, id=context.tool_call_id)
         return say(outcome, context)
 
 

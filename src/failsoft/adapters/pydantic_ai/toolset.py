@@ -115,7 +115,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         else:
             runners = Runners(partial(self._runner, name, tool, ctx))
             outcome = await self.rules.runtime.run(
-                name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id
+                name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id, id=ctx.tool_call_id or ""
             )  # fmt: skip
         if outcome.status != "succeeded":
             if not said(tool).get("graceful_errors", self.rules.graceful):
