@@ -579,7 +579,9 @@ def test_only_dangling_calls_are_closed_where_ids_come_again() -> None:
     assert shown == ["go", "", "paid", "again", "", "pay was cancelled", "and now?"]
 
 
-@pytest.mark.parametrize("choice", ["search", {"type": "tool", "name": "search"}, {"function": {"name": "search"}}])
+@pytest.mark.parametrize(
+    "choice", ["search", {"type": "tool", "name": "search"}, {"function": {"name": "search"}}, "any", {"type": "any"}]
+)
 def test_the_tool_that_the_model_is_made_to_call_stays_offered(choice: Any) -> None:
     """Providers refuse a request that names a tool which is not there."""
 
@@ -615,6 +617,27 @@ def test_a_missing_tool_is_not_offered_again() -> None:
     result = run.invoke({"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t"}})
     assert told(result)[0].artifact["fault"]["category"] == "tool_unavailable"
     assert playing.offered == [["search", "other"], ["other"]]
+
+
+@pytest.mark.parametrize("backup", ["other", "elsewhere"])  # the latter belongs to another agent
+def test_a_missing_tool_stays_offered_while_another_one_stands_in(backup: str) -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        raise NotImplementedError("501 Not Implemented: tool not found: search")
+
+    @tool
+    def other() -> str:
+        """Something else."""
+        return "instead"
+
+    rt = Runtime({"tools": {"search": {"fallbacks": [backup]}}})
+    rt.declare("elsewhere")
+    playing = model([("search", {})], [("search", {})])
+    run = agent(rt, [search, other], model=playing)
+    result = run.invoke({"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t"}})
+    assert playing.offered[2] == (["search", "other"] if backup == "other" else ["other"])
+    assert (told(result)[1].content == "instead") is (backup == "other")
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------------------

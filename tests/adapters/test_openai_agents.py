@@ -34,6 +34,7 @@ from agents.exceptions import (
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
     MCPToolCancellationError,
+    ModelBehaviorError,
     ModelRefusalError,
     ModelTimeoutError,
     OutputGuardrailTripwireTriggered,
@@ -609,7 +610,32 @@ def test_a_missing_tool_is_not_offered_again_in_its_group_although_nothing_is_tr
         assert model.offered == [["lookup", "book"], expected]
 
 
-def test_the_tool_that_the_model_is_made_to_call_stays_offered() -> None:
+@pytest.mark.parametrize(("watched", "stays"), [(False, True), (True, False)])
+def test_a_missing_tool_stays_offered_while_another_one_stands_in(watched: bool, stays: bool) -> None:
+    @function_tool
+    def lookup() -> str:
+        """Look something up."""
+        raise NotImplementedError("501 Not Implemented: tool not found: lookup")
+
+    @function_tool(needs_approval=watched)
+    def cached() -> str:
+        """Look it up in a cache."""
+        return "instead"
+
+    model = Scripted([("lookup", {})], [("lookup", {})])
+    agent: Agent[Any] = Agent(name="a", model=model, tools=[lookup, cached])
+    guarded = guard_agent(agent, Runtime({"tools": {"lookup": {"fallbacks": ["cached"]}}}), thread=lambda _: "chat-1")
+    if not stays:
+        with pytest.raises(ModelBehaviorError):  # as the SDK answers to a call of what is not offered
+            asyncio.run(Runner.run(guarded, "go", run_config=QUIET))
+        assert model.offered == [["lookup", "cached"], ["cached"]]
+        return
+    result = asyncio.run(Runner.run(guarded, "go", run_config=QUIET))
+    assert (model.offered, list(answers(result).values())) == ([["lookup", "cached"]] * 3, ["instead"] * 2)
+
+
+@pytest.mark.parametrize("choice", ["lookup", "required"])
+def test_the_tool_that_the_model_is_made_to_call_stays_offered(choice: str) -> None:
     """Providers refuse a request that names a tool which is not there."""
 
     @function_tool
@@ -617,12 +643,13 @@ def test_the_tool_that_the_model_is_made_to_call_stays_offered() -> None:
         """Look something up."""
         raise NotImplementedError("501 Not Implemented: tool not found: lookup")
 
-    model, settings = Scripted([("lookup", {})]), ModelSettings(tool_choice="lookup")
-    agent: Agent[Any] = Agent(name="a", model=model, tools=[lookup, book], model_settings=settings)
+    tools = [lookup, book] if choice == "lookup" else [lookup]
+    model, settings = Scripted([("lookup", {})]), ModelSettings(tool_choice=choice)
+    agent: Agent[Any] = Agent(name="a", model=model, tools=tools, model_settings=settings)
     guarded = guard_agent(agent, Runtime(), thread=lambda _: "chat-1")
     for _ in range(2):
         asyncio.run(Runner.run(guarded, "go", run_config=QUIET))
-    assert model.offered == [["lookup", "book"]] * 3
+    assert model.offered == [[tool.name for tool in tools]] * 3
 
 
 def test_two_tools_of_one_name_must_agree() -> None:

@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import TypeAdapter
 from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool, ToolReturn
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
+from pydantic_ai.settings import ToolOrOutput
 from tests.adapters.pydantic_ai_driver import Driver, Script, agent_with, failing, samples, talk, texts
 from tests.adapters.story import SCENES, Story, tell, transcript
 from tests.fakes import records
@@ -603,6 +606,54 @@ def test_a_missing_tool_is_offered_no_more_in_this_conversation() -> None:
     assert script.offered == [["gone", "other"], ["other"], ["other"]]
     assert talk(agent, "other", conversation_id="chat-1").offered[0] == ["other"]
     assert talk(agent, "other", conversation_id="chat-2").offered[0] == ["gone", "other"]
+
+
+@pytest.mark.parametrize("backup", ["other", "elsewhere"])  # the latter belongs to another agent
+def test_a_missing_tool_stays_offered_while_another_one_stands_in(backup: str) -> None:
+    async def gone() -> str:
+        raise RuntimeError("Unknown tool: gone")
+
+    async def other() -> str:
+        return "instead"
+
+    runtime = Runtime({"tools": {"gone": {"fallbacks": [backup]}}})
+    runtime.declare("elsewhere")
+    script = talk(agent_with(runtime, gone, other), "gone", "gone", conversation_id="chat-1")
+    assert script.offered[2] == (["gone", "other"] if backup == "other" else ["other"])
+    assert ("instead" in texts(script)[1]) is (backup == "other")
+
+
+@pytest.mark.parametrize(
+    ("choice", "stays"), [(["gone"], True), (["gone", "other"], False), (ToolOrOutput(["gone"]), True), ("auto", False)]
+)
+def test_the_tool_that_the_model_is_made_to_call_stays_offered(choice: Any, stays: bool) -> None:
+    async def gone() -> str:
+        raise RuntimeError("Unknown tool: gone")
+
+    async def other() -> str:
+        return "fine"
+
+    @dataclass
+    class Choose(AbstractCapability[Any]):
+        def get_model_settings(self) -> Any:
+            return lambda _: {"tool_choice": choice}
+
+    agent = pydantic_ai.Agent(tools=[gone, other], capabilities=[Failsoft(Runtime()), Choose()])
+    script = talk(agent, "gone")
+    assert script.offered == [["gone", "other"], ["gone", "other"] if stays else ["other"]]
+
+
+def test_the_model_can_call_what_it_has_to_call_although_nothing_is_there() -> None:
+    async def gone() -> str:
+        raise RuntimeError("Unknown tool: gone")
+
+    @dataclass
+    class Choose(AbstractCapability[Any]):
+        def get_model_settings(self) -> Any:
+            return lambda _: {"tool_choice": "required"}
+
+    agent = pydantic_ai.Agent(tools=[gone], capabilities=[Failsoft(Runtime()), Choose()])
+    assert talk(agent, "gone").offered == [["gone"]] * 2
 
 
 def test_the_capability_takes_the_place_of_one_that_every_agent_has() -> None:

@@ -44,6 +44,30 @@ async def test_a_text_switches_a_tool_off_for_its_thread_only_and_one_probe_brin
     assert (await rt.call("search", thread=THREAD)).value == "fine"
 
 
+@pytest.mark.parametrize(
+    ("fallback", "policies", "usable"),
+    [
+        ({"tool": "backup"}, [], True),
+        ({"tool": "backup", "handle_errors": ["UNAVAILABLE"]}, [], False),  # not for this
+        ({"tool": "missing as well"}, [], False),
+        ({"tool": "down"}, [], False),
+        ({"tool": "backup"}, [{"name": "ask", "when": {"category": "tool_unavailable"}, "then": "escalate"}], False),
+    ],
+)
+@virtual
+async def test_a_missing_tool_can_be_used_while_another_stands_in(fallback: Any, policies: Any, usable: bool) -> None:
+    rt = Runtime(policies=policies)
+    rt.add(Scripted(MISSING), id="search", fallbacks=[fallback], read_only=True)
+    rt.add(Scripted("from the backup"), id="backup")
+    rt.add(Scripted(MISSING), id="missing as well")
+    rt.add(Scripted(DOWN), id="down", retry=ONCE, breaker={"failure_threshold": 1})
+    for tool in ("search", "missing as well", "down"):
+        await rt.call(tool, thread=THREAD)
+    thread = rt.threads[THREAD]
+    assert (thread.available("search"), "search" not in thread.unavailable) == (usable, usable)
+    assert ((await rt.call("search", thread=THREAD)).value == "from the backup") is usable
+
+
 @virtual
 async def test_one_probe_at_a_time() -> None:
     rt = Runtime()

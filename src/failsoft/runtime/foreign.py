@@ -19,7 +19,7 @@ Why no function: a framework's tool needs the context of the agent's run, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -201,6 +201,27 @@ def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
         tools[tool].fn.introduced = True  # type: ignore[attr-defined]  # a Foreign
     elif isinstance(found.fn, Foreign) and found.fn.introduced:
         refuse_other_words(found, words)
+
+
+def hide(
+    runtime: Runtime, thread: str | None, brought: Collection[str], choice: Collection[str | None] = ()
+) -> Collection[str]:
+    """The tools that the model is not to be offered, where a framework brings these along to run or to stand in.
+
+    ``choice``: what the model is made to choose from. If none of it would be left it stays, as a request that asks for a
+    choice of nothing is refused.
+    """
+    token = RUNNING.set(Running(MadeWhenAsked(lambda tool: _there if tool in brought else None), ()))
+    try:
+        missing = runtime.threads[thread or ""].unavailable
+    finally:
+        RUNNING.reset(token)
+    none_left = all(tool in missing for tool in choice)
+    return frozenset(missing).difference(choice) if none_left else missing
+
+
+def _there(arguments: dict[str, Any]) -> Any:
+    raise NotImplementedError
 
 
 def read_words(tool: str, words: Any) -> Mapping[str, Any]:

@@ -2,7 +2,8 @@
 
 Each function serves one step of ``runtime.way``, in this order: ``plan`` (count the failure, ask policies and memory,
 work out whether there can be a retry), ``find_options``, ``report_on``, ``accept`` (somebody else's decision) and
-``settle``, ``learn`` and ``leave``. The decisions themselves are the core's.
+``settle``, ``learn`` and ``leave``. ``can_be_replaced`` takes the same steps for a call that nobody has made. The
+decisions themselves are the core's.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from failsoft.core.outcome import Decision
 from failsoft.core.recovery import ErrorReport, decide
 from failsoft.core.retry import NoRetry, Retry, Wish, add_failure, plan_retry
 from failsoft.observe import events
+from failsoft.runtime.call import Call, Stop
 from failsoft.runtime.consulting import handler_failed, turned_down
 from failsoft.runtime.gates import can_serve, hold, pay, transition
 
 if TYPE_CHECKING:
     from failsoft.core.partial import Partial
-    from failsoft.runtime.call import Call, Ended, Stop
+    from failsoft.runtime.call import Ended
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.tool import Tool
 
 
 def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> Retry | NoRetry:
@@ -132,6 +135,14 @@ def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> I
         if option.tool not in seen and can_serve(rt, call, option):
             seen.add(option.tool)
             yield option
+
+
+def can_be_replaced(rt: Engine, tool: Tool, thread: str | None, tenant: str | None) -> bool:
+    """Would another tool stand in for this one, which is missing?"""
+    call = Call("", tool, (), {}, rt.now(), thread=thread, tenant=tenant)
+    stop, fault = Stop(rt, call, tool, None), tool.unavailable or own_faults.tool_marked_unavailable(tool.id)
+    retry, options = plan(rt, call, stop, fault, None), find_options(rt, call, stop, fault, {tool.id}, [])
+    return decide(report_on(rt, call, stop, fault, retry, options, None)).strategy == "alternative_tool"
 
 
 def report_on(

@@ -33,6 +33,7 @@ from failsoft.core.threads import (
 from failsoft.observe import events
 from failsoft.runtime.health import LEASE, LONGEST_PROBE
 from failsoft.runtime.pending import Key, Pending
+from failsoft.runtime.recovering import can_be_replaced
 
 if TYPE_CHECKING:
     from failsoft.core.fault import Fault
@@ -391,16 +392,16 @@ class Thread:
         self._rt.notebook.forget(self._key, tool)
 
     def available(self, tool: str) -> bool:
-        """Can the tool be used here, as far as is known? Adapters offer the model no other one."""
-        found = self._rt.tools.get(tool)
-        return found is not None and found.unavailable is None and tool not in self._rt.notebook.list_absent(self._key)
+        """Can the tool be used here, as far as is known, or would another stand in? Adapters offer the model no other one."""
+        return tool in self._rt.tools and tool not in self.unavailable
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """The registered tools that cannot be used here."""
-        absent = self._rt.notebook.list_absent(self._key)
-        tools = list(self._rt.tools.items())
-        return tuple([id for id, tool in tools if tool.unavailable is not None or id in absent])
+        """The registered tools that cannot be used here, and for which no other would stand in."""
+        rt, (tenant, thread) = self._rt, self._key
+        absent = rt.notebook.list_absent(self._key)
+        missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable is not None or id in absent]
+        return tuple([tool.id for tool in missing if not can_be_replaced(rt, tool, thread, tenant)])
 
     @property
     def dangling(self) -> list[Dangling]:

@@ -9,9 +9,9 @@ Rules
 - What LangGraph steers itself with passes: ``GraphBubbleUp`` (interrupts, commands to a parent, draining),
   ``GraphRecursionError``, resume values that do not fit. So do commands that a tool returns.
 - An agent or a graph that runs inside a tool and breaks off is not run again: its own tools may have acted.
-- The thread is LangGraph's ``thread_id``. Tools that are missing in it are not offered to the model, but for one that
-  ``tool_choice`` makes it call; and calls that a crash or a cancellation left without an answer are closed before the
-  model is asked again.
+- The thread is LangGraph's ``thread_id``. Tools that are missing in it are not offered to the model, unless another one
+  stands in or ``tool_choice`` leaves nothing else; and calls that a crash or a cancellation left without an answer are
+  closed before the model is asked again.
 
 Put it last, so that it stands next to the tools: middleware before it then sees answers, not exceptions.
 """

@@ -22,10 +22,11 @@ from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attem
 from failsoft.adapters.langchain.messages import find_dangling, to_message, translate
 from failsoft.errors import CallFailed
 from failsoft.runtime.dangling import explain_dangling
-from failsoft.runtime.foreign import introduce, refuse_other
+from failsoft.runtime.foreign import hide, introduce, refuse_other
 from failsoft.runtime.runtime import Runtime
 
 KEY = "failsoft"  # in a tool's metadata: its options
+ANY = ("any", "required", True)  # choices that name no tool
 
 _NAME = attrgetter("name")
 
@@ -99,12 +100,12 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         thread = thread_of(current_config())
         changes: dict[str, Any] = {}
-        hidden = self.runtime.threads[thread or ""].unavailable
-        if hidden and any(name_of(tool) in hidden for tool in request.tools):
-            forced = name_of(request.tool_choice)  # what the model is made to call must be there
-            changes["tools"] = [
-                tool for tool in request.tools if (name := name_of(tool)) not in hidden or name == forced
-            ]
+        offered = [name_of(tool) for tool in request.tools]
+        forced = name_of(request.tool_choice)
+        hidden = hide(self.runtime, thread, {*self._declared, *offered}, offered if forced in ANY else [forced])
+        if hidden and not set(hidden).isdisjoint(offered):
+            shown = zip(offered, request.tools, strict=True)
+            changes["tools"] = [tool for name, tool in shown if name not in hidden]
         if dangling := find_dangling(request.messages):
             changes["messages"] = self._close(request.messages, dangling, thread)
         return request.override(**changes) if changes else request
@@ -130,9 +131,9 @@ def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def name_of(tool: BaseTool | dict[str, Any] | str | None) -> Any:
-    """A tool's name; of a choice, the tool's that is chosen."""
+    """A tool's name; of a choice, the tool's that is chosen, or how to choose."""
     if isinstance(tool, dict):
-        return tool.get("name") or (tool.get("function") or {}).get("name")
+        return tool.get("name") or (tool.get("function") or {}).get("name") or tool.get("type")
     return tool.name if isinstance(tool, BaseTool) else tool
 
 

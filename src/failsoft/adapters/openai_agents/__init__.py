@@ -13,7 +13,7 @@ Rules
 - A tool that must be approved, or that has guardrails, stands in for no other: those were asked about another tool.
 - An agent that runs inside a tool and breaks off is not run again: its own tools may have acted.
 - The thread is the run's ``group_id``, unless ``thread`` finds another. Tools that are missing in it are not offered,
-  but for the one that ``tool_choice`` makes the model call.
+  unless another one stands in or ``tool_choice`` leaves nothing else.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from failsoft.adapters.openai_agents.servers import GuardedServer
 from failsoft.core.fault import Fault
 from failsoft.errors import CallFailed, FailsoftError
 from failsoft.runtime.arguments import read_arguments
-from failsoft.runtime.foreign import MadeWhenAsked, Runner, introduce, refuse_other
+from failsoft.runtime.foreign import MadeWhenAsked, Runner, hide, introduce, refuse_other
 from failsoft.runtime.runtime import Runtime
 
 A = TypeVar("A", bound=Agent[Any])
@@ -101,7 +101,7 @@ class _Guard:
     def __init__(self, runtime: Runtime, thread: Thread) -> None:
         self.runtime = runtime
         self.thread = thread
-        self._made: tuple[list[Tool], dict[int, Tool]] = ([], {})  # for which tools, by their ids
+        self._made: tuple[list[Tool], dict[int, FunctionTool]] = ([], {})  # for which tools, by their ids
 
     def watch(self, servers: list[Any]) -> list[Any]:
         """Servers that may be down; the very same list, if they may already."""
@@ -121,12 +121,13 @@ class _Guard:
         if len(before) != len(tools) or any(old is not new for old, new in zip(before, tools, strict=True)):
             made = self._guard(tools)
             self._made = tools, made
-        hidden = set(self.runtime.threads[self.thread(context) or ""].unavailable)
-        if hidden:
-            tools = [tool for tool in tools if _id(tool) not in hidden or tool.name == forced]
-        return [made.get(id(tool), tool) for tool in tools]
+        ids = [_id(tool) for tool in tools]
+        choice = [id for id, tool in zip(ids, tools, strict=True) if forced in ("required", tool.name)]
+        brought = [tool.qualified_name for tool in made.values() if not is_watched(tool)]
+        hidden = hide(self.runtime, self.thread(context), brought, choice)
+        return [made.get(id(tool), tool) for each, tool in zip(ids, tools, strict=True) if each not in hidden]
 
-    def _guard(self, tools: list[Tool]) -> dict[int, Tool]:
+    def _guard(self, tools: list[Tool]) -> dict[int, FunctionTool]:
         functions = [tool for tool in tools if isinstance(tool, FunctionTool)]
         bare = {tool.qualified_name: disarm(tool) for tool in functions}
         for tool in functions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from inspect import isawaitable
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from failsoft.core.durations import Duration
 from failsoft.core.report import TurnReport
 from failsoft.core.values import one_of, texts
 from failsoft.errors import ManifestError
-from failsoft.runtime.foreign import refuse_other
+from failsoft.runtime.foreign import hide, refuse_other
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.settings import read_time, refuse_odd_hooks
 from failsoft.runtime.turn import Turn
@@ -82,6 +82,19 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         return GuardedToolset(guard_sources(toolset, self), self)
+
+    async def before_model_request(self, ctx: RunContext[AgentDepsT], request_context: Any) -> Any:
+        """Offer no tools that are missing: here the model's settings are known, and a choice that it has to make."""
+        parameters = request_context.model_request_parameters
+        tools = {tool.name: tool for tool in parameters.function_tools}
+        choice = (request_context.model_settings or {}).get("tool_choice")
+        names = [*tools] if choice == "required" else getattr(choice, "function_tools", choice)
+        brought = [name for name, tool in tools.items() if not tool.defer]
+        hidden = hide(self.runtime, ctx.conversation_id, brought, names if isinstance(names, list) else ())
+        if hidden:
+            offered = [tool for name, tool in tools.items() if name not in hidden]
+            request_context.model_request_parameters = replace(parameters, function_tools=offered)
+        return await super().before_model_request(ctx, request_context)
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         turn = self.runtime.turn(timeout=self.timeout, thread=ctx.conversation_id, id=ctx.run_id)

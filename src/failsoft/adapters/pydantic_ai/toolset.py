@@ -90,10 +90,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             if name not in self.known and not _is_guarded(tool):
                 introduce(self.rules.runtime, name, self._declared(tool))
         self.known = tools
-        hidden = self.rules.runtime.threads[ctx.conversation_id or ""].unavailable
-        if not hidden:
-            return tools
-        return {name: tool for name, tool in tools.items() if name not in hidden or _is_guarded(tool)}
+        return tools
 
     def _declared(self, tool: ToolsetTool[Any]) -> dict[str, Any]:
         """What is known of a tool, its server's hints last of all."""
