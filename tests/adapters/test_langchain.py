@@ -14,15 +14,18 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_model_call
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import StructuredTool, ToolException, tool
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langgraph import errors
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphInterrupt, GraphRecursionError, NodeInterrupt, ParentCommand
 from langgraph.types import Command, Interrupt, interrupt
 from pydantic import BaseModel, ValidationError
 from tests.adapters.story import SCENES, Story, tell, transcript
+from tests.fakes import records
 
 from failsoft import FailsoftError, ManifestError, Runtime, partial
 from failsoft.adapters.langchain import FailsoftMiddleware
@@ -340,6 +343,127 @@ def test_the_form_of_a_value_is_checked_not_that_of_its_message(value: Any, form
     run = StructuredTool.from_function(lambda: value, name="locate", description="Locate.")
     message = ask(Runtime({"tools": {"locate": {"output": form}}}), run)
     assert message.status == ("success" if fits else "error")
+
+
+class Place(BaseModel):
+    city: str
+
+
+class Locate(BaseTool):
+    """A tool of the user's own making: no schema, and parameters that only LangChain fills in."""
+
+    name: str = "locate"
+    description: str = "Locate."
+    value: Any = None
+
+    def _run(self, config: RunnableConfig, run_manager: Any = None) -> Any:
+        assert config["configurable"]["thread_id"] == "t"
+        assert run_manager is not None
+        return self.value
+
+
+class LocateLater(Locate):
+    async def _arun(self, config: RunnableConfig, run_manager: Any = None) -> Any:
+        return self._run(config, run_manager)
+
+
+def locate(kind: str, value: Any) -> BaseTool:
+    async def later() -> Any:
+        return value
+
+    if kind == "function":
+        return StructuredTool.from_function(lambda: value, name="locate", description="Locate.")
+    if kind == "coroutine":
+        return StructuredTool.from_function(coroutine=later, name="locate", description="Locate.")
+    if kind == "artifact":
+        form: Any = {"response_format": "content_and_artifact"}
+        return StructuredTool.from_function(lambda: ("found", value), name="locate", description="Locate.", **form)
+    return (Locate if kind == "class" else LocateLater)(value=value)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("kind", ["function", "coroutine", "artifact", "class", "class of coroutines"])
+@pytest.mark.parametrize(("value", "fits"), [(Place(city="Bern"), True), ({"town": "Bern"}, False), (7, False)])
+def test_a_model_is_declared_and_a_model_is_returned(value: Any, fits: bool, kind: str, way: str) -> None:
+    if (kind, way) == ("coroutine", "invoke"):
+        return  # LangChain refuses that
+    rt = Runtime()
+    rt.declare("locate", output=Place)
+    run = agent(rt, [locate(kind, value)], [("locate", {})])
+    question, config = {"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t"}}
+    result = run.invoke(question, config) if way == "invoke" else asyncio.run(run.ainvoke(question, config))
+    (message,) = told(result)
+    assert message.status == ("success" if fits else "error")
+    assert fits or message.artifact["fault"]["category"] == "internal_contract_bug"
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        (["a"], '["a"]\nsearch succeeded in part. Missing, as data: "[\'b\']"'),
+        ("a", "a\nsearch succeeded in part. Missing, as data: \"['b']\""),
+        (
+            [{"type": "text", "text": "a"}],
+            [
+                {"type": "text", "text": "a"},
+                {"type": "text", "text": "search succeeded in part. Missing, as data: \"['b']\""},
+            ],
+        ),
+    ],
+)
+def test_a_partial_value_comes_with_what_it_lacks(value: Any, content: Any) -> None:
+    search = StructuredTool.from_function(lambda: partial(value, missing=["b"]), name="search", description="Search.")
+    message = ask(Runtime({"tools": {"search": {"accept_partial": True}}}), search)
+    assert (message.content, message.status, message.name) == (content, "success", "search")
+
+
+def test_a_partial_value_is_retried() -> None:
+    tries: list[int] = []
+
+    @tool
+    def search() -> str:
+        """Search."""
+        tries.append(1)
+        return "all" if len(tries) == 2 else partial("a", missing=["b"])
+
+    rt = Runtime({"tools": {"search": {"read_only": True, "retry": {"initial_delay": "1ms"}}}})
+    assert (ask(rt, search).content, len(tries)) == ("all", 2)
+
+
+class Tracer(AsyncCallbackHandler):
+    def __init__(self) -> None:
+        self.runs: dict[Any, list[str]] = {}
+
+    async def on_tool_start(self, *_: Any, run_id: Any, **__: Any) -> None:
+        self.runs[run_id] = ["start"]
+
+    async def on_tool_end(self, *_: Any, run_id: Any, **__: Any) -> None:
+        self.runs[run_id].append("end")
+
+    async def on_tool_error(self, error: BaseException, *, run_id: Any, **__: Any) -> None:
+        self.runs[run_id].append(type(error).__name__)
+
+
+def test_a_tool_that_is_stopped_does_not_run_for_ever_in_a_trace() -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        await asyncio.sleep(30)
+        return "late"
+
+    @tool
+    async def cached() -> str:
+        """Look into the cache."""
+        return "cached"
+
+    look.metadata = {"failsoft": {"read_only": True, "timeout": "20ms", "fallbacks": ["cached"],
+                                  "retry": {"max_attempts": 2, "initial_delay": "1ms"}}}  # fmt: skip
+    rt, tracer = Runtime(), Tracer()
+    run = agent(rt, [look, cached], [("look", {})])
+    result = asyncio.run(run.ainvoke({"messages": [HumanMessage("go")]}, {"callbacks": [tracer]}))
+    assert told(result)[0].content == "cached"
+    assert list(tracer.runs.values()) == [["start", "TimeoutError"], ["start", "TimeoutError"], ["start", "end"]]
+    assert "ToolOrphaned" not in [record["event_type"] for record in records(rt)]
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "on its own"])

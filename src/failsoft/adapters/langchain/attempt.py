@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,13 +12,14 @@ from langgraph import errors
 from pydantic import ValidationError
 
 from failsoft.adapters.langchain.messages import answers
+from failsoft.adapters.langchain.watching import Watch
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
 from failsoft.runtime.foreign import BrokenOffError, Passing, Runner
 
 Execute = Callable[[ToolCallRequest], Any]
-Attempt = Callable[[ToolCallRequest, Execute, BaseTool, dict[str, Any]], Any]  # the one that awaits, or that blocks
+Attempt = Callable[[ToolCallRequest, Execute, BaseTool, Watch, dict[str, Any]], Any]  # awaits, or blocks
 
 CONTROL: tuple[type[BaseException], ...] = (
     errors.GraphBubbleUp,  # GraphInterrupt, NodeInterrupt, ParentCommand, GraphDrained
@@ -45,6 +44,7 @@ class Runners(NamedTuple):
     execute: Execute
     tool: BaseTool
     others: Sequence[BaseTool]
+    watches: list[Watch]  # one for each attempt
 
     def get(self, name: str, /) -> Runner | None:
         tool = self.tool
@@ -53,27 +53,32 @@ class Runners(NamedTuple):
             if found is None:
                 return None
             tool = found
-        return partial(self.attempt, self.request, self.execute, tool)
+        return partial(self._run, tool)
+
+    def _run(self, tool: BaseTool, arguments: dict[str, Any]) -> Any:
+        watch = Watch()
+        self.watches.append(watch)
+        return self.attempt(self.request, self.execute, tool, watch, arguments)
 
     def read(self, value: Any, /) -> Iterator[Any]:
-        """What a tool may have returned, seen from its message: the text, or what the text says as JSON."""
-        if answers(value.__class__):
-            yield value.content
-            if isinstance(value.content, str):
-                with suppress(ValueError, RecursionError):
-                    yield json.loads(value.content)
+        """What a tool may have returned, seen from the message that it has become."""
+        return self.watches[-1].read(value)
 
 
-async def attempt(request: ToolCallRequest, execute: Execute, tool: BaseTool, arguments: dict[str, Any]) -> Any:
+async def attempt(
+    request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
+) -> Any:
     try:
-        return _judge(tool, arguments, await execute(_ask(request, tool, arguments)))
+        return watch.judge(_judge(tool, arguments, await execute(_ask(request, tool, watch, arguments))))
     except Exception as error:
         raise _meant(error)  # noqa: B904 - it says itself what it comes from
 
 
-def attempt_blocking(request: ToolCallRequest, execute: Execute, tool: BaseTool, arguments: dict[str, Any]) -> Any:
+def attempt_blocking(
+    request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
+) -> Any:
     try:
-        return _judge(tool, arguments, execute(_ask(request, tool, arguments)))
+        return watch.judge(_judge(tool, arguments, execute(_ask(request, tool, watch, arguments))))
     except Exception as error:
         raise _meant(error)  # noqa: B904 - it says itself what it comes from
 
@@ -91,13 +96,11 @@ def _meant(error: Exception) -> BaseException:
     return meant
 
 
-def _ask(request: ToolCallRequest, tool: BaseTool, arguments: dict[str, Any]) -> ToolCallRequest:
+def _ask(request: ToolCallRequest, tool: BaseTool, watch: Watch, arguments: dict[str, Any]) -> ToolCallRequest:
     """The request, for this tool with these arguments."""
     call = request.tool_call
-    if tool is request.tool and arguments == call["args"]:
-        return request
     name = call["name"] if tool is request.tool else tool.name
-    return request.override(tool=tool, tool_call={**call, "name": name, "args": arguments})
+    return request.override(tool=watch.over(tool), tool_call={**call, "name": name, "args": arguments})
 
 
 def _judge(tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:

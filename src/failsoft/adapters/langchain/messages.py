@@ -17,17 +17,19 @@ def translate(id: str | None, outcome: Outcome[Any]) -> Any:
     if outcome.status != "succeeded":
         return to_message(id, outcome)
     value = outcome.value
-    if outcome.via == outcome.tool:
+    if outcome.via == outcome.tool and outcome.missing is None:
         return value
-    if isinstance(value, ToolMessage):
-        return value.model_copy(update={"name": outcome.tool})  # some providers match answers by name
-    parts = value if isinstance(value, list) and value else [value]
-    if all(isinstance(part, ToolMessage | Command) for part in parts):
-        return value
-    content: Any = msg_content_output(value)  # of a function of the runtime's own
+    if not isinstance(value, ToolMessage):
+        parts = value if isinstance(value, list) and value else [value]
+        if all(isinstance(part, ToolMessage | Command) for part in parts):
+            return value
+        written: Any = msg_content_output(value)
+        value = ToolMessage(written, tool_call_id=id)  # of a function of the runtime's own
+    content = value.content
     if outcome.missing is not None:
-        content = f"{content}\n{outcome.explanation.model}"
-    return ToolMessage(content, name=outcome.tool, tool_call_id=id)
+        lacks = outcome.explanation.model
+        content = f"{content}\n{lacks}" if isinstance(content, str) else [*content, {"type": "text", "text": lacks}]
+    return value.model_copy(update={"name": outcome.tool, "content": content})  # some providers match answers by name
 
 
 def to_message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:

@@ -58,6 +58,8 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
                 return to_message(call["id"], failed.outcome)
         runners, thread = self._runners(attempt, request, tool, handler), thread_of(request.runtime.config)
         outcome = await self.runtime.run(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
+        for watch in runners.watches:
+            await watch.tell(call["id"])
         return translate(call["id"], outcome)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
@@ -80,7 +82,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         declared = self._declared.get
         if declared(name) is not tool or not all(map(is_, map(declared, map(_NAME, others)), others)):
             self._declare({each.name: each for each in others} | {name: tool})
-        return Runners(attempt, request, execute, tool, others)
+        return Runners(attempt, request, execute, tool, others, [])
 
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name, tool in tools.items():

@@ -1,0 +1,77 @@
+"""What a tool has returned, before LangChain makes a message of it, and whether it was stopped."""
+
+from __future__ import annotations
+
+import json
+from asyncio import CancelledError
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import copy
+from functools import wraps
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForToolRun
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tools import BaseTool
+
+from failsoft.adapters.langchain.messages import answers
+from failsoft.core.partial import Partial
+
+
+class Watch:
+    """Over one attempt."""
+
+    def __init__(self) -> None:
+        self._returned: list[Any] = []
+        self._part: Partial | None = None
+        self._stopped: AsyncCallbackManager | None = None
+
+    def over(self, tool: BaseTool) -> BaseTool:
+        """The tool, as one that is watched."""
+        run, arun, watched = tool._run, tool._arun, copy(tool)
+
+        @wraps(run)
+        def _run(*args: Any, **kwargs: Any) -> Any:
+            return self._note(run(*args, **kwargs), tool)
+
+        @wraps(arun)
+        async def _arun(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return self._note(await arun(*args, **kwargs), tool)
+            except CancelledError:
+                callbacks = ensure_config().get("callbacks")
+                self._stopped = callbacks if isinstance(callbacks, AsyncCallbackManager) else None
+                raise
+
+        object.__setattr__(watched, "_run", _run)  # pydantic takes them for private attributes
+        object.__setattr__(watched, "_arun", _arun)
+        return watched
+
+    def _note(self, value: Any, tool: BaseTool) -> Any:
+        if isinstance(value, Partial):
+            self._part, value = value, value.value
+        both = tool.response_format == "content_and_artifact" and isinstance(value, tuple)
+        self._returned = [*value] if both else [value]
+        return value
+
+    def judge(self, result: Any) -> Any:
+        """The result, with what it lacks."""
+        return result if self._part is None else Partial(result, self._part.missing)
+
+    def read(self, message: Any) -> Iterator[Any]:
+        """All that a message may stand for: its text, what that says as JSON, what the tool has returned."""
+        if answers(message.__class__):
+            yield message.content
+            if isinstance(message.content, str):
+                with suppress(ValueError, RecursionError):
+                    yield json.loads(message.content)
+            yield from self._returned
+
+    async def tell(self, id: str | None) -> None:
+        """Whoever traces the tool learns that it was stopped: LangChain does not say so."""
+        child = self._stopped
+        if child is not None and child.parent_run_id is not None:
+            run = AsyncCallbackManagerForToolRun(
+                run_id=child.parent_run_id, handlers=child.handlers, inheritable_handlers=[], tags=child.tags
+            )
+            await run.on_tool_error(TimeoutError("stopped at its deadline"), tool_call_id=id)
