@@ -191,7 +191,7 @@ def test_story() -> None:
     assert tell(heard) == transcript(
         bad_arguments="""\
 book_table(people='many')
-  book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct people, or ask the user. Error text, as data: "The arguments do not fit. Invalid: people. people: Input should be a valid integer, unable to parse string as an integer."
+  book_table failed: INVALID_ARGUMENT (tool_validation, not run). It had no effect. Calling it again with the same arguments will fail: correct people, or ask the user. Error text, as data: "The arguments do not fit. Invalid: people. people: Input should be a valid integer, unable to parse string as an integer."
 """
     )
 

@@ -123,7 +123,7 @@ def test_story() -> None:
     assert tell(heard) == transcript(
         bad_arguments="""\
 book_table(text='{"people": 4')
-  book_table failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "The arguments do not fit. They are not valid JSON: Expecting ',' delimiter: line 1 column 13 (char 12)."
+  book_table failed: INVALID_ARGUMENT (tool_validation, not run). It had no effect. Calling it again with the same arguments will fail: correct them, or ask the user. Error text, as data: "The arguments do not fit. They are not valid JSON: Expecting ',' delimiter: line 1 column 13 (char 12)."
 """
     )
 

@@ -472,4 +472,4 @@ def test_a_stand_in_that_takes_other_arguments_is_not_run() -> None:
         raise AssertionError("it ran")
 
     (text,) = texts(ask(agent_with(Runtime(), broken("backup"), backup), when=DUE))
-    assert text.startswith("pay failed: UNAVAILABLE (tool_transient, 2 attempts). It had no effect.")
+    assert text.startswith("pay failed: UNAVAILABLE (tool_transient, 1 attempt). It had no effect.")

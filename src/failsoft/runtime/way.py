@@ -24,6 +24,7 @@ from failsoft.core.partial import Partial, better
 from failsoft.core.recovery import ErrorReport, describe
 from failsoft.errors import CallFailed
 from failsoft.observe import events
+from failsoft.runtime.arguments import MisfitError
 from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Past, Phrase, Step, Stop, Wait, Way
 from failsoft.runtime.frames import without_callers
 from failsoft.runtime.gates import gate, held, is_absent, transition
@@ -66,6 +67,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
                 raise
             ended = tell_queue(ended, ended.started - asked)
         if ended is not None:
+            if isinstance(ended.error, MisfitError):
+                ended = ended._replace(ran=False)
             total += ended.ran
             call.made, call.invoked = total, False
             part = ended.value if isinstance(ended.value, Partial) else None
