@@ -83,7 +83,8 @@ def failing(*errors: Any) -> tuple[Callable[[], Any], list[int]]:
 
 
 def agent_with(runtime: Runtime, *tools: Any, make: Any = pydantic_ai.Agent, **options: Any) -> Any:
-    rules = {name: options.pop(name) for name in ("tool_failed", "trusted", "timeout", "on_report") if name in options}
+    known = ("graceful", "tool_failed", "trusted", "timeout", "on_report")
+    rules = {name: options.pop(name) for name in known if name in options}
     return make("test", tools=tools, capabilities=[Failsoft(runtime, **rules)], **{"retries": 9, **options})
 
 

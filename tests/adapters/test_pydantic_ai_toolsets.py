@@ -16,6 +16,7 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelRetry, RunContext, Tool
+from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, WrapperToolset
 from tests.adapters.pydantic_ai_driver import Script, agent_with, failing, talk, texts
@@ -290,6 +291,36 @@ def test_a_servers_error_is_judged(around: Any) -> None:
     (text,) = texts(talk(agent, name))
     assert text.startswith(f"{name} failed: UNAVAILABLE (tool_transient, 1 attempt). It may already have taken effect")
     assert (len(attempts), runtime.health(name).failure_count) == (1, 1)
+
+
+@pytest.mark.parametrize("graceful", [True, False])
+@pytest.mark.parametrize(("hints", "expected"), [({}, 1), ({"readOnlyHint": True}, 2)])
+def test_a_servers_error_that_is_told_as_failed_is_judged_and_told_so(
+    hints: dict[str, bool], expected: int, graceful: bool
+) -> None:
+    server, attempts = travel(**hints)
+    runtime, source = Runtime(), MCPToolset(server, id="travel", tool_error_behavior="failed")
+    agent = agent_with(runtime, toolsets=[source], trusted={"travel"}, graceful=graceful)
+    script = talk(agent, "flights")
+    (text,) = texts(script)
+    assert len(attempts) == expected
+    if expected == 1:
+        assert text.startswith("flights failed: UNAVAILABLE (tool_transient, 1 attempt). It may already have taken")
+        (answer,) = script.messages[2].parts
+        assert (answer.part_kind, answer.outcome) == ("tool-return", "failed")
+        assert runtime.health("flights").failure_count == 1
+
+
+def test_a_hook_of_the_users_own_may_call_a_tool_failed() -> None:
+    server, attempts = travel()
+
+    async def hook(ctx: Any, call: Any, name: str, arguments: dict[str, Any]) -> Any:
+        raise ToolFailed("not today")
+
+    runtime = Runtime()
+    agent = agent_with(runtime, toolsets=[MCPToolset(server, id="travel", process_tool_call=hook)])
+    assert texts(talk(agent, "flights")) == ["not today"]
+    assert (attempts, runtime.health("flights").failure_count) == ([], 0)
 
 
 @around

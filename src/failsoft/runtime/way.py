@@ -67,11 +67,9 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
                 raise
             ended = tell_queue(ended, ended.started - asked)
         if ended is not None:
-            if isinstance(ended.error, MisfitError):
-                ended = ended._replace(ran=False)
+            ended, part = _look(ended)
             total += ended.ran
             call.made, call.invoked = total, False
-            part = ended.value if isinstance(ended.value, Partial) else None
             fault = _understand(rt, call, stop, ended)
             _note_attempt(rt, call, stop, fault, ended)
             if fault is None:
@@ -115,6 +113,13 @@ def tell_queue(ended: Ended, seconds: float) -> Ended:
     if seconds < _QUEUED:
         return ended
     return ended._replace(notes={**ended.notes, "queued_ms": round(seconds * 1000, 3)})
+
+
+def _look(ended: Ended) -> tuple[Ended, Partial | None]:
+    """How an attempt has ended, and the part that it has got. Where its arguments were refused, the tool never ran."""
+    if isinstance(ended.error, MisfitError):
+        return ended._replace(ran=False), None
+    return ended, ended.value if isinstance(ended.value, Partial) else None
 
 
 def worst(effects: Iterable[Effect]) -> Effect:

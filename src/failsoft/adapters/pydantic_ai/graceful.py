@@ -6,7 +6,8 @@ Rules
 - What pydantic-ai steers itself with passes untouched, ``ModelRetry`` first of all (R21); so does all that is no
   ``Exception``: cancellation, ``KeyboardInterrupt`` …
 - The ``ModelRetry`` made here carries a mark, so that the capability can take the original error out of it again. Those
-  that pydantic-ai makes of a timeout or of an MCP server's error are known too. One that a tool raised itself passes.
+  that pydantic-ai makes of a timeout or of an MCP server's error are known too, and its ``ToolFailed`` of the latter. One
+  that a tool raised itself passes.
 - An agent that ran inside a tool and broke off may have done something before, whatever its error says.
 """
 
@@ -53,6 +54,10 @@ _AGENTS = ("pydantic_ai.agent", "pydantic_ai._agent_graph")  # where an agent ru
 
 class ServerError(Exception):
     """An MCP server's error, of which only the text is known."""
+
+
+class FailedServerError(ServerError):
+    """The same where the model is to be told by ``ToolFailed``: ``MCPToolset(tool_error_behavior="failed")``."""
 
 
 def make_graceful(fn: F) -> F:
@@ -114,7 +119,11 @@ def meant(error: Exception) -> BaseException:
     """What an error stands for: control flow, what a ``ModelRetry`` was made of, an agent that broke off, or itself."""
     if isinstance(error, ExceptionGroup) and is_control(error):
         return Passing(error)
-    original = original_of(error) if isinstance(error, exceptions.ModelRetry) else error
+    original: Exception | None = error
+    if isinstance(error, exceptions.ModelRetry):
+        original = original_of(error)
+    elif isinstance(error, exceptions.ToolFailed) and _is_servers(error):
+        original = FailedServerError(error.message)
     if original is None or isinstance(original, CONTROL):
         return error
     if not any(module.startswith(_AGENTS) for module in _came_through(original)):
@@ -144,9 +153,13 @@ def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:
 
 
 def _server_error_of(retry: exceptions.ModelRetry) -> BaseException | None:
-    """An MCP server's error, of which pydantic-ai makes one as well; what a hook of the user's raises is none of those."""
-    raised_in = _came_through(retry)[-1:]
-    return retry.__cause__ or ServerError(retry.message) if raised_in == ["pydantic_ai.mcp"] else None
+    """An MCP server's error, of which pydantic-ai makes one as well."""
+    return retry.__cause__ or ServerError(retry.message) if _is_servers(retry) else None
+
+
+def _is_servers(error: BaseException) -> bool:
+    """Has pydantic-ai made it of an MCP server's error? What a hook of the user's raises is none of those."""
+    return _came_through(error)[-1:] == ["pydantic_ai.mcp"]
 
 
 def _came_through(error: BaseException) -> list[str]:

@@ -14,7 +14,15 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json
 
-from failsoft.adapters.pydantic_ai.graceful import CONTROL, is_control, marked, meant, original_of, retry_for
+from failsoft.adapters.pydantic_ai.graceful import (
+    CONTROL,
+    FailedServerError,
+    is_control,
+    marked,
+    meant,
+    original_of,
+    retry_for,
+)
 from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
 from failsoft.errors import CallFailed
@@ -115,9 +123,10 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id, id=ctx.tool_call_id or ""
             )  # fmt: skip
         if outcome.status != "succeeded":
-            if not said(tool).get("graceful_errors", self.rules.graceful):
+            failed = outcome.fault is not None and isinstance(outcome.fault.cause, FailedServerError)
+            if not failed and not said(tool).get("graceful_errors", self.rules.graceful):
                 raise _loud(outcome)
-            raise self._told(outcome)
+            raise self._told(outcome, failed)
         return outcome.value if outcome.missing is None else _incomplete(outcome.value, outcome.explanation.model)
 
     def _runner(
@@ -171,12 +180,12 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 raise
             return original.outcome
 
-    def _told(self, outcome: Outcome[Any]) -> ModelRetry | ToolFailed:
+    def _told(self, outcome: Outcome[Any], failed: bool) -> ModelRetry | ToolFailed:
         """The failure in words for the model."""
         fault = outcome.fault
         permanent = fault is not None and fault.classification == "permanent"
-        as_failed = self.rules.tool_failed == "always" or (self.rules.tool_failed == "permanent" and permanent)
-        told = (ToolFailed if as_failed else ModelRetry)(outcome.explanation.model)
+        failed |= self.rules.tool_failed == "always" or (self.rules.tool_failed == "permanent" and permanent)
+        told = (ToolFailed if failed else ModelRetry)(outcome.explanation.model)
         told.__cause__ = None if fault is None else fault.cause
         return told
 
