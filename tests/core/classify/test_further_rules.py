@@ -398,6 +398,24 @@ def test_what_we_closed_ourselves_stays_closed(error: Exception | str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "Not running inside an AnyIO worker thread, and no event loop token was provided",
+        "This function can only be run from an AnyIO worker thread",
+        "There is no current event loop in thread 'worker'.",
+        "no running event loop",
+        "Task <Task pending name='Task-1'> got Future <Future pending> attached to a different loop",
+        "<asyncio.locks.Lock object at 0x7f3a [unlocked]> is bound to a different event loop",
+        "Cannot run the event loop while another loop is running",
+        "Non-thread-safe operation invoked on an event loop other than the current one",
+        "You cannot call this from an async context - use a thread or sync_to_async.",
+    ],
+)
+def test_the_wrong_loop_or_thread_is_the_tools_own_fault(text: str) -> None:
+    assert classify(RuntimeError(text)).category == "internal_contract_bug"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "the session was closed by the server",
         "browser session is closed",
         "the trading session is closed",

@@ -50,10 +50,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- bugs, in the words of Python, JavaScript, Java, Go, Rust ---
     Phrase(
         "bug",
-        "asse attr call canc cast defi divi func indi loca loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
+        "any anyi asse asyn attr call canc cast defi divi func indi loca loop meth neve nil null obje oper out pani prop recu refe seri stac unde unha unpa",
         r"\bpanic(?:ked)?\b|(?:nil|null) (?:pointer|reference)|cannot read propert(?:y|ies) of|is not a function\b|is not defined\b|has no attribute"
         r"|object is not (?:callable|subscriptable|iterable)|index out of (?:bounds|range)|divi(?:de|sion) by zero|stack overflow|assertion (?:error|failed)"
-        r"|event loop is (?:closed|already)|running event loop|cancel scope|call stack|call to undefined|called '' on an? '' value|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
+        r"|event loop is (?:closed|already)|(?:running|no current) event loop|event loop (?:token|other than the)|to a different (?:event )?loop|another loop is running|any ?io worker thread|from an async context|cancel scope|call stack|call to undefined|called '' on an? '' value|was never awaited|class cast|not json serializable|unhashable type|unsupported operand|indices must be integers|values to unpack|maximum recursion depth"
         r"|object reference not set|attempt to (?:index|call|compare|concatenate|perform)\b.{0,40}\bnil\b|local protocol\b|undefined (?:local variable|method|variable)\b",
         "bug",
         firm=True,
