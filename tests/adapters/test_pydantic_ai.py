@@ -565,6 +565,57 @@ def test_a_run_that_breaks_has_its_report_too() -> None:
     assert [outcome.status for outcome in reports[0].outcomes.values()] == ["cancelled"]
 
 
+def test_a_cancelled_run_can_be_taken_up_and_the_model_learns_what_may_have_happened() -> None:
+    """Without failsoft it reads that the call was interrupted before a result was produced, and pays again."""
+    paying = asyncio.Event()
+
+    async def look() -> str:
+        return "it costs 40"
+
+    async def pay() -> str:
+        paying.set()
+        await asyncio.sleep(30)
+        return "paid"
+
+    runtime = Runtime()
+    agent = agent_with(runtime, look, pay)
+    script = Script([[Ask("look", {}), Ask("pay", {})]])
+
+    async def cancelled() -> list[Any]:
+        with pydantic_ai.capture_run_messages() as messages:
+            run = asyncio.ensure_future(agent.run("go", model=script.model, conversation_id="chat-1"))
+            await paying.wait()
+            await asyncio.sleep(0.01)
+            run.cancel()
+            await asyncio.wait([run])
+        assert run.cancelled()
+        return list(messages)
+
+    async def main() -> list[list[Any]]:
+        history = await cancelled()
+        assert [(one.state, [part.part_kind for part in one.parts]) for one in history[2:]] == [
+            ("interrupted", ["tool-return"])
+        ]  # as without failsoft: what look has found is not lost
+        assert [call.call_id for call in runtime.threads["chat-1"].dangling] == ["call-0-1"]
+        told = []
+        for prompt in ("and now?", "really?"):
+            result = await agent.run(prompt, model=script.model, message_history=history, conversation_id="chat-1")
+            history = result.all_messages()
+            told.append(
+                [part.content for one in script.messages for part in one.parts if part.part_kind == "tool-return"]
+            )
+        return told
+
+    first, second = asyncio.run(main())
+    assert first == second
+    assert sorted(first) == [
+        "it costs 40",
+        "pay was cancelled. It may already have taken effect: check before calling again. "
+        "Call it again only if it is still wanted.",
+    ]
+    assert runtime.threads["chat-1"].dangling == []
+
+
 def test_who_hears_of_reports_may_be_a_coroutine_function() -> None:
     heard: list[TurnReport] = []
 

@@ -35,6 +35,15 @@ async def test_what_the_call_brings_runs_with_the_arguments() -> None:
 
 
 @virtual
+async def test_ids_that_are_taken_or_empty_are_replaced() -> None:
+    rt = Runtime()
+    async with rt.turn() as turn:
+        for id in ("call_0", "call_0", ""):
+            await rt.run("search", {}, {"search": runner(Scripted("3 flights"))}, id=id)
+    assert list(turn.report.outcomes) == ["call_0", "search-1", "search-2"]
+
+
+@virtual
 async def test_not_repeated_while_the_effect_is_unknown() -> None:
     rt, tool = Runtime(), Scripted(RESET, "done")
     outcome = await rt.run("pay", {}, {"pay": runner(tool)})

@@ -137,10 +137,7 @@ def make_foreign_call(
 
 
 async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
-    """Run a call with what it has brought along. Its id is the model's, who may use one again: that one is not kept."""
-    turn = SCOPE.get()
-    if isinstance(turn, Turn) and call.named and call.id in turn.machine.calls:
-        call.name(engine.trace.number())
+    """Run a call with what it has brought along."""
     token = RUNNING.set(running)
     try:
         return await engine.run(call)

@@ -14,6 +14,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
+from failsoft.adapters.pydantic_ai.interrupted import explain_interrupted
 from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
 from failsoft.core.durations import Duration
@@ -94,6 +95,7 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
         if hidden:
             offered = [tool for name, tool in tools.items() if name not in hidden]
             request_context.model_request_parameters = replace(parameters, function_tools=offered)
+        explain_interrupted(self.runtime, request_context.messages, ctx.conversation_id)
         return await super().before_model_request(ctx, request_context)
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:

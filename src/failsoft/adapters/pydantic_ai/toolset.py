@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -122,6 +123,8 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             outcome = await self.rules.runtime.run(
                 name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id, id=ctx.tool_call_id or ""
             )  # fmt: skip
+        if outcome.status == "cancelled":
+            raise CancelledError  # the run is over, and must not go on as if the tool had answered
         if outcome.status != "succeeded":
             failed = outcome.fault is not None and isinstance(outcome.fault.cause, FailedServerError)
             if not failed and not said(tool).get("graceful_errors", self.rules.graceful):
