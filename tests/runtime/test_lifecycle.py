@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -50,6 +52,7 @@ def test_a_threads_event_loop_is_closed_with_the_thread() -> None:
     thread.join()
     assert loops[0] is loops[1]
     assert loops[0].is_closed()
+    assert thread.ident not in {one.ident for one in threading.enumerate()}  # nor is a dummy left in its place
 
 
 @virtual
@@ -233,3 +236,51 @@ def test_a_forked_child_works_although_locks_were_held() -> None:
             pytest.fail("the child hangs")
         time.sleep(0.01)
     assert os.waitstatus_to_exitcode(ended[1]) == 0
+
+
+PROGRAM = """
+import asyncio
+import threading
+import time
+
+from failsoft import Runtime
+
+rt = Runtime()
+
+
+@rt.tool(timeout="2s")
+async def fetch():
+    return await asyncio.to_thread(str, "fetched")  # as asking for an address does
+
+
+@rt.tool(timeout="50ms", retry={"max_attempts": 1})
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
+
+def stay():
+    rt.call_sync("fetch")
+    ready.set()
+    time.sleep(60)
+
+
+ready = threading.Event()
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'rt.call_sync("fetch")',
+        'rt.call_sync("stubborn")',
+        "threading.Thread(target=stay, daemon=True).start(); ready.wait()",
+        'thread = threading.Thread(target=rt.call_sync, args=["stubborn"]); thread.start(); thread.join()',
+    ],
+    ids=["its loop has threads", "a tool goes on", "a thread goes on", "a tool goes on in a thread"],
+)
+def test_a_program_that_blocks_on_async_tools_comes_to_its_end(body: str) -> None:
+    subprocess.run([sys.executable, "-c", PROGRAM + body], check=True, timeout=20)

@@ -11,6 +11,9 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
+import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -176,17 +179,38 @@ def run_foreign_blocking(
 # --- event loops for callers that have none -------------------------------------------------------------------------------
 
 _LOCAL = threading.local()
+PATIENCE = 1.0  # seconds for what tools have left behind on a loop
 
 
 class _Loop:
-    """A thread's event loop, which is closed when the thread ends, or its virtual time."""
+    """A thread's event loop, which is closed when the thread ends, or its virtual time, or the program.
+
+    In a forked child it is left as it is: both listen by the same epoll, and closing it would make the parent's deaf.
+    So it is in an interpreter that is being taken down, where nothing can be waited for.
+    """
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
+        self._owner = os.getpid()
 
     def __del__(self) -> None:
+        loop = self.runner.get_loop()
+        if self._owner != os.getpid() or sys.is_finalizing():
+            loop.is_closed = lambda: True  # type: ignore[method-assign]  # else it closes itself
+            return
         with suppress(RuntimeError):  # another loop runs here; this one is closed all the same
-            self.runner.close()
+            loop.run_until_complete(_end(loop))  # not by the runner, which would ask for the thread: it has ended
+        loop.close()
+
+
+async def _end(loop: asyncio.AbstractEventLoop) -> None:
+    """End what tools have left behind; what does not let itself be cancelled is not waited for, nor are threads."""
+    left = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=PATIENCE)
+    await loop.shutdown_asyncgens()
 
 
 def loop_of_thread() -> asyncio.Runner:
@@ -201,5 +225,8 @@ def loop_of_thread() -> asyncio.Runner:
 
 
 def forget_loops() -> None:
-    """A forked child has none of its parent's."""
+    """A forked child has none of its parent's, and at its end a program none."""
     _LOCAL.__dict__.clear()
+
+
+atexit.register(forget_loops)
