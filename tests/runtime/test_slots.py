@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, ONCE, Scripted, Takes, virtual
+from tests.fakes import DOWN, ONCE, Scripted, Takes, real, virtual
 
 from failsoft import Runtime
 from failsoft.runtime.slots import Slots
@@ -140,3 +141,61 @@ def test_blocking_callers_share_the_limit() -> None:
         thread.join()
     assert {outcome.status for outcome in results} == {"succeeded"}
     assert counts == {"now": 0, "most": 2}
+
+
+@real
+async def test_a_slot_is_not_handed_to_an_event_loop_that_was_closed() -> None:
+    rt = Runtime()
+    go_on = asyncio.Event()
+    forgotten: list[Any] = []
+
+    @rt.tool(concurrency=1)
+    async def narrow() -> str:
+        await go_on.wait()
+        return "ran"
+
+    async def wait_in_line() -> None:
+        forgotten.append(asyncio.ensure_future(rt.call("narrow")))
+        await asyncio.sleep(0.01)
+
+    def forget() -> None:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(wait_in_line())
+        loop.close()
+
+    first = asyncio.create_task(rt.call("narrow"))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(forget)
+    second = asyncio.create_task(rt.call("narrow"))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert [(await first).value, (await asyncio.wait_for(second, 5)).value] == ["ran", "ran"]
+    forgotten.pop()._log_destroy_pending = False
+    gc.collect()  # the end of a caller that was passed over gives nothing back
+    slots = rt._engine.tools["narrow"].slots
+    assert slots is not None
+    assert [slots.take(lambda: None) for _ in range(2)] == ["taken", "queued"]
+
+
+@real
+async def test_a_forgotten_call_may_end_while_its_thread_looks_at_slots_or_health() -> None:
+    rt = Runtime()
+    tool = Scripted(Takes(60), DOWN)
+    rt.add(tool, id="tool", concurrency=2, retry=ONCE)
+    forgotten = asyncio.ensure_future(rt.call("tool"))
+    await asyncio.sleep(0)
+    engine = rt._engine
+    slots = engine.tools["tool"].slots
+    assert slots is not None
+    coro = forgotten.get_coro()
+
+    def collect() -> None:
+        with engine.lock, slots._lock:  # as the garbage collector would, in the middle of another call
+            coro.close()
+            ended.set()
+
+    ended = threading.Event()
+    threading.Thread(target=collect, daemon=True).start()
+    assert await asyncio.to_thread(ended.wait, 5)
+    forgotten.cancel()
+    assert (await rt.call("tool")).status == "failed"

@@ -85,6 +85,102 @@ def test_t24_a_child_answers_although_every_lock_is_held(tmp_path: Path) -> None
     store.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("kind", ["thread", "async"])
+def test_t24_a_child_has_all_slots_although_every_one_is_taken(kind: str) -> None:
+    rt = Runtime()
+    began, go_on = threading.Semaphore(0), threading.Event()
+
+    def blocks(wait: bool) -> str:
+        began.release()
+        return "waited" if wait and go_on.wait(30) else "at once"
+
+    async def suspends(wait: bool) -> str:
+        return await asyncio.to_thread(blocks, wait)
+
+    rt.add(blocks, id="thread", concurrency=2)
+    rt.add(suspends, id="async", concurrency=2)
+    callers = [threading.Thread(target=rt.call_sync, args=(kind, {"wait": True})) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for _ in range(2):
+        assert began.acquire(timeout=10)
+    child_says(lambda: [rt.call_sync(kind, {"wait": False}).value for _ in range(3)] == ["at once"] * 3)
+    go_on.set()
+    for caller in callers:
+        caller.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_t24_deadlines_hold_in_a_child_of_a_running_event_loop() -> None:
+    rt = Runtime()
+
+    @rt.tool(timeout="50ms", retry=ONCE)
+    async def hangs() -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        assert (await rt.call("hangs")).status == "failed"  # its queue belongs to this loop
+        child_says(lambda: asyncio.run(rt.call("hangs")).status == "failed")
+
+    asyncio.run(main())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_t24_a_child_does_not_make_its_parents_loops_deaf() -> None:
+    rt = Runtime()
+
+    @rt.tool(timeout="2s", retry=ONCE)
+    async def listens() -> str:
+        await asyncio.sleep(0)
+        return await asyncio.to_thread(str, "heard")  # whose end wakes the loop
+
+    took: list[float] = []
+
+    def caller(forks: threading.Barrier) -> None:
+        rt.call_sync("listens")
+        forks.wait(10)
+        forks.wait(10)
+        began = time.monotonic()
+        assert rt.call_sync("listens").value == "heard"
+        took.append(time.monotonic() - began)
+
+    forks = threading.Barrier(2)
+    other = threading.Thread(target=caller, args=(forks,))
+    other.start()
+    rt.call_sync("listens")
+    forks.wait(10)
+    child_says(lambda: rt.call_sync("listens").value == "heard")
+    forks.wait(10)
+    other.join()
+    began = time.monotonic()
+    assert rt.call_sync("listens").value == "heard"
+    took.append(time.monotonic() - began)
+    assert len(took) == 2
+    assert max(took) < 1.0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_t24_what_the_parent_has_recorded_is_written_once(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    rt = Runtime(store=store)
+    rt.add(lambda: None, id="tool", timeout=None)
+    for number in range(10):
+        rt.call_sync("tool", id=f"parent {number}")
+
+    def child() -> bool:
+        rt.call_sync("tool", id="child")
+        asyncio.run(rt.close())
+        store.close()
+        return rt.metrics("tool")["success_count"] == 11  # its figures go on from the parent's
+
+    child_says(child)
+    asyncio.run(rt.close())
+    told = [event["call_id"] for _, event in store.read()]
+    store.close()
+    assert sorted(told) == ["child", *(f"parent {number}" for number in range(10))]
+
+
 @pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
 def test_t24_context_variables_reach_the_tool(limit: str | None) -> None:
     rt = Runtime()

@@ -224,8 +224,11 @@ class Trace:
             delivery.close(left(deadline))
 
     def renew_after_fork(self) -> None:
-        """A forked child has its parent's locks as they were, held or not."""
+        """A forked child has its parent's locks as they were, held or not. What is pending is the parent's to hand out."""
         self._lock = threading.RLock()
+        deliveries, raw, self._deliveries, self._raw = self._deliveries, self._raw, [], []
+        self.drain()
+        self._deliveries, self._raw = deliveries, raw
         for delivery in self._all():
             delivery.renew_after_fork()
 

@@ -65,8 +65,12 @@ async def _slot(call: Call, tool: Tool) -> bool:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
-    def wake() -> None:
-        loop.call_soon_threadsafe(_settle, ready)
+    gone = False
+
+    def wake() -> bool:
+        nonlocal gone
+        gone = not _tell(loop, ready, None)
+        return not gone
 
     answer = slots.take(wake)
     if answer == "queued":
@@ -74,7 +78,8 @@ async def _slot(call: Call, tool: Tool) -> bool:
         try:
             await ready
         except BaseException:
-            slots.leave(wake)
+            if not gone:  # else somebody else has been given the slot
+                slots.leave(wake)
             raise
         call.begin()
     return answer != "full"
@@ -274,9 +279,13 @@ def _not_run(rt: Engine, fault: Fault) -> Ended:
     return Ended(now, now, fault=fault, ran=False)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any) -> None:
-    with suppress(RuntimeError):  # the loop has been closed: nobody waits
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any) -> bool:
+    """Settle a future of another thread's; False if nobody waits: its loop has been closed."""
+    try:
         loop.call_soon_threadsafe(_settle, future, value)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _settle(future: asyncio.Future[Any], value: Any = None) -> None:

@@ -91,7 +91,7 @@ class Engine:
         self.trace = Trace(clock.monotonic, clock.wall)
         self.offload = Offload()
         self._workers: Workers | None = None
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
         self.closed = False
         self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
@@ -392,7 +392,7 @@ class Engine:
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's locks as they were, held or not, and none of its threads (T24)."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.trace.renew_after_fork()
         if self.escalations is not None:
             self.escalations.renew_after_fork()
@@ -402,6 +402,8 @@ class Engine:
         if self.memory is not None:
             self.memory.renew_after_fork()
         self.offload.renew()
+        self._loops.clear()  # nobody runs them here, though one of them may seem to be running
         for tool in self.tools.values():
+            tool.queue = None
             if tool.slots is not None:
-                tool.slots.lock = threading.Lock()
+                tool.slots.renew()

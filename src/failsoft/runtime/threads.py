@@ -75,7 +75,7 @@ class Notebook:
             log.warning("what threads had pending could not be read; it is forgotten", exc_info=True)
 
     def renew_after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may end a forgotten turn in a thread that holds it
         self._taking = threading.Lock()
 
     def open(self, thread: str | None, tenant: str | None) -> ThreadState:

@@ -67,7 +67,7 @@ class Workers:
         self._renew()
 
     def _renew(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
         self._supervisor = Supervisor()
         self._workers: set[Process] = set()
         self._commands: set[Process] = set()
