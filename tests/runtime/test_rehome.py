@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Self
@@ -112,9 +112,23 @@ async def between_two_items() -> None:
         await wait_and_hang()
 
 
+class Request:
+    """Something to await, as clients have it."""
+
+    def __init__(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.run = run
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.run().__await__()
+
+
+async def in_what_is_awaited() -> None:
+    await Request(in_a_timeout_that_comes_later)
+
+
 TOOLS = (
     wait_and_tidy, in_a_scope, in_a_timeout, in_a_generator, in_an_exit_stack, in_a_session, in_a_group,
-    leaving_a_group, in_a_timeout_that_comes_later, waiting_for_an_item, between_two_items,
+    leaving_a_group, in_a_timeout_that_comes_later, in_what_is_awaited, waiting_for_an_item, between_two_items,
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
 from contextlib import suppress
 from contextvars import Token
 from itertools import pairwise
@@ -76,7 +76,7 @@ def _suspended(running: Any) -> Iterator[Any]:
     """A suspended coroutine, or generator, and whatever it waits for, from the outside in."""
     while running is not None:
         yield running
-        held = (held for held in gc.get_referents(running) if isinstance(held, Generator | AsyncGenerator))
+        held = (held for held in gc.get_referents(running) if isinstance(held, Coroutine | Generator | AsyncGenerator))
         running = _awaited(running) or next(held, None)
 
 
