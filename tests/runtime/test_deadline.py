@@ -209,6 +209,114 @@ async def test_a_task_group_inside_a_tool_is_cancelled_with_it() -> None:
     assert sorted(cancelled) == [0, 1, 2]
 
 
+async def _waits() -> None:
+    await asyncio.sleep(60)
+
+
+async def _takes_its_time() -> None:
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(5)
+
+
+async def _swallows() -> str:
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(60)
+    return "a value"
+
+
+async def _makes_another_error_of_it() -> None:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        raise ConnectionResetError("closed") from None
+
+
+@both
+@pytest.mark.parametrize("then", [0, 60])
+@pytest.mark.parametrize("child", [_waits, _takes_its_time, _swallows, _makes_another_error_of_it])
+@virtual
+async def test_the_caller_is_answered_also_if_what_the_tool_waits_for_keeps_the_cancellation_to_itself(
+    way: Make, child: Callable[[], Coroutine[Any, Any, Any]], then: float
+) -> None:
+    rt, ended = Runtime(), asyncio.Event()
+
+    async def tool() -> None:
+        try:
+            await asyncio.gather(child(), asyncio.gather(child()))
+            await asyncio.sleep(then)
+        finally:
+            ended.set()
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    outcome = await way(rt, rt.add(tool, timeout="2s", retry=ONCE))()
+    assert (outcome.fault.message, outcome.fault.rule) == ("Tool timeout after 2s", "tool_timeout")
+    assert (loop.time(), task.cancelling(), records(rt, "LoopBlocked")) == (2, 0, [])
+    assert len(records(rt, "ToolOrphaned")) == (child is _takes_its_time), "the others end at once"
+    await asyncio.sleep(200)
+    assert ended.is_set()
+    assert task.cancelling() == 0
+
+
+@both
+@virtual
+async def test_a_tool_goes_on_by_itself_whose_child_has_swallowed_the_cancellation(way: Make) -> None:
+    rt, seen = Runtime(), list[str]()
+
+    async def tool() -> None:
+        seen.append(await asyncio.create_task(_swallows()))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        await asyncio.sleep(60)
+        seen.append("and more")
+
+    outcome = await way(rt, rt.add(tool, timeout="2s", retry=ONCE))()
+    assert outcome.fault.message == "Tool timeout after 2s"
+    assert asyncio.get_running_loop().time() == 2
+    assert "tool did not let itself be cancelled" in phrases(rt)
+    await asyncio.sleep(200)
+    assert seen == ["a value", "and more"]
+
+
+@both
+@virtual
+async def test_a_caller_that_is_cancelled_does_not_wait_for_the_tools_children_after_the_deadline(way: Make) -> None:
+    rt = Runtime()
+
+    async def child() -> None:
+        for _ in range(4):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    async def tool() -> None:
+        await asyncio.create_task(child())
+
+    call = way(rt, rt.add(tool, timeout="2s", retry=ONCE))
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(1):
+            await call()
+    assert not isinstance(caught.value, CallFailed)
+    assert asyncio.get_running_loop().time() == 2
+
+
+@both
+@virtual
+async def test_of_two_deadlines_in_one_moment_the_outer_one_decides_also_if_it_is_another_runtimes(way: Make) -> None:
+    rt, other = Runtime(), Runtime()
+    inner = other.add(_waits, id="inner", timeout="2s", retry=ONCE)
+
+    async def tool() -> None:
+        await inner()
+
+    outcome = await way(rt, rt.add(tool, timeout="2s", retry=ONCE))()
+    assert outcome.fault.rule == "tool_timeout"
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
 # --- somebody else's cancellation --------------------------------------------------------------------------------------
 
 

@@ -244,9 +244,11 @@ async def test_what_a_tool_that_is_left_has_set_is_put_back_for_its_caller() -> 
 @virtual
 async def test_a_guarded_call_inside_a_tool_that_is_left_is_no_longer_its_callers(limit: str) -> None:
     rt = Runtime()
+    began: list[float] = []
 
-    @rt.tool(timeout=limit, retry=ONCE)
+    @rt.tool(timeout=limit, read_only=True)
     async def inner() -> None:
+        began.append(asyncio.get_running_loop().time())
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -264,7 +266,37 @@ async def test_a_guarded_call_inside_a_tool_that_is_left_is_no_longer_its_caller
     await asyncio.sleep(10)
     assert task.cancelling() == 0
     await asyncio.sleep(100)
-    assert [event.event_type for event in rt.events() if event.tool_id == "inner"].count("ToolTimeout") == 1
+    assert began == [0], "the call around it is over: nothing is repeated"
+    assert [event.event_type for event in rt.events() if event.tool_id == "inner"] == ["CallCancelled"]
+
+
+@virtual
+async def test_what_a_task_group_of_the_tools_has_taken_back_is_not_taken_back_again() -> None:
+    rt = Runtime()
+
+    async def fail() -> None:
+        await asyncio.sleep(1)
+        raise LookupError("a sibling has failed")
+
+    @rt.tool(timeout="2s", retry=ONCE)
+    async def tool() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+            group.create_task(wait_and_hang())
+            await asyncio.sleep(60)
+
+    async def work() -> int:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await rt.call("tool")
+        raise AssertionError("never")
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (task.cancelled(), task.cancelling()) == (True, 1)
 
 
 @virtual

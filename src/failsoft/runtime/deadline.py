@@ -7,6 +7,8 @@ Rules
   and one loop timer per queue. Where every call has a timeout of its own, queues that nobody is in are dropped (T23).
 - At the deadline the caller's task is cancelled and the cancellation is thrown into the tool. Whatever the tool does
   with it, the caller is answered now: a tool that suspends once more is handed to a task of its own (an orphan).
+- Where the tool waits for another task, that one gets the cancellation first, and may keep it to itself. The tool is
+  then left as it is, waiting: so it tidies up no earlier than what it waits for.
 - Our cancellations are told apart from everybody else's by counting: whatever ``task.cancelling()`` has risen by beyond
   our own, and beyond what timeouts inside the tool have asked for, was the caller's, and then it is the caller's
   cancellation that counts (T3). Ours are taken back before the tool is told: what it has entered counts as well.
@@ -34,8 +36,11 @@ from failsoft.runtime.scope import step_out
 T = TypeVar("T")
 Stepper = Generator[Any, None, None]
 Box = list[Any]  # of one attempt: when it began, then its value; and the caller's task while it is suspended
+ENDS = (asyncio.CancelledError, Exception)
 OVER = object()  # what stepping a tool gives that has ended
 QUEUES = 64  # of one loop, before those that nobody is in are looked for
+PATIENCE = 20  # rounds of the loop: tasks that wait for each other, and all let themselves be cancelled, need a few
+CANCELS: dict[asyncio.Task[Any], int] = {}  # by deadlines, of whichever runtime, and not yet taken back
 
 
 class Expired(Exception):
@@ -61,8 +66,7 @@ class LoopDeadlines:
         self.context = Context()  # for timers: that of a caller would be kept for as long as they run
         self.thread = get_ident()
         self.now = now
-        self.hits: set[Stepper] = set()  # attempts whose deadline has passed and that have not been told yet
-        self.cancels: dict[asyncio.Task[Any], int] = {}  # ours, not yet taken back
+        self.hits: dict[Stepper, int] = {}  # attempts whose deadline has passed: for how many rounds they are not told
         self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # others', from before it began
         self.orphans: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
@@ -85,13 +89,13 @@ class LoopDeadlines:
 
     def others(self, stepper: Stepper, task: asyncio.Task[Any]) -> int:
         """How often the task has been cancelled since the attempt began, but for our own cancellations."""
-        return task.cancelling() - self.cancels.get(task, 0) - self.before.get(stepper, 0)
+        return task.cancelling() - CANCELS.get(task, 0) - self.before.get(stepper, 0)
 
     def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
-        self.hits.discard(stepper)
-        left = self.cancels.pop(task) - 1
+        del self.hits[stepper]
+        left = CANCELS.pop(task) - 1
         if left:
-            self.cancels[task] = left
+            CANCELS[task] = left
         task.uncancel()
 
 
@@ -122,18 +126,25 @@ class Queue:
     def _fire(self) -> None:
         self.armed = False
         now = self.deadlines.now()
-        hits, cancels = self.hits, self.deadlines.cancels
+        hits = self.hits
+        waits = False
         for stepper, (started, task) in self.live.items():
             left = started + self.timeout - now
             if left > 0:
-                self.arm(left)
+                self.arm(0.0 if waits else left)
                 return
-            if stepper not in hits:
-                hits.add(stepper)
-                cancels[task] = cancels.get(task, 0) + 1
+            rounds = hits.get(stepper, 0)
+            hits[stepper] = rounds + 1
+            if rounds == 0:
+                CANCELS[task] = CANCELS.get(task, 0) + 1
                 task.cancel()
+            elif rounds == PATIENCE:
+                _wake(task)
+            waits |= rounds < PATIENCE
+        if waits:
+            self.arm(0.0)
 
-    def throw(self, stepper: Stepper, error: BaseException, timed: Timed) -> Any:
+    def throw(self, stepper: Stepper, error: BaseException, waiting: Any, timed: Timed) -> Any:
         """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
         if stepper not in self.hits:
             return stepper.throw(error)
@@ -144,16 +155,20 @@ class Queue:
             from failsoft.runtime.rehome import count_requests  # mostly nobody else cancels just then
 
             others -= count_requests(stepper, task)
+        woken = self.hits[stepper] > PATIENCE
         deadlines.take_back(stepper, task)  # before the tool counts: the timeouts inside it do as well
-        if others <= 0 and _is_nobodys(error):
-            _expire(stepper, error, task, deadlines, timed, started)
+        if woken:
+            if waiting is not None:
+                waiting._asyncio_future_blocking = True  # as whoever waits says
+            orphan = _leave(stepper, waiting, task, deadlines, timed, started)
+            raise Expired(orphan=orphan) if others <= 0 else error
+        if others <= 0 and _may_be_ours(error):
+            return _expire(stepper, error, task, deadlines, timed, started)
         waiting = stepper.throw(error)
         if deadlines.others(stepper, task) > 0:
             _leave(stepper, waiting, task, deadlines, timed, started)
             raise error
-        self.disarm()  # it was something inside the tool after all, and the tool has gone on: its deadline is still to come
-        self.arm(0.0)
-        return waiting
+        return waiting  # it was something inside the tool after all: its deadline is still to come
 
     def take_back(self, stepper: Stepper) -> None:
         """The deadline's cancellation was of no use: the attempt ended in its tick, or its caller was cancelled first."""
@@ -206,10 +221,12 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
                 for waiting in stepper:  # noqa: B007, PLR1704 - one step, without a StopIteration
                     break
                 else:
+                    if queue.hits and stepper in queue.hits:
+                        raise Expired(late=True)  # what it waited for has swallowed the cancellation
                     return
             else:
                 try:
-                    waiting = queue.throw(stepper, thrown, timed)
+                    waiting = queue.throw(stepper, thrown, waiting, timed)
                 finally:
                     thrown = None  # its traceback holds this frame
     except StopIteration:  # it returned on being thrown into
@@ -228,14 +245,31 @@ def hand_over(attempt: Mapping[str, Any], caller: asyncio.Task[Any], orphan: asy
     queue, stepper = attempt["queue"], attempt["stepper"]
     box = queue.live.get(stepper)
     if box is not None and box[1] is caller:
-        queue.take_back(stepper)
-        queue.deadlines.before.pop(stepper, None)
+        if stepper in queue.hits:
+            queue.take_back(stepper)
+            queue.disarm()
+            queue.arm(0.0)
+        queue.deadlines.before[stepper] = -1  # the call around it is over, whatever has swallowed that cancellation
         box[1] = orphan
 
 
-def _is_nobodys(error: BaseException) -> bool:
-    """May it be the deadline's cancellation? An outer deadline marks the one error that it throws further in."""
-    return isinstance(error, asyncio.CancelledError) and not getattr(error, "outer_expired", False)
+def _wake(task: asyncio.Task[Any]) -> None:
+    """Have a task go on whose cancellation is stuck in what it waits for: other tasks, that do not end."""
+    loop, awaited = task.get_loop(), task._fut_waiter  # type: ignore[attr-defined]
+    for callback, context in getattr(awaited, "_callbacks", None) or ():
+        if getattr(callback, "__self__", None) is task:
+            awaited.remove_done_callback(callback)
+            nothing = loop.create_future()
+            nothing.cancel()
+            loop.call_soon(callback, nothing, context=context)
+            return
+    task.cancel()  # it waits for nothing, or nobody knows for what
+    task.uncancel()
+
+
+def _may_be_ours(error: BaseException) -> bool:
+    """May it be the deadline's, or made of it by what the tool waits for? An outer one marks what it throws further in."""
+    return isinstance(error, ENDS) and not getattr(error, "outer_expired", False)
 
 
 def _expire(
@@ -245,15 +279,19 @@ def _expire(
     deadlines: LoopDeadlines,
     timed: Timed,
     started: float,
-) -> None:
-    """Cancel the tool and raise ``Expired``, whatever it does about it."""
-    error.outer_expired = True  # type: ignore[attr-defined]  # guarded calls further in must let it through
+) -> Any:
+    """Cancel the tool and raise ``Expired``, whatever it does about it; what it waits for if it was not cancelled yet."""
+    cancelled = isinstance(error, asyncio.CancelledError)
+    if cancelled:
+        error.outer_expired = True  # type: ignore[attr-defined]  # guarded calls further in must let it through
     try:
         waiting = stepper.throw(error)
     except StopIteration:
         raise Expired(late=True) from None
-    except (asyncio.CancelledError, Exception):
+    except ENDS:
         raise Expired from None
+    if not cancelled:
+        return waiting
     raise Expired(orphan=_leave(stepper, waiting, task, deadlines, timed, started)) from None
 
 
@@ -266,7 +304,7 @@ def _leave(
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
     orphan = deadlines.loop.create_task(outliving)
-    rehome(stepper, task, orphan)
+    rehome(stepper, task, orphan, deadlines.others(stepper, task))
     step_out(timed, started)
     deadlines.orphans.add(orphan)
     orphan.add_done_callback(deadlines.orphans.discard)
@@ -282,7 +320,7 @@ async def _outlive(stepper: Stepper, waiting: Any) -> None:
             task.uncancel()
             task.cancel(*early.args)
         await carry_on(stepper, waiting)
-    except (asyncio.CancelledError, Exception):
+    except ENDS:
         return  # its caller was answered long ago
 
 

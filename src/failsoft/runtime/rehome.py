@@ -36,15 +36,18 @@ _DEPTH = 3  # a session, its task group, that one's scope
 Task = asyncio.Task[Any]
 
 
-def rehome(running: Any, caller: Task, orphan: Task) -> None:
-    """Whatever ``running`` has entered belongs to the orphan now, and so do the guarded calls that it waits for."""
+def rehome(running: Any, caller: Task, orphan: Task, cancels: int) -> None:
+    """Whatever ``running`` has entered belongs to the orphan now, and so do the guarded calls that it waits for.
+
+    ``cancels`` is how often the caller has been cancelled since ``running`` began: some of that may be by what it has entered.
+    """
     with suppress(Exception):  # whoever has it otherwise: the caller is answered all the same
         for inside in _suspended(running):
             if isinstance(inside, GeneratorType) and inside.gi_code is FINISH and inside.gi_frame is not None:
                 hand_over(inside.gi_frame.f_locals, caller, orphan)
         entered = [*{id(one): one for one in _entered(running)}.values()]  # a generator may be met twice
         scopes = _scopes(entered, caller)
-        for _ in range(_requests(entered, scopes, caller)):  # it is no longer the caller whom they have cancelled
+        for _ in range(min(cancels, _requests(entered, scopes, caller))):  # it is no longer the caller whom they cancel
             caller.uncancel()
         for one in entered:
             for name in _KNOWN_BY:
