@@ -46,7 +46,7 @@ def test_a_broken_module_is_told_with_file_and_line(module: Path, case: str) -> 
     with pytest.raises(ManifestError) as raised:
         make(module)
     (problem,) = raised.value.problems
-    place = rf"\S+failsoft\.yaml:2:3: tools\.search: entrypoint\.function: {module.stem} cannot be imported: "
+    place = rf"\S+failsoft\.yaml:2:3: tools\.search\.entrypoint\.function: {module.stem} cannot be imported: "
     assert re.fullmatch(f"{place}.*{said}", problem), problem
     assert isinstance(raised.value.__cause__, Exception)
 
@@ -74,7 +74,8 @@ def test_what_is_missing_makes_the_tool_unavailable(module: Path, source: str | 
 def test_what_is_no_function_is_refused(module: Path) -> None:
     module.write_text("search = 42\n")
     with pytest.raises(
-        ManifestError, match=r"failsoft\.yaml:2:3: tools\.search: .*:search is of type int: name a function"
+        ManifestError,
+        match=r"failsoft\.yaml:2:3: tools\.search\.entrypoint\.function: .*:search is of type int: name a function",
     ):
         make(module)
 
@@ -83,7 +84,7 @@ def test_other_refusals_say_where_as_well(module: Path) -> None:
     module.write_text("search = lambda: 1\n")
     text = module.with_name("failsoft.yaml").read_text() + "    isolation: process\n"
     module.with_name("failsoft.yaml").write_text(text)
-    with pytest.raises(ManifestError, match=r"failsoft\.yaml:2:3: tools\.search: isolation: <lambda> cannot run"):
+    with pytest.raises(ManifestError, match=r"failsoft\.yaml:2:3: tools\.search\.isolation: <lambda> cannot run"):
         make(module)
 
 

@@ -33,6 +33,18 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "explain": (lambda: Runtime(explain=3), "explain: 3 cannot be called: give a function"),  # type: ignore[arg-type]
     "subscriber": (lambda: Runtime().subscribe(3), "subscribe: 3 cannot be called: give a function"),  # type: ignore[arg-type]
     "turn": (lambda: Runtime().turn(timeout=3), 'turn: timeout: 3 has no unit: write "3s"'),  # type: ignore[arg-type]
+    "turn's id": (lambda: Runtime().turn(id=7), "turn: id: 7 is not a text: put str() around it"),  # type: ignore[arg-type]
+    "turn's thread": (lambda: Runtime().turn(thread=7), "turn: thread: 7 is not a text: put str() around it"),  # type: ignore[arg-type]
+    "turn's tenant": (lambda: Runtime().turn(tenant=7), "turn: tenant: 7 is not a text: put str() around it"),  # type: ignore[arg-type]
+    "thread": (lambda: Runtime().threads[7], "threads: thread: 7 is not a text: put str() around it"),  # type: ignore[index]
+    "thread's tenant": (
+        lambda: Runtime().threads("a", tenant=7),  # type: ignore[arg-type]
+        "threads: tenant: 7 is not a text: put str() around it",
+    ),
+    "declaration": (
+        lambda: Runtime().declare("search", output=3),
+        "search: output: 3 is neither a type that can be checked nor a JSON Schema: write list[str], or a mapping",
+    ),
 }
 
 
@@ -51,8 +63,13 @@ def test_mistakes_are_told_where_they_are_made(case: str) -> None:
         ({"timeout": 30}, ': search: timeout: 30 has no unit: write "30s"'),
         ({"fallbacks": "x"}, ": search: fallbacks: 'x' is not a list: put it in brackets"),
         ({"retry": {"max_attempt": 3}}, ": search: retry.max_attempt: is not known here; did you mean max_attempts?"),
+        ({"id": ""}, ": : id: '' is not a text with something in it"),
+        (
+            {"idempotency_key": "order"},
+            ": search: idempotency_key: the function has no parameter 'order' to receive it: add one, or name another",
+        ),
     ],
-    ids=["name", "unit", "list", "within"],
+    ids=["name", "unit", "list", "within", "no id", "parameter"],
 )
 def test_a_decorators_mistakes_are_told_with_the_functions_place(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ManifestError) as raised:
@@ -71,6 +88,17 @@ async def test_mistakes_in_calls_and_at_the_end() -> None:
         await rt.call("search", {}, timout="3s")  # type: ignore[call-overload]
     with pytest.raises(ManifestError, match='search: timeout: 3 has no unit: write "3s"'):
         await rt.call("search", {}, timeout=3)  # type: ignore[typeddict-item]
+    for name in ("id", "thread", "tenant"):
+        with pytest.raises(ManifestError, match=rf"search: {name}: 7 is not a text: put str\(\) around it"):
+            await rt.call("search", {}, **{name: 7})  # type: ignore[call-overload]
+    with pytest.raises(ManifestError, match="search: id: 7 is not a text"):
+        await rt.call("search", [], id=7)  # type: ignore[call-overload]
+    with pytest.raises(ManifestError, match="nowhere: id: 7 is not a text"):
+        await rt.call("nowhere", {}, id=7)  # type: ignore[typeddict-item]
+    async with rt.turn() as turn:
+        with pytest.raises(ManifestError, match="search: id: 7 is not a text"):
+            turn.call("search", {}, id=7)  # type: ignore[typeddict-item]
+    assert turn.report.outcomes == {}
     with pytest.raises(
         ManifestError, match="plan: 3 is none: give a mapping, YAML or JSON text, or the path of a file"
     ):

@@ -141,7 +141,22 @@ def test_whether_the_tools_are_there(entrypoint: str, said: str) -> None:
     result = check("--tools", manifest=manifest)
     assert result.exit_code == bool(said)
     assert said in result.stdout
-    assert ("failsoft.yaml:3:3: error: tools.it: " in result.stdout) == bool(said)
+    assert ("failsoft.yaml:3:3: error: tools.it" in result.stdout) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("idempotency_key: order", "idempotency_key: the function has no parameter 'order' to receive it"),
+        ("isolation: process", "isolation: <lambda> cannot run in a process"),
+        ("output: {type: arry}", "output: is no JSON Schema: $.type: 'arry' is not one of"),
+    ],
+)
+def test_what_an_option_asks_of_a_function_is_told_with_its_field(option: str, said: str) -> None:
+    Path("options_of_test_check.py").write_text("search = lambda: 1")
+    entrypoint = '{function: "options_of_test_check:search"}'
+    result = check("--tools", manifest=f"tools:\n  it: {{entrypoint: {entrypoint}, {option}}}\n")
+    assert f"failsoft.yaml:2:3: error: tools.it.{said}" in result.stdout
 
 
 @pytest.mark.parametrize(

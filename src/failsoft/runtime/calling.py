@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
@@ -34,13 +35,15 @@ from failsoft.runtime.keywords import CallKeywords, refuse_options
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.registering import declare
 from failsoft.runtime.scope import SCOPE, leave
-from failsoft.runtime.settings import merged
+from failsoft.runtime.settings import merged, refuse_odd_names
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.settings import Settings
     from failsoft.runtime.tool import Tool
+
+_TEXT = (str, NoneType)
 
 
 def make_call(
@@ -59,6 +62,8 @@ def make_call(
     """A call with what was said about it."""
     if unknown:
         refuse_options(unknown, CallKeywords)
+    if not (isinstance(id, _TEXT) and isinstance(thread, _TEXT) and isinstance(tenant, _TEXT)):
+        refuse_odd_names(tool.id, id=id, thread=thread, tenant=tenant)
     call = engine.open_call(tool, (), {} if args is None else dict(args), id=id or None)
     if thread:
         call.thread = thread
@@ -95,6 +100,7 @@ async def call_missing(engine: Engine, tool: Any, args: Any, id: str | None) -> 
     """The outcome of a call of a tool that there is not."""
     if not isinstance(tool, str):
         engine.find(tool)  # raises: a function that is no tool is the caller's mistake
+    refuse_odd_names(tool, id=id)
     turn = SCOPE.get()
     if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
         return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
@@ -112,6 +118,7 @@ async def call_missing(engine: Engine, tool: Any, args: Any, id: str | None) -> 
 
 def misfit(engine: Engine, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
     """The outcome of a call whose arguments are no mapping at all."""
+    refuse_odd_names(tool.id, id=id)
     what = f"They must be one mapping from names to values, not {type(args).__name__}."
     first = Ended(engine.now(), engine.now(), fault=own_faults.bad_arguments(detail=what), ran=False)
     call = engine.open_call(tool, (), {})

@@ -21,6 +21,7 @@ from failsoft.core.options import Isolation, ToolOptions
 from failsoft.core.redact import sanitise
 from failsoft.errors import ManifestError
 from failsoft.runtime.isolation.target import unwrap
+from failsoft.runtime.settings import told_after
 from failsoft.runtime.tool import Tool
 
 
@@ -29,13 +30,10 @@ def load_entrypoint(entrypoint: Entrypoint, options: ToolOptions, place: str = "
 
     ``place`` is where the manifest has it.
     """
-    try:
+    with told_after(f"{place}: tools.{options.id}." if place else f"tools.{options.id}."):
         if isinstance(entrypoint, Command):
             return Tool(_elsewhere, options, command=entrypoint)
         return _load_function(entrypoint.path, options)
-    except ManifestError as error:
-        where = f"{place}: tools.{options.id}" if place else f"tools.{options.id}"
-        raise ManifestError(*(f"{where}: {problem}" for problem in error.problems)) from error.__cause__
 
 
 def _load_function(path: str, options: ToolOptions) -> Tool:

@@ -144,7 +144,7 @@ class ForeignTool(Tool):
     def __init__(self, fn: Foreign, options: ToolOptions) -> None:
         if options.isolation.kind == "process":
             raise ManifestError(
-                f"{quote(fn.__name__)}: isolation: an agent framework runs it, and that is in this process: guard the "
+                "isolation: an agent framework runs it, and that is in this process: guard the "
                 'function with @runtime.tool(isolation="process"), and give the guarded one to the agent'
             )
         super().__init__(fn, replace(options, classification=(*options.classification, *_CONTRACT)))

@@ -34,7 +34,8 @@ def _schema_checker(schema: dict[str, Any]) -> Callable[[Any], None]:
     try:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
-        raise ValueError(f"is no JSON Schema: {error.message}") from None
+        told = error.context[0] if error.context else error  # of what would be right, the first is the plainest
+        raise ValueError(f"is no JSON Schema: {error.json_path}: {told.message}") from None
     validator = kind(schema)
 
     def check(value: Any) -> None:

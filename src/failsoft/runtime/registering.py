@@ -12,14 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.own_faults import quote
 from failsoft.runtime.foreign import Foreign, ForeignTool, options_of, refuse_other_words
 from failsoft.runtime.guard import guard
 from failsoft.runtime.quick import quicken
-from failsoft.runtime.settings import Settings, refuse_cycles, tool_options
+from failsoft.runtime.settings import Settings, place_of, refuse_cycles, told_after, tool_options
+from failsoft.runtime.tool import Tool, kind_of
 
 if TYPE_CHECKING:
+    from failsoft.core.options import ToolOptions
     from failsoft.runtime.engine import Engine
-    from failsoft.runtime.tool import Tool
+
+
+def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
+    """A function as a tool; what its options ask of it and it does not have is told with its place."""
+    kind_of(fn)  # what cannot be a tool at all has none
+    with told_after(f"{place_of(getattr(fn, 'func', fn), options.id)}: "):
+        return Tool(fn, options)
 
 
 def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., Any]:
@@ -45,4 +54,7 @@ def declare(engine: Engine, settings: Settings, id: str, options: Mapping[str, A
         refuse_other_words(known, options)
         return
     fn = Foreign(id, options)
-    register(engine, settings, ForeignTool(fn, tool_options(fn, id, options_of(options), settings)))
+    made = tool_options(fn, id, options_of(options), settings)
+    with told_after(f"{quote(id)}: "):
+        tool = ForeignTool(fn, made)
+    register(engine, settings, tool)

@@ -30,7 +30,7 @@ from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.phrasing import Catalogue, Phraser
-from failsoft.runtime.registering import declare, register
+from failsoft.runtime.registering import declare, make_tool, register
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import (
     Settings,
@@ -39,10 +39,10 @@ from failsoft.runtime.settings import (
     read_policies,
     read_time,
     refuse_odd_hooks,
+    refuse_odd_names,
     tool_options,
 )
 from failsoft.runtime.threads import Threads
-from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Runtime:
         options_ = tool_options(fn, id, options, self._settings)
         while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
             fn = fn.__failsoft__.fn
-        return cast("F", register(self._engine, self._settings, Tool(fn, options_)))
+        return cast("F", register(self._engine, self._settings, make_tool(fn, options_)))
 
     def declare(self, tool: str, /, **options: Any) -> None:
         """Make a tool known that an agent framework runs: ``run`` calls it. It counts as not idempotent until declared (R11).
@@ -280,6 +280,7 @@ class Runtime:
         ``timeout`` and ``on_timeout`` are the manifest's unless said here. ``thread`` and ``tenant`` hold for all calls.
         """
         self._engine.refuse_if_closed()
+        refuse_odd_names("turn", thread=thread, tenant=tenant, id=id)
         options = self._settings.turn
         if timeout is not None or on_timeout is not None:
             try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -62,8 +63,9 @@ def read_file(path: str | Path) -> bytes:
 def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, Any], settings: Settings) -> ToolOptions:
     """A tool's options: the manifest's defaults, then the decorator's word, then the manifest's on this tool."""
     named = getattr(fn, "func", fn)  # a partial is called after its function
-    name = id or options.get("id") or getattr(named, "__name__", None) or type(named).__name__
-    place = _place(named, name)
+    given = options.get("id") if id is None else id
+    name = given if given is not None else getattr(named, "__name__", None) or type(named).__name__
+    place = place_of(named, name)
     layer = options if _is_native(options) else _parsed(options, place)
     said = settings.tools.get(name)
     try:
@@ -92,6 +94,22 @@ def read_time(name: str, value: Duration, *, zero: bool = False) -> float:
         return seconds(value, zero=zero)
     except ValueError as error:
         raise ManifestError(f"{name}: {error}") from None
+
+
+@contextmanager
+def told_after(place: str) -> Iterator[None]:
+    """Say where it was, before each mistake."""
+    try:
+        yield
+    except ManifestError as error:
+        raise ManifestError(*(place + problem for problem in error.problems)) from error.__cause__
+
+
+def refuse_odd_names(where: str, **names: object) -> None:
+    """Ids, threads and tenants are keys in traces and stores: a number would be lost there, or break them."""
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise ManifestError(f"{where}: {name}: {brief(value)} is not a text: put str() around it")
 
 
 def refuse_odd_hooks(handler: object = None, **functions: object) -> None:
@@ -149,6 +167,7 @@ def _parsed(options: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     return parse_options(options, place=place)
 
 
-def _place(fn: Any, name: str) -> str:
+def place_of(fn: Any, name: str) -> str:
+    """A function's file and line, where they are known, and the tool's id."""
     code = getattr(fn, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}: {name}" if code is not None else name

@@ -34,6 +34,7 @@ from failsoft.observe import events
 from failsoft.runtime.health import LEASE, LONGEST_PROBE
 from failsoft.runtime.pending import Key, Pending
 from failsoft.runtime.recovering import can_be_replaced
+from failsoft.runtime.settings import refuse_odd_names
 
 if TYPE_CHECKING:
     from failsoft.core.fault import Fault
@@ -344,6 +345,7 @@ class Thread:
     __slots__ = ("_key", "_rt")
 
     def __init__(self, rt: Engine, thread: str, tenant: str | None) -> None:
+        refuse_odd_names("threads", thread=thread, tenant=tenant)
         self._rt = rt
         self._key: Key = (tenant, thread)
 

@@ -141,7 +141,7 @@ class Tool:
         parameters = {} if signature is None else signature.parameters
         if name not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             raise ManifestError(
-                f"{self.id}: idempotency_key: the function has no parameter {name!r} to receive it: add one, or name another"
+                f"idempotency_key: the function has no parameter {name!r} to receive it: add one, or name another"
             )
 
     def _checker(self, output: Any) -> Callable[[Any], None]:
@@ -150,7 +150,7 @@ class Tool:
         try:
             return checker(output)
         except ValueError as error:
-            raise ManifestError(f"{self.id}: output: {error}") from None
+            raise ManifestError(f"output: {error}") from None
 
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Fault | None:
         """The arguments' fault, None if they fit the signature."""

@@ -37,7 +37,7 @@ from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
-from failsoft.runtime.settings import merged
+from failsoft.runtime.settings import merged, refuse_odd_names
 from failsoft.runtime.threads import BLANK, mark
 
 if TYPE_CHECKING:
@@ -132,7 +132,11 @@ class Turn:
             given = {**args} if args else NONE  # what its caller changes later is no longer its business
         except TypeError:
             raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
-        handle: Handle[Any] = Handle(self.lanes, self.new_id(name) if id is None else id, found or name, given)
+        if id is None:
+            id = self.new_id(name)
+        elif not isinstance(id, str):
+            refuse_odd_names(name, id=id)
+        handle: Handle[Any] = Handle(self.lanes, id, found or name, given)
         if depends_on or given:
             find_needs(handle, depends_on)
         if said:

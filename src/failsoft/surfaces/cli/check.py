@@ -105,18 +105,20 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
 
     import_from_here()
     for id, tool in manifest.tools.items():
-        why: object = None
+        field, why = f"tools.{id}", ""
         try:
             made = None if tool.entrypoint is None else load_entrypoint(tool.entrypoint, tool.options)
-            why = made and made.unavailable and made.unavailable.message
+            if made is not None and made.unavailable is not None:
+                why = made.unavailable.message
         except ManifestError as error:
-            why = error.problems[0].removeprefix(f"tools.{id}: ")
+            inside, _, why = error.problems[0].removeprefix(f"{field}.").partition(": ")
+            field = f"{field}.{inside}"
         except SystemExit:
             why = 'its module ends the program when it is imported: put that below if __name__ == "__main__":'
         if isinstance(tool.entrypoint, Command) and which(tool.entrypoint.argv[0]) is None:
             why = f"there is no program {tool.entrypoint.argv[0]} here: install it, or write its whole path"
         if why:
-            yield _found(Problem.at(tool.place, f"tools.{id}", str(why), "error"))
+            yield _found(Problem.at(tool.place, field, why, "error"))
 
 
 def _is_unknown(finding: Finding) -> bool:
