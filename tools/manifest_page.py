@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import yaml
 from tools.manifest_words import INTRO, PLAN, PLANS, SECTIONS, Section
 from tools.pages import DOCS, table, write
 
@@ -23,7 +24,7 @@ _DEFAULTS = {  # those that the schema cannot know, because they are of another 
     "language": "en",
     "isolation": Isolation().kind,
     "max_output": "10MB",
-    "even_if_effect_unknown": "false",
+    "even_if_effect_unknown": False,
 }
 assert Command(argv=["x"]).max_output == 10_000_000
 
@@ -76,7 +77,8 @@ def _range(described: Mapping[str, Any]) -> str:
 
 
 def _yaml(value: Any) -> str:
-    return json.dumps(value) if not isinstance(value, str) else value
+    plain = isinstance(value, str) and yaml.safe_load(value) == value  # off alone is no text
+    return value if plain else json.dumps(value)
 
 
 def _titles() -> dict[str, str]:

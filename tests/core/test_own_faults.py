@@ -114,6 +114,8 @@ def test_an_open_circuit_names_the_code_that_opened_it_and_never_its_text() -> N
 def test_an_unknown_tool_is_named_with_its_nearest_neighbours() -> None:
     fault = own_faults.unknown_tool("flight_serch", ["flight_search", "hotel_search", "pay"])
     assert fault.message == "There is no tool named 'flight_serch' here; did you mean flight_search?"
+    fault = own_faults.unknown_tool("search", ["flight_search", "pay", "hotel_search"])
+    assert fault.message == "There is no tool named 'search' here; did you mean flight_search or hotel_search?"
     assert own_faults.unknown_tool("zzz", ["pay"]).message == "There is no tool named 'zzz' here"
 
 

@@ -177,8 +177,11 @@ def test_what_is_right_is_taken(texts: dict[str, str]) -> None:
         ({"flight_search/turn.completed": "x"}, "flight_search/turn.completed: no text has this key"),
         ({"flight_search/steps.tool_transient": "x"}, "flight_search/steps.tool_transient: no text has this key"),
         ({"retry": "x"}, "retry: no text has this key"),
-        ({"user.tool_transiant": "x"}, "user.tool_transiant: no text has this key; did you mean tool_transient"),
-        ({"a/user.tool_transiant": "x"}, "a/user.tool_transiant: no text has this key; did you mean tool_transient"),
+        ({"user.tool_transiant": "x"}, "user.tool_transiant: no text has this key; did you mean user.tool_transient?"),
+        (
+            {"a/user.tool_transiant": "x"},
+            "a/user.tool_transiant: no text has this key; did you mean a/user.tool_transient?",
+        ),
         ({"list.and": "{x}"}, "list.and: there is no fact {x}; there are none"),
         ({"turn.but": "{rest} {x}"}, "turn.but: there is no fact {x}; there are completed, rest"),
     ],

@@ -25,6 +25,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Runtime(store="x"),
         """store: 'x' is not known: write "memory:" or "sqlite:///path/to/file.db\"""",
     ),
+    "policies": (lambda: Runtime(policies={"a": 1}), "policies: {'a': 1} is not a list: put it in brackets"),  # type: ignore[arg-type]
     "handler": (
         lambda: Runtime(error_handler=print),  # type: ignore[arg-type]
         "error_handler: <built-in function print> has no method handle: give a Handler",

@@ -82,6 +82,9 @@ def test_plans_are_held_against_the_manifest() -> None:
 def test_a_plan_alone() -> None:
     result = check("plan.yaml", manifest=None, plan="calls: [{tool: search}]")
     assert (result.exit_code, result.stdout) == (0, "plan.yaml: ok\n")
+    Path("plans").mkdir()
+    Path("plan.yaml").rename("plans/plan.yaml")
+    assert check("plans/plan.yaml", manifest=None).stdout == "plans/plan.yaml: ok\n"
 
 
 def test_a_manifest_may_be_named_like_a_plan() -> None:

@@ -20,7 +20,7 @@ def test_what_it_writes_loads_checks_and_completes(tmp_path: Path) -> None:
     assert load(manifest.read_bytes()).tools
     assert json.loads((tmp_path / "new" / "failsoft.schema.json").read_text()) == schema()
     checked = CliRunner().invoke(cli, ["check", "--manifest", str(manifest)])
-    assert (checked.exit_code, checked.stdout) == (0, "failsoft.yaml: ok\n")
+    assert (checked.exit_code, checked.stdout) == (0, f"{manifest}: ok\n")
 
 
 def test_it_overwrites_only_when_told_to(tmp_path: Path) -> None:

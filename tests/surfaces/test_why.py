@@ -101,6 +101,8 @@ def test_without_a_word_it_is_the_file_that_is_here(
     nothing = invoke("why")
     assert nothing.exit_code == 2
     assert "there is no store at failsoft.db" in nothing.stderr
+    assert "or a trace file with --trace" in nothing.stderr
+    assert "--trace" not in invoke("trace", "prune", "--most", "1").stderr  # it has no such option
     assert not Path("failsoft.db").exists()  # looking makes none
     Path("kept.db").rename("failsoft.db")
     assert invoke("why").exit_code == 0
@@ -163,6 +165,9 @@ def test_trace_files(tmp_path: Path) -> None:
     for text, said in (("{nonsense\n{}\n", ":1: this line is no JSON"), ('{"a": 1}\n', ":1: this line is no event")):
         wrong = invoke("why", "--trace", "-", stdin=text)
         assert (wrong.exit_code, said in wrong.stderr) == (2, True)
+    (tmp_path / "kept.db").write_bytes(b"SQLite format 3\0\n")
+    store = invoke("why", "--trace", str(tmp_path / "kept.db"))
+    assert (store.exit_code, f"Try: --store sqlite:///{tmp_path / 'kept.db'}" in store.stderr) == (2, True)
     none = invoke("why", "--trace", "-", stdin="")
     assert (none.exit_code, "there are no turns" in none.stderr) == (1, True)
     assert invoke("why", "--trace", str(tmp_path / "missing")).exit_code == 2

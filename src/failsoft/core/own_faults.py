@@ -54,12 +54,13 @@ def quote(name: object) -> str:
     return shown if len(shown) <= _NAME_LENGTH else shown[: _NAME_LENGTH - 1] + "…"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: those that look like it, if any do."""
+def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
+    """The end of a sentence about an unknown name: those that look like it, or have it as a word, if any do."""
     from difflib import get_close_matches  # only a mistake pays for it
 
-    near = get_close_matches(name, list(known), n=3, cutoff=0.75)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+    known = list(known)
+    near = get_close_matches(name, known, n=3, cutoff=0.75) or [one for one in known if name in one.split("_")][:3]
+    return f"; did you mean {' or '.join(before + one for one in near)}?" if near else ""
 
 
 def _transient(

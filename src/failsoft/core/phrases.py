@@ -222,7 +222,8 @@ def find_problems(texts: Texts) -> list[str]:
         read = bool(happening) and part in _OPEN if not tool else part in AUDIENCES
         hint = did_you_mean(plain, ENGLISH)
         if plain not in ENGLISH and happening not in _HAPPENINGS and read:
-            hint = did_you_mean(happening, _HAPPENINGS)  # any rule may be named here, but this looks like a slip
+            # Any rule may be named here, but this looks like a slip.
+            hint = did_you_mean(happening, _HAPPENINGS, before=key.removesuffix(happening))
             read = not hint
         if not read and (tool or plain not in ENGLISH):
             problems.append(f"{key}: no text has this key{hint}")

@@ -14,7 +14,7 @@ from failsoft.core.durations import Duration, seconds
 from failsoft.core.layers import assemble
 from failsoft.core.memory import Mode
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
-from failsoft.core.values import one_of
+from failsoft.core.values import one_of, several
 from failsoft.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, A
 
 def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
     """A policy book that is written in Python, as ``Policy`` or as a manifest has it."""
-    book = tuple(policies)
+    try:
+        book: tuple[Any, ...] = several("policies", policies, object)
+    except ValueError as error:
+        raise ManifestError(str(error)) from None
     if not book:
         return ()
     from failsoft.core.policy import Policy

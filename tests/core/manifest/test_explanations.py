@@ -32,7 +32,7 @@ def test_texts_are_read_by_language():
         ("language: fr", "f.yaml:1:11: language: there are no explanations in fr: there are en"),
         ("language: English", 'f.yaml:1:11: language: \'English\' is not a language: write "en", "de" or "pt-BR"'),
         ("explanations: {user.x: {}}", "'user.x' is not a language"),
-        ("explanations: {de: {user.tool_transiet: x}}", "no text has this key; did you mean tool_transient?"),
+        ("explanations: {de: {user.tool_transiet: x}}", "no text has this key; did you mean user.tool_transient?"),
         ("explanations: {de: {turn.completed: '{label}'}}", "there is no fact {label}; there are labels"),
         ("explanations: {de: {names: 3}}", "3 is not a text"),
     ],

@@ -346,6 +346,10 @@ def test_policies():
         ("version: 1.0", "1:10: version: 1.0 is not a version of the manifest: write 1"),
         ("defualts: {}", "1:1: defualts: is not known here; did you mean defaults?"),
         ("zzz: {}", "1:1: zzz: is not known here; known are version, defaults, turn, tools, tool, policies, memory"),
+        (
+            "tools: {a: {retry: {jitter: 5}}}",
+            "1:21: tools.a.retry.jitter: is not known here; did you mean jitter_percent?",
+        ),
         ("tools: {a: {retryPolicyy: {}}}", "1:13: tools.a.retryPolicyy: is not known here; did you mean retryPolicy?"),
         ("tools: {a: {timeout: 30}}", '1:22: tools.a.timeout: 30 has no unit: write "30s"'),
         ("tools: {a: {timeout: 0s}}", "1:22: tools.a.timeout: '0s' is no time at all: write a number with a unit"),

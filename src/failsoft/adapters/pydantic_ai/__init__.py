@@ -14,9 +14,9 @@ from __future__ import annotations
 try:
     from failsoft.adapters.pydantic_ai.agent import Agent, AgentConfig
     from failsoft.adapters.pydantic_ai.capability import Failsoft
-except ModuleNotFoundError as missing:
-    if missing.name != "pydantic_ai":
+except ImportError as missing:
+    if (missing.name or "").partition(".")[0] == "failsoft":
         raise
-    raise ImportError("failsoft.adapters.pydantic_ai needs pydantic-ai: install failsoft[pydantic-ai]") from missing
+    raise ImportError(f"{missing}: install failsoft[pydantic-ai]", name=missing.name) from missing
 
 __all__ = ["Agent", "AgentConfig", "Failsoft"]

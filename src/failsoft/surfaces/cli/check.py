@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -154,9 +153,8 @@ def _show(findings: Sequence[Finding], errors: int, checked: Sequence[str]) -> N
         place = f"{clean(finding.place)}: " if finding.place else ""
         line = Text.assemble(place, (finding.severity, style), f": {clean(finding.message)}")
         console.print(line, soft_wrap=True)  # one problem a line, so that editors and grep find their way
-    names = ", ".join(Path(name).name for name in checked)
     counts = (
         f"{errors} error{'s' * (errors != 1)}, {len(findings) - errors} warning{'s' * (len(findings) - errors != 1)}"
     )
     good = ("ok", "bold green") if not findings else (counts, "bold red" if errors else "yellow")
-    console.print(Text.assemble(f"{clean(names)}: ", good))
+    console.print(Text.assemble(f"{clean(', '.join(checked))}: ", good), soft_wrap=True)

@@ -24,8 +24,8 @@ T = TypeVar("T")
 Record = Mapping[str, Any]
 
 DEFAULT = "sqlite:///failsoft.db"
+_KEEPS = f'Runtime(store="{DEFAULT}") keeps one. Name yours with --store or FAILSOFT_STORE'
 _OTHER = "Name yours with --store or FAILSOFT_STORE, or a trace file with --trace."
-_KEEPS = f'Runtime(store="{DEFAULT}") keeps one. {_OTHER}'
 EVERYTHING = 100_000_000  # events
 LARGEST = 1 << 30  # bytes of a trace from standard input
 _WRITES = 'A trace file has one event a line, as JSON: Runtime(trace="trace.jsonl") or failsoft run --trace writes one.'
@@ -69,24 +69,26 @@ class Source(NamedTuple):
         return found[0]
 
 
+store_option = click.option(
+    "--store", metavar="URL", envvar="FAILSOFT_STORE", help=f"The store.  [default: $FAILSOFT_STORE or {DEFAULT}]"
+)
+
+
 def source_options(command: F) -> F:
     """``--store`` and ``--trace``."""
-    store = click.option(
-        "--store", metavar="URL", envvar="FAILSOFT_STORE", help=f"The store.  [default: $FAILSOFT_STORE or {DEFAULT}]"
-    )
     trace = click.option(
         "--trace",
         metavar="FILE",
         help="Read a trace file instead; - is standard input, example a turn to try things on.",
     )
-    return store(trace(command))
+    return store_option(trace(command))
 
 
 def open_source(store: str | None, trace: str | None) -> Source:
     """Where to read."""
     if trace is not None:
         return _open_file(trace)
-    found = open_kept(store)
+    found = open_kept(store, or_else=", or a trace file with --trace.")
     logging.getLogger("failsoft").addHandler(logging.NullHandler())  # what the store complains of is said here
 
     def sure(value: T) -> T:
@@ -105,8 +107,8 @@ def open_source(store: str | None, trace: str | None) -> Source:
     )
 
 
-def open_kept(address: str | None) -> SqliteStore:
-    """The store itself."""
+def open_kept(address: str | None, *, or_else: str = ".") -> SqliteStore:
+    """The store itself; ``or_else`` is what else could be read."""
     from failsoft.stores.open import open_store
     from failsoft.stores.sqlite import SqliteStore
 
@@ -114,12 +116,9 @@ def open_kept(address: str | None) -> SqliteStore:
     check_address(address)
     store = open_store(address, wall=time.time)
     if not isinstance(store, SqliteStore):
-        raise CommandError(f"{address} keeps nothing that could be looked at", hint=_KEEPS)
+        raise CommandError(f"{address} keeps nothing that could be looked at", hint=_KEEPS + or_else)
     if not store.path.exists():
-        raise CommandError(
-            f"there is no store at {store.path}",
-            hint=_KEEPS,
-        )
+        raise CommandError(f"there is no store at {store.path}", hint=_KEEPS + or_else)
     return store
 
 
@@ -141,6 +140,8 @@ def _open_file(path: str) -> Source:
 
 
 def _parse(data: bytes, name: str) -> list[Record]:
+    if data.startswith(b"SQLite format 3\0"):
+        raise CommandError(f"{name} is no trace file but a store", hint=f"Try: --store sqlite:///{name}")
     lines = data.decode("utf-8", "replace").split("\n")
     events: list[Record] = []
     for number, line in enumerate(lines, 1):

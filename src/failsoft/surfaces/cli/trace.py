@@ -14,7 +14,7 @@ import click
 from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, say
 from failsoft.surfaces.cli.files import cannot_write, read
-from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options
+from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options, store_option
 
 if TYPE_CHECKING:
     from failsoft.core.outcome import Decision
@@ -252,7 +252,7 @@ def _tell_decision(decision: Decision, other: Decision) -> str:
 @click.option("--older-than", metavar="TIME", help="Drop events older than this: 12h, 720h …")
 @click.option("--most", metavar="N", type=click.IntRange(0), help="Keep the latest N events only.")
 @click.option("--size", metavar="SIZE", help="Keep no more than this: 500MB, 64kB …")
-@click.option("--store", metavar="URL", envvar="FAILSOFT_STORE", help="The store.")
+@store_option
 @json_option
 def prune(older_than: str | None, most: int | None, size: str | None, store: str | None, as_json: bool) -> int:
     """Drop old events from a store. What the recovery memory has learnt stays.
