@@ -347,6 +347,14 @@ def test_ids_that_are_not_unique() -> None:
     assert [answer["content"] for answer in run(runtime(), *calls)] == ["Sunny in Paris", "Sunny in Rome"]
 
 
+@pytest.mark.parametrize("id", [7, None])
+def test_ids_that_are_no_texts(id: Any) -> None:
+    """They come from a server: the answer has the same one."""
+    rt, call = runtime(), chat("weather", {"city": "Paris"}, id)
+    assert run(rt, call) == [{"role": "tool", "tool_call_id": id, "content": "Sunny in Paris"}]
+    assert close_tool_calls(rt, [call])[0]["tool_call_id"] == id
+
+
 def test_time_for_all_calls_together() -> None:
     rt = runtime()
 

@@ -94,7 +94,7 @@ def close_tool_calls(
     """
     refuse_other(runtime, "close_tool_calls(rt, message.tool_calls)")
     asked = _read_all(tool_calls)
-    calls = [(call.id, call.name) for call in asked]
+    calls = [(str(call.id), call.name) for call in asked]
     return _write_all(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))
 
 
@@ -104,7 +104,7 @@ def close_tool_calls(
 class Asked(NamedTuple):
     """One call, as the model asked for it."""
 
-    id: str
+    id: Any  # a text, if its server keeps to the rules
     name: str
     arguments: Any  # a mapping, or JSON text
     write: Callable[[str, str], Message]  # the answer: id and text
@@ -154,8 +154,10 @@ async def _run_all(runtime: Runtime, asked: list[Asked]) -> list[Outcome[Any]]:
 
 
 async def _run(runtime: Runtime, call: Asked) -> Outcome[Any]:
+    if call.id is None:
+        return await _call(runtime, call)
     try:
-        return await _call(runtime, call, id=call.id)
+        return await _call(runtime, call, id=str(call.id))
     except TurnError:  # an id that is not unique in its turn, as some servers hand out: the call has another one then
         return await _call(runtime, call)
 
