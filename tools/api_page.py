@@ -151,7 +151,6 @@ INSIDE = {
     "Offer": {"args", "timeout", "retry", "key", "same", "from_dict"},
     "RecoveryMemory": {"evidence", "meet", "spares", "order", "learn", "save", "renew_after_fork"},
     "Dangling": {"from_dict"},
-    "Event": {"message"},
 }
 WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft"}
 WITHOUT_SIGNATURE = {

@@ -258,7 +258,7 @@ async def test_the_workflow_path_shares_the_same_normaliser() -> None:
     fault = outcome.fault
     assert fault is not None
     assert (fault.category, fault.message) == ("internal_contract_bug", APPEND)
-    assert fault.rule == "nested: phrase: gateway request (S-norm)"
+    assert fault.rule == "nested: phrase: gateway request"
     assert (outcome.attempts, tool.attempts) == (1, 1)
     assert outcome.explanation.user.encode() == BROKE
     assert outcome.explanation.model == (

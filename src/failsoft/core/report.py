@@ -26,7 +26,7 @@ Event = Any  # whatever the runtime records: each has ``to_dict()``
 class Escalation(NamedTuple):
     """A failure that somebody has to know about: nothing automatic is left to try (R23)."""
 
-    call_id: str
+    call_id: str  # as in ``report.outcomes``
     fault: Fault | None  # what went wrong
     explanation: Explanation  # what to tell whom
 

@@ -67,7 +67,7 @@ class Offer(NamedTuple):
     arguments: Mapping[str, Any]  # of the call that failed
     explanation: Explanation  # of the failure
     when: float  # it failed, in seconds since 1970
-    expires: float
+    expires: float  # by the runtime's clock, in seconds
     args: tuple[Any, ...] = ()  # those that were given by position
     timeout: float | None = None
     retry: RetryOptions | None = None
@@ -89,10 +89,10 @@ class Offer(NamedTuple):
 class Dangling(NamedTuple):
     """A call whose end nobody has told the model."""
 
-    call_id: str
-    tool: str
+    call_id: str  # as the model knows it, where the adapter has passed it on
+    tool: str  # the id of the tool
     text: str  # what to tell the model as the result of the call
-    turn_id: str = ""
+    turn_id: str = ""  # the turn that it belonged to
     same: str | None = None  # if it must not be made twice: its fingerprint; empty where it has none
 
     def to_dict(self) -> dict[str, Any]:

@@ -59,16 +59,17 @@ REFUSAL: dict[str, Any] = {"reason": "circuit open", "decision": "fail_gracefull
 class Event(NamedTuple):
     """One record of the stream."""
 
-    seq: int
-    event_type: str
+    seq: int  # its number in the stream of its runtime
+    event_type: str  # what has happened
     timestamp: float  # seconds since 1970
-    tool_id: str | None
-    call_id: str | None
-    turn_id: str | None
-    fields: dict[str, Any]
+    tool_id: str | None  # None where it is about no tool; so with the next two
+    call_id: str | None  # as in ``Outcome.id``
+    turn_id: str | None  # as in ``TurnReport.turn_id``
+    fields: dict[str, Any]  # whatever else events of this type have
 
     @property
     def message(self) -> str | None:
+        """What has happened, in a sentence; None where the type says it all."""
         text = self.fields.get("message")
         return text if isinstance(text, str) else None
 

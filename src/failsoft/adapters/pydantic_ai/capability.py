@@ -50,7 +50,7 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
     metadata, a manifest entry or a registered tool of that name say otherwise.
     """
 
-    runtime: Runtime
+    runtime: Runtime  # which runs the tools
     _: KW_ONLY
     graceful: bool = True
     """Whether failures become words for the model where a tool does not say so itself; else they are raised."""

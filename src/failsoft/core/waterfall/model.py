@@ -107,9 +107,9 @@ class Row:
 class Waterfall:
     """A whole turn."""
 
-    turn_id: str
-    duration: float
-    rows: tuple[Row, ...] = ()
+    turn_id: str  # as in the trace
+    duration: float  # seconds
+    rows: tuple[Row, ...] = ()  # one a call
     deadline: float | None = None  # when the turn ran into it
 
     @property

@@ -31,14 +31,14 @@ class Phrase(NamedTuple):
 PHRASES: tuple[Phrase, ...] = (
     # --- S-norm's signals ---
     Phrase(
-        "extension request (S-norm)",
+        "extension request",  # S-norm
         "exte",
         r"invalid extension(?:[. ]gateway)?[. ]execute[. ]request",
         "no_such_tool",
         firm=True,
     ),
     Phrase(
-        "gateway request (S-norm)",
+        "gateway request",  # S-norm
         "gate",
         r"invalid [\w.]+\.gateway\.[\w.]+\.request",
         "contract",
@@ -177,7 +177,7 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
-        "base url (S-norm)",
+        "base url",  # S-norm
         "addr base url",
         r"base[ -]?url|(?:endpoint|server|host|api) (?:url|address) (?:is )?(?:invalid|missing|not set|incorrect|wrong|malformed)"
         r"|(?:invalid|missing|wrong|bad|malformed) (?:endpoint|server|host|api) (?:url|address)",

@@ -69,7 +69,7 @@ FIRM_GROUPS: tuple[Group[str], ...] = (
 
 STRONG_GROUPS: tuple[Group[str], ...] = (
     Group(
-        "Python: programming errors (R12)",
+        "Python: programming errors",  # R12
         {
             "builtins.TypeError": "bug",
             "builtins.AttributeError": "bug",
@@ -541,7 +541,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
 
 WEAK_GROUPS: tuple[Group[str], ...] = (
     Group(
-        "Python: says the subject, not the case; bad input (R29)",
+        "Python: says the subject, not the case; bad input",  # R29
         {
             "builtins.TimeoutError": "timeout",
             "asyncio.TimeoutError": "timeout",
