@@ -318,7 +318,7 @@ class Runtime:
         return HealthView("closed", 0, available=False) if tool is None else self._engine.view(tool)
 
     def metrics(self, tool_id: str) -> dict[str, Any]:
-        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more)."""
+        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more); of any other name, zeros."""
         return self._engine.trace.metrics(tool_id).figures()
 
     @property
