@@ -129,7 +129,7 @@ def test_as_json() -> None:
         ("{command: [python3]}", ""),
         ('{function: "there_of_test_check:NUMBER"}', "there_of_test_check:NUMBER is of type int: name a function"),
         ('{function: "there_of_test_check:serch"}', "has no attribute 'serch'; did you mean search?"),
-        ('{function: "nowhere_of_test_check:f"}', "is not available here: No module named 'nowhere_of_test_check'"),
+        ('{function: "nowhere_of_test_check:f"}', "No module named 'nowhere_of_test_check': install it, or start in"),
         ('{function: "broken_of_test_check:f"}', "broken_of_test_check.py:1: OSError: no licence"),
         ('{function: "ends_of_test_check:f"}', "its module ends the program when it is imported"),
         ("{command: [no-such-program, -x]}", "there is no program no-such-program here: install it"),

@@ -40,6 +40,8 @@ def _load_function(path: str, options: ToolOptions) -> Tool:
     module_name, _, name = path.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        return _missing(path, options, f"{error}: install it, or start in the directory that it is in")
     except ImportError as error:
         return _missing(path, options, error)
     except Exception as error:
