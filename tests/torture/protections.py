@@ -155,7 +155,7 @@ PROTECTIONS: dict[int, Protection] = {
     24: Protection(
         "a forked child gets locks of its own",
         "runtime/engine.py",
-        'and none of its threads (T24)."""\n        self.lock = threading.Lock()\n',
+        'and none of its threads (T24)."""\n        self.lock = threading.RLock()\n',
         'and none of its threads (T24)."""\n',
     ),
     25: Protection(
