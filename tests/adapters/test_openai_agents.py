@@ -24,6 +24,7 @@ from agents import (
     RunConfig,
     Runner,
     ToolGuardrailFunctionOutput,
+    ToolOutputText,
     Usage,
     WebSearchTool,
     function_tool,
@@ -48,7 +49,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from pydantic import BaseModel
 from tests.adapters.story import SCENES, Story, tell, transcript
 
-from failsoft import ManifestError, Runtime
+from failsoft import ManifestError, Runtime, partial
 from failsoft.adapters.openai_agents import guard_agent
 from failsoft.adapters.openai_agents.agent import group_of
 from failsoft.adapters.openai_agents.servers import GuardedServer
@@ -377,6 +378,24 @@ def test_a_failed_call_of_a_tool_with_a_typed_value_does_not_end_the_run(declare
         raise ConnectionResetError("reset")
 
     assert ask(Runtime(), locate).startswith("locate failed: UNAVAILABLE")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (["a"], "['a']\nlookup succeeded in part."),
+        (ToolOutputText(text="a"), "alookup succeeded in part."),
+        ([ToolOutputText(text="a"), ToolOutputText(text="b")], "ablookup succeeded in part."),
+    ],
+)
+def test_a_partial_value_comes_with_what_it_lacks(value: Any, told: str) -> None:
+    @function_tool
+    async def lookup() -> Any:
+        """Look something up."""
+        return partial(value, missing=["c"])
+
+    rt = Runtime({"tools": {"lookup": {"accept_partial": True}}})
+    assert ask(rt, lookup).startswith(told)
 
 
 def test_a_value_of_another_type_than_declared_is_the_tools_own_fault() -> None:

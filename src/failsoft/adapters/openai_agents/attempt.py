@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from traceback import walk_tb
 from typing import Any
 
-from agents import FunctionTool
+from agents import FunctionTool, ToolOutputFileContent, ToolOutputImage, ToolOutputText
 from agents.exceptions import AgentsException, ModelBehaviorError, ToolTimeoutError, UserError
 from agents.tool import invoke_function_tool, set_function_tool_failure_error_function
 from agents.tool_context import ToolContext
@@ -99,4 +99,10 @@ def say(outcome: Outcome[Any], context: ToolContext[Any]) -> Any:
     if outcome.status != "succeeded":
         context._function_tool_default_failure_handled = True  # type: ignore[attr-defined]  # no value: it need not fit
         return outcome.explanation.model
-    return outcome.value if outcome.missing is None else f"{outcome.value}\n{outcome.explanation.model}"
+    value, lacks = outcome.value, outcome.explanation.model
+    if outcome.missing is None:
+        return value
+    parts = value if isinstance(value, list) and value else [value]
+    if all(isinstance(part, ToolOutputText | ToolOutputImage | ToolOutputFileContent) for part in parts):
+        return [*parts, ToolOutputText(text=lacks)]
+    return f"{value}\n{lacks}"
