@@ -430,6 +430,20 @@ def test_a_partial_value_is_retried() -> None:
     assert (ask(rt, search).content, len(tries)) == ("all", 2)
 
 
+def test_a_tool_that_runs_in_a_way_of_its_own_is_itself() -> None:
+    class Counted(Locate):
+        calls: int = 0
+
+        def invoke(self, *args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            return super().invoke(*args, **kwargs)
+
+    counted = Counted(value="found")
+    run = agent(Runtime(), [counted], [("locate", {})], [("locate", {})])
+    run.invoke({"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t"}})
+    assert counted.calls == 2
+
+
 class Tracer(AsyncCallbackHandler):
     def __init__(self) -> None:
         self.runs: dict[Any, list[str]] = {}

@@ -7,7 +7,7 @@ from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForToolRun
@@ -27,7 +27,9 @@ class Watch:
         self._stopped: AsyncCallbackManager | None = None
 
     def over(self, tool: BaseTool) -> BaseTool:
-        """The tool, as one that is watched."""
+        """The tool, as one that is watched; it itself where it runs in a way of its own, and may keep something by it."""
+        if not _runs_as_usual(type(tool)):
+            return tool
         run, arun, watched = tool._run, tool._arun, copy(tool)
 
         @wraps(run)
@@ -75,3 +77,9 @@ class Watch:
                 run_id=child.parent_run_id, handlers=child.handlers, inheritable_handlers=[], tags=child.tags
             )
             await run.on_tool_error(TimeoutError("stopped at its deadline"), tool_call_id=id)
+
+
+@cache
+def _runs_as_usual(kind: type[BaseTool]) -> bool:
+    ways = (kind.invoke, kind.ainvoke, kind.run, kind.arun)
+    return all(way.__module__.startswith("langchain_core.") for way in ways)
