@@ -7,7 +7,7 @@ from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForToolRun
@@ -16,6 +16,8 @@ from langchain_core.tools import BaseTool
 
 from failsoft.adapters.langchain.messages import answers
 from failsoft.core.partial import Partial
+
+_like = partial(wraps, assigned=("__annotations__",), updated=())  # LangChain looks at the signature
 
 
 class Watch:
@@ -32,11 +34,11 @@ class Watch:
             return tool
         run, arun, watched = tool._run, tool._arun, copy(tool)
 
-        @wraps(run)
+        @_like(run)
         def _run(*args: Any, **kwargs: Any) -> Any:
             return self._note(run(*args, **kwargs), tool)
 
-        @wraps(arun)
+        @_like(arun)
         async def _arun(*args: Any, **kwargs: Any) -> Any:
             try:
                 return self._note(await arun(*args, **kwargs), tool)
