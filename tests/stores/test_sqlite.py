@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -106,6 +107,25 @@ def test_a_damaged_store_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptur
     assert aside.read_bytes().startswith(b"this was a database")
     assert "is now" in caplog.text
     store.close()
+
+
+def test_a_file_that_was_left_while_what_waits_beside_it_was_moved_into_it_is_not_damaged(tmp_path: Path) -> None:
+    """As a full disk leaves it, or a kill: its head tells of pages that only the WAL has."""
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"event_type": "Told", "number": number} for number in range(100)])
+    assert store.flush(5)
+    for suffix in ("", "-wal"):
+        shutil.copy(tmp_path / f"a.db{suffix}", tmp_path / f"b.db{suffix}")
+    store.close()
+    with (tmp_path / "b.db").open("r+b") as file:
+        file.seek(28)
+        file.write((1000).to_bytes(4, "big"))  # pages
+    left = SqliteStore(tmp_path / "b.db")
+    left.append([{"event_type": "Told", "number": 100}])
+    assert left.flush(5)
+    assert [event["number"] for _, event in left.read()] == list(range(101))
+    left.close()
+    assert not list(tmp_path.glob("*damaged*"))
 
 
 def test_a_place_that_cannot_be_written_is_told_once_and_harms_nobody(

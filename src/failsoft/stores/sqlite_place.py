@@ -29,6 +29,9 @@ def refuse_foreign(path: Path) -> None:
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(address, uri=True)) as connection:
         try:
+            # Looking does not see what waits beside the file. One that was cut off, or still is at it, while that is
+            # moved into it (the disk was full, the process was killed) has its new length in its head before it has it.
+            connection.execute("PRAGMA writable_schema = ON")
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             if mark == MARK:
                 return
