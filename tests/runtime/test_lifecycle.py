@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from tests.fakes import DOWN, ONCE, RESET, Scripted, Takes, real, records, virtual
+from tests.runtime.isolation import fake_tools
+from tests.soak.leaks import settle
 
 from failsoft import FailsoftError, ManifestError, Runtime
 
@@ -102,6 +104,24 @@ async def test_closing_does_not_swallow_the_cancellation_of_a_call_in_flight() -
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+@pytest.mark.parametrize("kind", ["process", "command"])
+@real
+async def test_calls_that_wait_for_a_process_are_answered_when_the_runtime_is_closed(kind: str) -> None:
+    command = {"entrypoint": {"command": ["sleep", "30"]}, "concurrency": 1}
+    rt = Runtime({"tools": {"command": command}})
+    rt.add(fake_tools.pause, id="process", isolation="process", concurrency=1)
+    args = {"seconds": 30}
+    calls = [asyncio.create_task(rt.call(kind, args)) for _ in range(2)]
+    async with rt.turn() as turn:
+        turn.call(kind, args)
+        workers = rt._engine.workers
+        await asyncio.to_thread(settle, lambda: any(one.ready for one in (*workers._workers, *workers._commands)), 20)
+        await rt.close()
+    for outcome in [*(await asyncio.gather(*calls)), *turn.report.outcomes.values()]:
+        assert outcome.fault is not None
+        assert outcome.fault.code == "CANCELLED"
 
 
 @virtual

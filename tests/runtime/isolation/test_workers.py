@@ -494,8 +494,7 @@ def test_close_ends_everything_and_calls_under_way_hear_of_it() -> None:
     assert [reply.kind for reply in replies] == ["cancelled"] * 3
     assert sorted(reply.killed for reply in replies) == [False, True, True]
     assert not has_grown(threads_and_files)
-    with pytest.raises(RuntimeError, match="closed"):
-        made.run(fake_tools.echo, 1)
+    assert made.run(fake_tools.echo, 1).kind == "cancelled"  # one that was on its way
     made.workers.close()
 
 

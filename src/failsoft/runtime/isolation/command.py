@@ -124,6 +124,8 @@ async def run(
         names = (*ENVIRONMENT, *command.env)
         env = {name: os.environ[name] for name in names if name in os.environ}
         process = workers.start_command(command.argv, env, [*streams.theirs, *streams.reads])
+        if process is None:
+            return Reply("cancelled")
         streams.hand_over()
         reply = await _attend(workers, waiting, process, command, streams, timeout, begun)
     except BaseException:

@@ -134,7 +134,8 @@ class Workers:
         with self._lock:
             self._check_usable()
             self._modules.update(dict.fromkeys(target.module for target in targets))
-            self._settle()
+            if not self.closed:
+                self._settle()
 
     @property
     def counts(self) -> Counts:
@@ -169,9 +170,11 @@ class Workers:
     # --- what a call does with them -----------------------------------------------------------------------------------
 
     async def take(self, waiting: Waiting) -> Process | None:
-        """A worker for one call, as soon as one can be had; None if they are closed meanwhile."""
+        """A worker for one call, as soon as one can be had; None if they are closed meanwhile, or have been."""
         with self._lock:
             self._check_usable()
+            if self.closed:
+                return None
             if self._idle:
                 return self._idle.pop()
             if len(self._workers) < self._limit:
@@ -237,10 +240,12 @@ class Workers:
         with self._lock:
             self._modules[module] = None
 
-    def start_command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process:
-        """Start a program, for one call."""
+    def start_command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process | None:
+        """Start a program, for one call; None if they have been closed."""
         with self._lock:
             self._check_usable()
+            if self.closed:
+                return None
             process = self._supervisor.command(argv, env, streams)
             self._commands.add(process)
             return process
@@ -248,8 +253,6 @@ class Workers:
     # --- with the lock held -------------------------------------------------------------------------------------------
 
     def _check_usable(self) -> None:
-        if self.closed:
-            raise RuntimeError("the worker processes are closed: make another Runtime")
         if this_process.importing:
             raise RuntimeError(
                 "a module calls an isolated tool while it is imported, and a worker imports it to find the tool: "
