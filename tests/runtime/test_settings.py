@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,54 @@ def test_plans_come_as_mappings_texts_and_files(plan: Any, tmp_path: Path, monke
     rt = Runtime()
     rt.add(search, timeout=None)
     assert asyncio.run(rt.run_plan(plan)).results == {"a": "fine"}
+
+
+# --- guarded functions that go elsewhere -----------------------------------------------------------------------------
+
+WRITES: list[dict[str, Any]] = [
+    {"idempotent": False},
+    {"idempotent": True},
+    {"read_only": True},
+    {"idempotency_key": "order"},
+]
+
+
+def pay(order: str = "") -> str:
+    return f"paid {order}"
+
+
+guarded = pay
+
+
+@pytest.mark.parametrize("declared", WRITES, ids=str)
+def test_what_a_tool_does_to_the_world_goes_along(declared: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Runtime().add(pay, timeout="1s", **declared)
+    monkeypatch.setitem(globals(), "guarded", there)
+    elsewhere = Runtime({"defaults": {"idempotent": declared != {"idempotent": True}}})
+    elsewhere.add(there)
+    by_file = Runtime({"tools": {"pay": {"entrypoint": {"function": f"{__name__}:guarded"}}}})
+    for rt in (elsewhere, by_file):
+        options = rt._engine.tools["pay"].options
+        assert {name: getattr(options, name) for name in declared} == declared
+        assert options.timeout == 30  # everything else is said anew
+
+
+def test_who_takes_a_tool_over_has_the_last_word() -> None:
+    rt = Runtime({"tools": {"pay": {"idempotent": False}}})
+    rt.add(Runtime().add(pay, read_only=True))
+    assert rt._engine.tools["pay"].options.safe_to_repeat is False
+    rt.add(Runtime().add(pay, read_only=True), id="other", idempotent=None)
+    assert rt._engine.tools["other"].options.safe_to_repeat is None
+
+
+def test_what_stands_around_a_guard_stays() -> None:
+    rt, seen = Runtime(), []
+    inner = rt.add(pay)
+
+    @functools.wraps(inner)
+    def logged(order: str = "") -> str:
+        seen.append(order)
+        return inner(order)
+
+    rt.add(logged)
+    assert (rt.call_sync("pay", {"order": "7"}).value, seen) == ("paid 7", ["7"])

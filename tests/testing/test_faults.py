@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from failsoft import Runtime
 from failsoft.testing import FaultPlan, HttpError, virtual_time
 
 
@@ -280,3 +281,25 @@ def test_threads_take_each_step_once() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert Counter(pool.map(call, range(80))) == {False: 50, True: 30}
+
+
+@pytest.mark.parametrize("tool", [search, search_async], ids=["sync", "async"])
+def test_a_guarded_function_meets_the_plan_too(tool: Any) -> None:
+    guarded, plan = Runtime().add(tool, idempotent=False), FaultPlan("reset, 503, ok")
+    with virtual_time() as clock:
+        rt = Runtime()
+        rt.add(plan.wrap(guarded), id="search")
+        first = clock.run(rt.call("search", {"city": "PAR"}))
+        again = clock.run(rt.call("search", {"city": "PAR"}))
+    assert (first.status, first.attempts) == ("failed", 1)  # what it was declared to do has come along
+    assert (again.status, again.attempts, plan.calls) == ("succeeded", 2, 3)
+
+
+def test_what_a_plan_wraps_runs_here() -> None:
+    """A worker would find the function by its name, and no plan."""
+    plan = FaultPlan("503, ok")
+    rt = Runtime({"tools": {"search": {"isolation": "process", "read_only": True}}})
+    rt.add(plan.wrap(search))
+    outcome = rt.call_sync("search", {"city": "PAR"})
+    assert (outcome.value, outcome.attempts, plan.calls) == (["PAR"] * 3, 2, 2)
+    assert rt.workers.started == 0

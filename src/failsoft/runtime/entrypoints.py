@@ -13,30 +13,36 @@ from __future__ import annotations
 import importlib
 import traceback
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
-from failsoft.core.entrypoint import Command, Entrypoint
+from failsoft.core.entrypoint import Function
+from failsoft.core.layers import Layer, assemble
 from failsoft.core.options import Isolation, ToolOptions
 from failsoft.core.redact import sanitise
 from failsoft.errors import ManifestError
 from failsoft.runtime.isolation.target import unwrap
-from failsoft.runtime.settings import told_after
+from failsoft.runtime.settings import effects_of, told_after
 from failsoft.runtime.tool import Tool
 
+if TYPE_CHECKING:
+    from failsoft.core.manifest import ManifestTool
 
-def load_entrypoint(entrypoint: Entrypoint, options: ToolOptions, place: str = "") -> Tool:
+
+def load_entrypoint(said: ManifestTool, defaults: Layer) -> Tool:
     """The tool; one whose function cannot be found is there, but says why it is not available.
 
-    ``place`` is where the manifest has it.
+    ``said`` is what the manifest says of it, over its ``defaults`` for all tools.
     """
-    with told_after(f"{place}: tools.{options.id}." if place else f"tools.{options.id}."):
-        if isinstance(entrypoint, Command):
-            return Tool(_elsewhere, options, command=entrypoint)
-        return _load_function(entrypoint.path, options)
+    field = f"tools.{said.options.id}."
+    with told_after(f"{said.place}: {field}" if said.place else field):
+        if isinstance(said.entrypoint, Function):
+            return _load_function(said.entrypoint.path, said, defaults)
+        return Tool(_elsewhere, said.options, command=said.entrypoint)
 
 
-def _load_function(path: str, options: ToolOptions) -> Tool:
+def _load_function(path: str, said: ManifestTool, defaults: Layer) -> Tool:
+    options = said.options
     module_name, _, name = path.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -53,6 +59,8 @@ def _load_function(path: str, options: ToolOptions) -> Tool:
             return _missing(path, options, f"{error}{own_faults.did_you_mean(part, dir(found))}")
     if not callable(found):
         raise ManifestError(f"entrypoint.function: {path} is of type {type(found).__name__}: name a function")
+    if effects := effects_of(found):
+        options = assemble(defaults, effects, {"id": options.id}, said.layer)
     return Tool(unwrap(found), options)
 
 

@@ -10,8 +10,10 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.options import Isolation, ToolOptions
 from failsoft.core.own_faults import quote
 from failsoft.runtime.foreign import Foreign, ForeignTool, options_of, refuse_other_words
 from failsoft.runtime.guard import guard
@@ -20,13 +22,17 @@ from failsoft.runtime.settings import Settings, place_of, refuse_cycles, told_af
 from failsoft.runtime.tool import Tool, kind_of
 
 if TYPE_CHECKING:
-    from failsoft.core.options import ToolOptions
     from failsoft.runtime.engine import Engine
 
 
 def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
-    """A function as a tool; what its options ask of it and it does not have is told with its place."""
+    """A function as a tool; what its options ask of it and it does not have is told with its place.
+
+    One that ``stays_here`` runs in this process: a worker would find another one by its name.
+    """
     kind_of(fn)  # what cannot be a tool at all has none
+    if getattr(fn, "stays_here", False):
+        options = replace(options, isolation=Isolation())
     with told_after(f"{place_of(getattr(fn, 'func', fn), options.id)}: "):
         return Tool(fn, options)
 

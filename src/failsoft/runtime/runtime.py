@@ -43,6 +43,7 @@ from failsoft.runtime.settings import (
     tool_options,
 )
 from failsoft.runtime.threads import Threads
+from failsoft.runtime.tool import unguarded
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Runtime:
             if tool.entrypoint is not None:
                 from failsoft.runtime.entrypoints import load_entrypoint
 
-                register(engine, self._settings, load_entrypoint(tool.entrypoint, tool.options, tool.place))
+                register(engine, self._settings, load_entrypoint(tool, self._settings.defaults))
         if trace is not None:
             from failsoft.observe.jsonl import write_to
 
@@ -156,9 +157,7 @@ class Runtime:
     def add(self, fn: F, /, *, id: str | None = None, **options: Unpack[ToolKeywords]) -> F:
         """Register any callable as a tool and get its guarded form back; the options are those of ``tool``."""
         options_ = tool_options(fn, id, options, self._settings)
-        while hasattr(fn, "__failsoft__"):  # guarded already: guard the tool, not the guard
-            fn = fn.__failsoft__.fn
-        return cast("F", register(self._engine, self._settings, make_tool(fn, options_)))
+        return cast("F", register(self._engine, self._settings, make_tool(unguarded(fn), options_)))
 
     def declare(self, tool: str, /, **options: Any) -> None:
         """Make a tool known that an agent framework runs: ``run`` calls it. It counts as not idempotent until declared (R11).

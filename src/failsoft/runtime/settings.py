@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failsoft.core.cycles import find_cycles, say_cycle
 from failsoft.core.durations import Duration, seconds
-from failsoft.core.layers import assemble
+from failsoft.core.layers import Layer, assemble
 from failsoft.core.memory import Mode
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
 from failsoft.core.values import one_of, several
@@ -69,9 +69,22 @@ def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, A
     layer = options if _is_native(options) else _parsed(options, place)
     said = settings.tools.get(name)
     try:
-        return assemble(settings.defaults, {**layer, "id": name}, {} if said is None else said.layer)
+        own = {**layer, "id": name}
+        return assemble(settings.defaults, effects_of(fn), own, {} if said is None else said.layer)
     except (TypeError, ValueError) as error:
         raise ManifestError(f"{place}: {error}") from None
+
+
+def effects_of(fn: Callable[..., Any]) -> Layer:
+    """What a guarded function was declared to do to the world: it goes along to wherever the function goes."""
+    found: Any = fn
+    while found is not None and not hasattr(found, "__failsoft__"):
+        found = getattr(found, "__wrapped__", None)
+    options = getattr(getattr(found, "__failsoft__", None), "options", None)
+    if not isinstance(options, ToolOptions):
+        return {}
+    said = {name: getattr(options, name) for name in ("read_only", "idempotent", "idempotency_key")}
+    return {name: value for name, value in said.items() if value is not None and (value or name == "idempotent")}
 
 
 def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
@@ -172,5 +185,7 @@ def _parsed(options: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 
 def place_of(fn: Any, name: str) -> str:
     """A function's file and line, where they are known, and the tool's id."""
+    while (inner := getattr(fn, "__wrapped__", None)) is not None:
+        fn = inner
     code = getattr(fn, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}: {name}" if code is not None else name

@@ -184,6 +184,13 @@ class Tool:
             )
 
 
+def unguarded(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that a guard stands around. What somebody has put around a guard is theirs, and stays."""
+    while (tool := getattr(fn, "__failsoft__", None)) is not None and tool.guarded is fn:
+        fn = tool.fn
+    return fn
+
+
 def kind_of(fn: Callable[..., Any]) -> Kind:
     """What calling it gives; what cannot be protected is refused here (T15)."""
     target: Any = fn

@@ -29,6 +29,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from failsoft.runtime import clock as clocks
+from failsoft.runtime.tool import unguarded
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,10 +120,18 @@ class FaultPlan:
         return len(self.log)
 
     def wrap(self, tool: Callable[P, R]) -> Callable[P, R]:
-        """The tool with this plan in front of it; same signature, ``async def`` stays ``async def``."""
+        """The tool with this plan in front of it; same signature, ``async def`` stays ``async def``.
+
+        Of a guarded function it takes the tool: register what comes out, with ``rt.add``. It runs in this process,
+        whatever the tool's ``isolation``.
+        """
+        guarded, tool = tool, unguarded(tool)
         if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):
             raise TypeError(f"a FaultPlan wraps functions and coroutine functions, not the generator {tool!r}")
-        return functools.wraps(tool)(self._wrap_async(tool) if _is_async(tool) else self._wrap_sync(tool))
+        planned = self._wrap_async(tool) if _is_async(tool) else self._wrap_sync(tool)
+        functools.update_wrapper(planned, guarded).__dict__.pop("__failsoft__", None)  # nothing guards it
+        planned.stays_here = True  # type: ignore[attr-defined]  # a worker knows of no plan
+        return planned
 
     def release(self) -> None:
         """Let everything that hangs go on, as if it had been slow; from the thread of the event loop."""

@@ -106,11 +106,11 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
     for id, tool in manifest.tools.items():
         field, why = f"tools.{id}", ""
         try:
-            made = None if tool.entrypoint is None else load_entrypoint(tool.entrypoint, tool.options)
+            made = None if tool.entrypoint is None else load_entrypoint(tool, manifest.defaults)
             if made is not None and made.unavailable is not None:
                 why = made.unavailable.message
         except ManifestError as error:
-            inside, _, why = error.problems[0].removeprefix(f"{field}.").partition(": ")
+            inside, _, why = error.problems[0].removeprefix(f"{tool.place}: {field}.").partition(": ")
             field = f"{field}.{inside}"
         except SystemExit:
             why = 'its module ends the program when it is imported: put that below if __name__ == "__main__":'
