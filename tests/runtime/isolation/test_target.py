@@ -56,6 +56,7 @@ async def an_async_stream() -> Any:
         (functools.partial(fake_tools.echo, 1), "not a function"),
         (a_stream, "a stream cannot leave"),
         (an_async_stream, "a stream cannot leave"),
+        (functools.wraps(fake_tools.echo)(lambda value: value), "leads to the function that it wraps; decorate that"),
     ],
 )
 def test_what_cannot_be_found_is_refused(fn: Any, why: str) -> None:

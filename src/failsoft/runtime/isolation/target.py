@@ -3,7 +3,8 @@
 Rules
 -----
 - A function is named by module and qualified name, and has to be found there again: lambdas, functions inside
-  functions, methods of an instance and functions of a script are refused where they are declared.
+  functions, methods of an instance, functions of a script and wrappers that only borrow the name of what they wrap are
+  refused where they are declared.
 - ``python -m package.tools`` runs as ``__main__``, but can be imported as ``package.tools``: that name is used.
 - What is found under the name is mostly the guarded function. A guard carries ``__failsoft__``; the worker runs what
   the innermost guard wraps. Other decorators below it stay on, those above it have run already.
@@ -54,8 +55,21 @@ def target_of(fn: Callable[..., Any]) -> Target:
         if spec is None:
             raise _refused(fn, "a worker cannot import a script", "move it to a module, and import it in the script")
         module = spec.name
+    if _leads_inside(fn, module, qualname):
+        raise _refused(fn, "its name leads to the function that it wraps", "decorate that one where it is defined")
     code = getattr(fn, "__code__", None)
     return Target(module, qualname, () if code is None else code.co_varnames[: code.co_argcount])
+
+
+def _leads_inside(fn: Callable[..., Any], module: str, qualname: str) -> bool:
+    """Would a worker find what ``fn`` wraps, and leave out what it does itself?"""
+    found: Any = sys.modules.get(module)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    found, inner = unwrap(found), getattr(fn, "__wrapped__", None)
+    while inner is not None and inner is not found:
+        inner = getattr(inner, "__wrapped__", None)
+    return inner is not None
 
 
 def _refused(fn: object, why: str, instead: str) -> ManifestError:
