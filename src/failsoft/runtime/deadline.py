@@ -170,10 +170,12 @@ class Queue:
             raise error
         return waiting  # it was something inside the tool after all: its deadline is still to come
 
-    def take_back(self, stepper: Stepper) -> None:
-        """The deadline's cancellation was of no use: the attempt ended in its tick, or its caller was cancelled first."""
-        if stepper in self.hits:
-            self.deadlines.take_back(stepper, self.live[stepper][1])
+    def take_back(self, stepper: Stepper) -> bool:
+        """The deadline's cancellation, if there was one, was of no use: it has not come to the tool."""
+        if stepper not in self.hits:
+            return False
+        self.deadlines.take_back(stepper, self.live[stepper][1])
+        return True
 
 
 class Timed(Protocol):
@@ -221,20 +223,22 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
                 for waiting in stepper:  # noqa: B007, PLR1704 - one step, without a StopIteration
                     break
                 else:
-                    if queue.hits and stepper in queue.hits:
-                        raise Expired(late=True)  # what it waited for has swallowed the cancellation
-                    return
+                    break
             else:
                 try:
                     waiting = queue.throw(stepper, thrown, waiting, timed)
                 finally:
                     thrown = None  # its traceback holds this frame
     except StopIteration:  # it returned on being thrown into
-        return
-    finally:
-        if queue.hits:
-            queue.take_back(stepper)
+        pass
+    except BaseException:
+        queue.take_back(stepper)
         queue.live.pop(stepper)[1] = None  # whoever goes on with the box has nothing to do with the task
+        raise
+    if queue.hits and queue.take_back(stepper):
+        queue.live.pop(stepper)[1] = None
+        raise Expired(late=True)  # what it waited for has kept the cancellation to itself
+    queue.live.pop(stepper)[1] = None
 
 
 FINISH = _finish.__code__
@@ -245,8 +249,7 @@ def hand_over(attempt: Mapping[str, Any], caller: asyncio.Task[Any], orphan: asy
     queue, stepper = attempt["queue"], attempt["stepper"]
     box = queue.live.get(stepper)
     if box is not None and box[1] is caller:
-        if stepper in queue.hits:
-            queue.take_back(stepper)
+        if queue.take_back(stepper):
             queue.disarm()
             queue.arm(0.0)
         queue.deadlines.before[stepper] = -1  # the call around it is over, whatever has swallowed that cancellation
