@@ -92,6 +92,13 @@ def test_a_tool_timeout_has_the_documents_words() -> None:
     assert fault.retryable
 
 
+def test_a_missing_thread_is_put_down_to_attempts_only_if_there_are_any() -> None:
+    assert "64 are still busy" in own_faults.thread_limit("flight_search", 64).message
+    assert own_faults.thread_limit("flight_search", 0).message == (
+        "No thread is left for flight_search: the system starts no more"
+    )
+
+
 def test_a_tool_timeout_names_the_duration_as_configured() -> None:
     assert own_faults.tool_timeout(seconds("90s")).message == "Tool timeout after 90s"
     assert own_faults.tool_timeout(0.25).message == "Tool timeout after 250ms"

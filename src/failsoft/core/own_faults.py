@@ -177,7 +177,8 @@ def thread_limit(tool: str, abandoned: int) -> Fault:
         THREAD_LIMIT,
         Code.RESOURCE_EXHAUSTED,
         "none",
-        f"No thread is left for {tool}: {abandoned} are still busy with attempts that timed out",
+        f"No thread is left for {tool}: "
+        + (f"{abandoned} are still busy with attempts that timed out" if abandoned else "the system starts no more"),
         "Threads come back when their attempts end; isolation: process stops them at once",
     )
 
