@@ -81,6 +81,23 @@ async def test_a_late_value_of_a_thread_is_never_a_success() -> None:
 
 
 @real
+async def test_a_thread_that_a_cancelled_caller_leaves_is_reported() -> None:
+    rt, runs = Runtime(), threading.Event()
+    with gate() as held:
+
+        def hangs() -> None:
+            runs.set()
+            held.wait(20)
+
+        task = asyncio.create_task(rt.call(rt.add(hangs, timeout="20s")))
+        await asyncio.to_thread(runs.wait, 20)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert "hangs goes on in its thread" in phrases(rt)
+
+
+@real
 async def test_a_bounded_number_of_threads_is_abandoned() -> None:
     rt = Runtime()
     with gate() as held:

@@ -485,7 +485,56 @@ async def test_a_caller_that_is_cancelled_waits_no_longer_than_the_tools_deadlin
             await call()
     assert not isinstance(caught.value, CallFailed)
     assert asyncio.get_running_loop().time() == 2
+    assert [record["message"] for record in records(rt, "ToolOrphaned")] == ["tidy did not let itself be cancelled"]
+    assert len(records(rt, "CallCancelled")) == 1
     await asyncio.wait_for(tidied.wait(), 200)
+
+
+async def _in_a_turn(rt: Runtime) -> None:
+    async with rt.turn() as turn:
+        await turn.call("tidy")
+
+
+async def _in_its_body(rt: Runtime) -> None:
+    async with rt.turn():
+        await rt.call("tidy")
+
+
+async def _in_a_tool(rt: Runtime) -> None:
+    async def outer() -> None:
+        await rt.call("tidy")
+
+    await rt.add(outer, id="outer")()
+
+
+@pytest.mark.parametrize("fails", [0, 1])  # a further attempt is made elsewhere
+@pytest.mark.parametrize("call", [_in_a_turn, _in_its_body, _in_a_tool, lambda rt: rt.call("tidy")])
+@virtual
+async def test_a_tool_that_a_cancelled_caller_leaves_is_reported_once(
+    call: Callable[[Runtime], Coroutine[Any, Any, None]], fails: int
+) -> None:
+    rt = Runtime()
+    steps = ["down", "well"] * fails + ["down"] * fails + ["stubborn"]
+
+    async def tidy() -> None:
+        step = steps.pop(0)
+        if step == "down":
+            raise ConnectionRefusedError(step)
+        for _ in range(4 * (step == "stubborn")):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    rt.add(tidy, timeout="2s", read_only=True, retry={"initial_delay": "1ms"})
+    if fails:
+        await rt.call("tidy")  # what it raises is known then
+    task = asyncio.create_task(call(rt))
+    await asyncio.sleep(1)
+    assert steps == []
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    await asyncio.sleep(1.5)
+    assert [record["tool_id"] for record in records(rt, "ToolOrphaned")] == ["tidy"]
 
 
 @virtual

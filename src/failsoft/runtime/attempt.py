@@ -141,9 +141,14 @@ async def stepped(
 def expire(rt: Engine, call: Call, tool: Tool, started: float, timeout: float, expired: Expired) -> Ended:
     """The deadline has passed; a tool that did not let itself be cancelled is reported."""
     if expired.orphan is not None:
-        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
+        tell_orphan(rt, call, tool)
     fault = own_faults.tool_timeout(timeout, effect="happened" if expired.late else "unknown")
     return Ended(started, rt.now(), fault=fault, running=expired.orphan is not None)
+
+
+def tell_orphan(rt: Engine, call: Call, tool: Tool) -> None:
+    """An attempt of this tool goes on by itself."""
+    rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
 
 
 def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, timeout: float) -> Ended:
@@ -245,14 +250,21 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
             return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
         result = await stepped(rt, call, invoke, wait, started)
     except BaseException:
-        rt.offload.abandon(job)
+        _abandon(rt, call, tool, job)
         over()
         raise
-    if ended.cancelled() and rt.offload.abandon(job):  # by the deadline
-        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+    if ended.cancelled() and _abandon(rt, call, tool, job):  # by the deadline
         result = result._replace(running=True)
     over()  # nobody waits for the thread any more
     return result
+
+
+def _abandon(rt: Engine, call: Call, tool: Tool, job: Job) -> bool:
+    """Wait no longer for a thread. True if it is running and goes on."""
+    is_running = rt.offload.abandon(job)
+    if is_running:
+        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+    return is_running
 
 
 def _once(do: Callable[[], None]) -> Callable[[], None]:

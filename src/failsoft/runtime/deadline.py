@@ -160,15 +160,20 @@ class Queue:
         if woken:
             if waiting is not None:
                 waiting._asyncio_future_blocking = True  # as whoever waits says
-            orphan = _leave(stepper, waiting, task, deadlines, timed, started)
-            raise Expired(orphan=orphan) if others <= 0 else error
-        if others <= 0 and _may_be_ours(error):
+        elif others <= 0 and _may_be_ours(error):
             return _expire(stepper, error, task, deadlines, timed, started)
-        waiting = stepper.throw(error)
-        if deadlines.others(stepper, task) > 0:
-            _leave(stepper, waiting, task, deadlines, timed, started)
-            raise error
-        return waiting  # it was something inside the tool after all: its deadline is still to come
+        else:
+            waiting = stepper.throw(error)
+            others = deadlines.others(stepper, task)
+            if others <= 0:
+                return waiting  # it was something inside the tool after all: its deadline is still to come
+        orphan = _leave(stepper, waiting, task, deadlines, timed, started)
+        if others <= 0:
+            raise Expired(orphan=orphan)
+        if not isinstance(error, asyncio.CancelledError):
+            error = asyncio.CancelledError()  # the tool has dealt with what it was; its caller was cancelled
+        error.orphan = timed  # type: ignore[attr-defined]  # for whoever keeps the books
+        raise error
 
     def take_back(self, stepper: Stepper) -> bool:
         """The deadline's cancellation, if there was one, was of no use: it has not come to the tool."""

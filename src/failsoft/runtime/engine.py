@@ -24,7 +24,7 @@ from failsoft.observe import events
 from failsoft.observe.delivery import left
 from failsoft.observe.describe import describe
 from failsoft.observe.trace import Trace
-from failsoft.runtime.attempt import attempt, blocked, expire, unawaited
+from failsoft.runtime.attempt import attempt, blocked, expire, tell_orphan, unawaited
 from failsoft.runtime.blocking import run_blocking
 from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, Phrase, Wait
 from failsoft.runtime.clock import SYSTEM, Clock, current
@@ -336,6 +336,9 @@ class Engine:
 
     def left(self, call: Call, error: BaseException) -> None:
         """Its caller has left, or the interpreter wants to end: no verdict on the tool."""
+        tool = vars(error).pop("orphan", None)  # for whoever hears of it first
+        if tool is not None:
+            tell_orphan(self, call, tool)
         if call.recorded:
             return
         if not isinstance(error, Passing):  # with that the framework itself goes on, and may make the call again
