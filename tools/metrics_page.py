@@ -82,7 +82,7 @@ MEANINGS = {
     "held_count": "Calls that waited because the service had asked to be left alone.",
     "cancelled_count": "Calls whose caller left, or whose turn ended.",
     "skipped_count": "Calls that were not run because a dependency failed, or the turn's time was up.",
-    "orphaned_count": "Attempts that still ran after their deadline.",
+    "orphaned_count": "Attempts that still ran after their deadline, or their caller's cancellation.",
     "loop_blocked_count": "How often an async tool kept the event loop past its own deadline.",
     "late_result_count": "Results that came after the turn had gone on without them.",
     "escalation_count": "Failures that somebody has to know about.",
