@@ -39,14 +39,13 @@ Task = asyncio.Task[Any]
 def rehome(running: Any, caller: Task, orphan: Task, cancels: int) -> None:
     """Whatever ``running`` has entered belongs to the orphan now, and so do the guarded calls that it waits for.
 
-    ``cancels`` is how often the caller has been cancelled since ``running`` began: some of that may be by what it has entered.
+    ``cancels`` is how often the caller has been cancelled since it began, whether from outside or by what it has entered.
     """
     with suppress(Exception):  # whoever has it otherwise: the caller is answered all the same
         for inside in _suspended(running):
             if isinstance(inside, GeneratorType) and inside.gi_code is FINISH and inside.gi_frame is not None:
                 hand_over(inside.gi_frame.f_locals, caller, orphan)
-        entered = [*{id(one): one for one in _entered(running)}.values()]  # a generator may be met twice
-        scopes = _scopes(entered, caller)
+        entered, scopes = _find(running, caller)
         for _ in range(min(cancels, _requests(entered, scopes, caller))):  # it is no longer the caller whom they cancel
             caller.uncancel()
         for one in entered:
@@ -63,9 +62,14 @@ def rehome(running: Any, caller: Task, orphan: Task, cancels: int) -> None:
 def count_requests(running: Any, caller: Task) -> int:
     """How many cancellations of its caller's task are of things that ``running`` has entered, and still to be taken back."""
     with suppress(Exception):
-        entered = [*{id(one): one for one in _entered(running)}.values()]
-        return _requests(entered, _scopes(entered, caller), caller)
+        return _requests(*_find(running, caller), caller)
     return 0
+
+
+def _find(running: Any, caller: Task) -> tuple[list[Any], list[Any]]:
+    """What it has entered, and the caller's anyio scopes that are inside of that."""
+    found = {id(one): one for one in _entered(running)}  # a generator may be met twice
+    return list(found.values()), _scopes(found, caller)
 
 
 def _requests(entered: list[Any], scopes: list[Any], caller: Task) -> int:
@@ -145,7 +149,7 @@ def _attributes(one: Any) -> list[Any]:
     return list(getattr(one, "__dict__", {}).values())
 
 
-def _scopes(entered: list[Any], caller: Task) -> list[Any]:
+def _scopes(entered: dict[int, Any], caller: Task) -> list[Any]:
     """The beginning of the caller's chain of anyio's scopes, up to the last one that the tool has entered."""
     anyio = sys.modules.get("anyio._backends._asyncio")
     if anyio is None or caller not in anyio._task_states:
@@ -155,7 +159,7 @@ def _scopes(entered: list[Any], caller: Task) -> list[Any]:
     while scope is not None and scope._host_task is caller:
         chain.append(scope)
         scope = scope._parent_scope
-    held = _held({id(one): one for one in entered})
+    held = _held(dict(entered))
     while chain and id(chain[-1]) not in held:
         chain.pop()
     return chain
