@@ -276,6 +276,19 @@ async def test_a_handler_that_fails_is_replaced_by_the_built_in_one(answer: Any,
     assert said in record["error"]
 
 
+@virtual
+async def test_a_handler_that_cannot_be_awaited_is_told_what_to_write() -> None:
+    class Blunt:
+        def handle(self, report: ErrorReport) -> Decision:
+            return Decision("escalate", f"{report.tool_id} again")
+
+    rt = Runtime(error_handler=Blunt())  # type: ignore[arg-type]
+    rt.add(Scripted(TIMEOUT, "flights"), id="search")
+    assert (await rt.call("search")).value == "flights"
+    (record,) = records(rt, "HandlerFailed")
+    assert record["error"] == "TypeError: it returned Decision, which cannot be awaited: write async def handle"
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -6,12 +6,13 @@ import asyncio
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 import pytest
 from tests.fakes import Scripted, virtual
 
-from failsoft import ManifestError, Runtime
+from failsoft import ManifestError, Runtime, TurnError
 
 
 def search() -> str:
@@ -34,6 +35,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "escalation": (lambda: Runtime(on_escalation=3), "on_escalation: 3 cannot be called: give a function"),  # type: ignore[arg-type]
     "explain": (lambda: Runtime(explain=3), "explain: 3 cannot be called: give a function"),  # type: ignore[arg-type]
     "subscriber": (lambda: Runtime().subscribe(3), "subscribe: 3 cannot be called: give a function"),  # type: ignore[arg-type]
+    "subscriber that is async": (
+        lambda: Runtime().subscribe(asyncio.sleep),  # type: ignore[arg-type]
+        f"subscribe: nobody would await {brief(asyncio.sleep)}: give a plain function",
+    ),
     "turn": (lambda: Runtime().turn(timeout=3), 'turn: timeout: 3 has no unit: write "3s"'),  # type: ignore[arg-type]
     "turn's id": (lambda: Runtime().turn(id=7), "turn: id: 7 is not a text: put str() around it"),  # type: ignore[arg-type]
     "turn's thread": (lambda: Runtime().turn(thread=7), "turn: thread: 7 is not a text: put str() around it"),  # type: ignore[arg-type]
@@ -100,6 +105,12 @@ async def test_mistakes_in_calls_and_at_the_end() -> None:
     async with rt.turn() as turn:
         with pytest.raises(ManifestError, match="search: id: 7 is not a text"):
             turn.call("search", {}, id=7)  # type: ignore[typeddict-item]
+        with pytest.raises(ManifestError, match="^search: retry: 3 is not a mapping"):
+            turn.call("search", {}, retry=3)  # type: ignore[typeddict-item]
+        with pytest.raises(TurnError, match="required: 'yes' is neither true nor false"):
+            turn.call("search", {}, required="yes")  # type: ignore[typeddict-item]
+        with pytest.raises(TurnError, match="defaults: write one mapping from names to values, not list"):
+            turn.call("search", {}, defaults=[1])  # type: ignore[typeddict-item]
     assert turn.report.outcomes == {}
     with pytest.raises(
         ManifestError, match="plan: 3 is none: give a mapping, YAML or JSON text, or the path of a file"
@@ -109,6 +120,22 @@ async def test_mistakes_in_calls_and_at_the_end() -> None:
         await rt.flush("soon")
     with pytest.raises(ManifestError, match="close: grace: 'soon' is not a duration"):
         await rt.close("soon")
+
+
+@virtual
+async def test_a_key_that_nobody_receives_is_refused_wherever_it_is_said() -> None:
+    rt = Runtime()
+    rt.add(Scripted("fine"), id="search")
+    said = "search takes no idempotency key: name its parameter with idempotency_key first"
+    with pytest.raises(ManifestError, match=f"^{said}"):
+        await rt.call("search", {}, idempotency_key="order-17")
+    async with rt.turn() as turn:
+        with pytest.raises(ManifestError, match=f"^{said}"):
+            turn.call("search", {}, idempotency_key="order-17")
+    assert turn.report.outcomes == {}
+    plan = "calls:\n  - {tool: search, idempotency_key: order-17}\n"
+    with pytest.raises(ManifestError, match=rf"^plan:2:5: calls\[0\]\.idempotency_key: {said}"):
+        await rt.run_plan(plan)
 
 
 @pytest.mark.parametrize(

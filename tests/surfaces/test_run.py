@@ -94,6 +94,12 @@ def test_a_plan_from_standard_input() -> None:
     assert error["hint"] == "The tools are: search, deny, hostile, missing."
 
 
+def test_a_key_that_the_tool_does_not_take() -> None:
+    result = run("calls: [{tool: search, idempotency_key: order-17}]")
+    assert result.exit_code == 2
+    assert "plan.yaml:1:9: calls[0].idempotency_key: search takes no idempotency key" in result.stderr
+
+
 def test_a_tool_without_an_entrypoint_is_named() -> None:
     Path("failsoft.yaml").write_text(MANIFEST + "  silent: {read_only: true}\n")
     result = run("calls: [{tool: silent}]")

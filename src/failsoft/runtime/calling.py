@@ -24,7 +24,7 @@ from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
-from failsoft.errors import FailsoftError, ManifestError
+from failsoft.errors import ManifestError
 from failsoft.runtime import clock as clocks
 from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.call import Call, Ended
@@ -35,7 +35,7 @@ from failsoft.runtime.keywords import CallKeywords, refuse_options
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.registering import declare
 from failsoft.runtime.scope import SCOPE, leave
-from failsoft.runtime.settings import merged, refuse_odd_names
+from failsoft.runtime.settings import merged, refuse_lost_key, refuse_odd_names
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
@@ -75,10 +75,9 @@ def make_call(
         except ValueError as error:
             raise ManifestError(f"{tool.id}: timeout: {error}") from None
     if retry is not None:
-        call.retry = merged(tool.options.retry, retry)
+        call.retry = merged(tool.options, retry)
     if idempotency_key is not None:
-        if tool.options.idempotency_key is None:
-            raise FailsoftError(f"{tool.id} takes no idempotency key: name its parameter with idempotency_key= first")
+        refuse_lost_key(tool.options, idempotency_key)
         call.key = idempotency_key
     return call
 

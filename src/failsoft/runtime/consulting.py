@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, get_args
 
 from failsoft.core.backoff import LONGEST_HINT
@@ -31,7 +32,10 @@ async def consult(rt: Engine, report: ErrorReport) -> Decision | str:
     """The handler's decision, or why there is none."""
     assert rt.handler is not None
     try:
-        asked = asyncio.ensure_future(rt.handler.handle(report))
+        answer: object = rt.handler.handle(report)
+        if not isawaitable(answer):
+            raise TypeError(f"it returned {type(answer).__name__}, which cannot be awaited: write async def handle")
+        asked = asyncio.ensure_future(answer)
         try:
             done, _ = await asyncio.wait({asked}, timeout=PATIENCE)
         except BaseException:

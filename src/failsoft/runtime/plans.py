@@ -12,7 +12,7 @@ from failsoft.core.durations import Seconds
 from failsoft.core.manifest import Plan, load_plan
 from failsoft.core.report import TurnReport
 from failsoft.errors import ManifestError
-from failsoft.runtime.settings import read_file
+from failsoft.runtime.settings import read_file, refuse_lost_key
 
 if TYPE_CHECKING:
     from failsoft.runtime.runtime import Runtime
@@ -23,10 +23,18 @@ _TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # lines, an object, or a key: no fi
 async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> TurnReport:
     """Submit all calls of a plan as one turn, and wait for its end."""
     made = plan if isinstance(plan, Plan) else read_plan(plan, rt)
+    refuse_lost_keys(made, rt)
     timeout = None if made.timeout is None else Seconds(made.timeout)
     async with rt.turn(timeout=timeout, thread=made.thread) as turn:
         turn.submit_plan(made)
     return turn.report
+
+
+def refuse_lost_keys(plan: Plan, rt: Runtime) -> None:
+    """Raise for calls with a key that their tools do not take."""
+    for number, call in enumerate(plan.calls):
+        if (tool := rt._engine.tools.get(call.tool)) is not None:
+            refuse_lost_key(tool.options, call.idempotency_key, f"{call.place}: calls[{number}].idempotency_key")
 
 
 def read_plan(plan: Mapping[str, Any] | str | Path, rt: Runtime) -> Plan:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -133,6 +134,8 @@ def refuse_odd_hooks(handler: object = None, **functions: object) -> None:
     for name, function in functions.items():
         if function is not None and not callable(function):
             raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
+        if name == "subscribe" and iscoroutinefunction(function):
+            raise ManifestError(f"{name}: nobody would await {brief(function)}: give a plain function")
     if handler is not None and not callable(getattr(handler, "handle", None)):
         raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
 
@@ -156,11 +159,20 @@ def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:
         )
 
 
-def merged(retry: RetryOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
+def merged(options: ToolOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
     """A call's own word on retries, over the tool's."""
     if isinstance(said, RetryOptions):
         return said
-    return assemble({"id": "call", "retry": retry}, _parsed({"retry": said}, "retry")).retry
+    return assemble({"id": options.id, "retry": options.retry}, _parsed({"retry": said}, options.id)).retry
+
+
+def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> None:
+    """A key that nobody receives would be a promise that nobody keeps."""
+    if key is not None and options.idempotency_key is None:
+        where = f"{place}: " if place else ""
+        raise ManifestError(
+            f"{where}{options.id} takes no idempotency key: name its parameter with idempotency_key first"
+        )
 
 
 def _is_native(options: Mapping[str, Any]) -> bool:

@@ -37,7 +37,7 @@ from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
-from failsoft.runtime.settings import merged, refuse_odd_names
+from failsoft.runtime.settings import merged, refuse_lost_key, refuse_odd_names
 from failsoft.runtime.threads import BLANK, mark
 
 if TYPE_CHECKING:
@@ -243,7 +243,13 @@ class Turn:
         **unknown: object,
     ) -> None:
         refuse_options(unknown, TurnCallKeywords)
+        if not (defaults is None or isinstance(defaults, Mapping)):
+            raise TurnError(f"defaults: write one mapping from names to values, not {type(defaults).__name__}")
         refuse_handles(defaults)
+        if not (required is None or isinstance(required, bool)):
+            raise TurnError(f"required: {required!r:.80} is neither true nor false")
+        if not isinstance(handle.tool, str):
+            refuse_lost_key(handle.tool.options, idempotency_key)
         handle.say(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
 
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
@@ -317,7 +323,7 @@ class Turn:
         return own_faults.quote(found) if isinstance(found, str) else found.id
 
     def _retry(self, tool: Tool | str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
-        return None if said is None or isinstance(tool, str) else merged(tool.options.retry, said)
+        return None if said is None or isinstance(tool, str) else merged(tool.options, said)
 
     # -- performing --------------------------------------------------------------------------------------------------
 

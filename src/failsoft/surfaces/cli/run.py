@@ -73,10 +73,12 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
 
 def _load(name: str, rt: Runtime, manifest: str) -> Plan:
     from failsoft.core.manifest import load, load_plan
+    from failsoft.runtime.plans import refuse_lost_keys
 
     shown = "standard input" if name == "-" else name
     try:
-        return load_plan(read(name), name=shown, known=rt.tools)
+        plan = load_plan(read(name), name=shown, known=rt.tools)
+        refuse_lost_keys(plan, rt)
     except ManifestError as error:
         unknown = any("there is no tool" in problem for problem in error.problems)
         hint = f"The tools are: {', '.join(rt.tools) or 'none'}." if unknown else ""
@@ -84,6 +86,7 @@ def _load(name: str, rt: Runtime, manifest: str) -> Plan:
         if unknown and nowhere:
             hint += f" {manifest} has no entrypoint for {', '.join(nowhere)}: to be run from here they need one."
         raise CommandError(f"{shown} has mistakes", problems=error.problems, hint=hint) from None
+    return plan
 
 
 async def _play(rt: Runtime, plan: Plan, console: Console | None) -> TurnReport:
