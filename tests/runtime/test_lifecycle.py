@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from types import coroutine
 from typing import Any
 
 import pytest
@@ -16,6 +18,32 @@ from tests.runtime.isolation import fake_tools
 from tests.soak.leaks import settle
 
 from failsoft import FailsoftError, ManifestError, Runtime
+
+
+@coroutine
+def other_loops_checkpoint() -> Iterator[None]:
+    """What trio's coroutines do: suspend without asyncio's knowing of it."""
+    yield
+
+
+@pytest.mark.parametrize("way", ["guarded", "call", "def", "failing", "careful", "turn"])
+def test_other_event_loops_than_asyncios_are_refused(way: str) -> None:
+    rt = Runtime()
+
+    async def search() -> None:
+        await other_loops_checkpoint()
+        if way == "failing":
+            raise ConnectionError("reset")
+
+    async def turn() -> None:
+        async with rt.turn():
+            pass
+
+    guarded = rt.add(search, idempotent=False if way == "careful" else None)
+    rt.add(lambda: None, id="here")
+    calls = {"call": lambda: rt.call("search"), "def": lambda: rt.call("here"), "turn": turn}
+    with pytest.raises(FailsoftError, match="no asyncio event loop is running here: .* not on trio"):
+        calls.get(way, guarded)().send(None)
 
 
 @virtual

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from failsoft.errors import FailsoftError
 from failsoft.runtime import clock as clocks
 from failsoft.runtime.scope import SCOPE
 
@@ -33,6 +34,17 @@ def is_on_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """This thread's event loop; refused where there is none, or one of another kind."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise FailsoftError(
+            "no asyncio event loop is running here: failsoft awaits tools on asyncio, not on trio. Start with "
+            "asyncio.run(...), or use call_sync"
+        ) from None
 
 
 def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -25,6 +25,7 @@ from failsoft.observe.delivery import left
 from failsoft.observe.describe import describe
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, tell_orphan, unawaited
+from failsoft.runtime.beside import running_loop
 from failsoft.runtime.blocking import run_blocking
 from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, Phrase, Wait
 from failsoft.runtime.clock import SYSTEM, Clock, current
@@ -140,6 +141,7 @@ class Engine:
     async def drive(
         self, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING
     ) -> Outcome[Any]:
+        running_loop()
         first = first or self.misfit(call)
         steps = way(self, call, first, ticket, past)
         token = SCOPE.set(call)

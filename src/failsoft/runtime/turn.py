@@ -30,6 +30,7 @@ from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
 from failsoft.runtime import adopting
+from failsoft.runtime.beside import running_loop
 from failsoft.runtime.call import Call
 from failsoft.runtime.endings import end, has_acted
 from failsoft.runtime.handle import NONE, Handle, Outcomes
@@ -188,7 +189,7 @@ class Turn:
     async def __aenter__(self) -> Self:
         if self._loop is not None:
             raise TurnError("a turn is used once: ask rt.turn() for another one")
-        self._loop = asyncio.get_running_loop()
+        self._loop = running_loop()
         self._thread = get_ident()
         self._started = self.engine.now()
         outer = SCOPE.get()
