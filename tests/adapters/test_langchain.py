@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -428,6 +429,38 @@ def test_a_partial_value_is_retried() -> None:
 
     rt = Runtime({"tools": {"search": {"read_only": True, "retry": {"initial_delay": "1ms"}}}})
     assert (ask(rt, search).content, len(tries)) == ("all", 2)
+
+
+def test_what_a_tool_works_out_once_is_worked_out_once() -> None:
+    worked: list[int] = []
+
+    class Costly(StructuredTool):
+        @cached_property
+        def costly(self) -> int:
+            worked.append(1)
+            return 7
+
+        def _parse_input(self, *args: Any, **kwargs: Any) -> Any:
+            assert self.costly == 7
+            return super()._parse_input(*args, **kwargs)
+
+    costly = Costly.from_function(lambda city: city, name="look", description="Look.", args_schema=Place)
+    run = agent(Runtime(), [costly], *[[("look", {"city": "Bern"})]] * 3)
+    assert [message.content for message in told(run.invoke({"messages": [HumanMessage("go")]}))] == ["Bern"] * 3
+    assert worked == [1]
+
+
+def test_types_that_only_a_type_checker_knows_do_no_harm() -> None:
+    class Nothing(BaseModel):
+        """No arguments."""
+
+    class Odd(Locate):
+        args_schema: Any = Nothing
+
+        def _run(self, clock: Clock | None = None) -> Any:  # type: ignore[override]  # noqa: F821
+            return "found"
+
+    assert ask(Runtime(), Odd()).content == "found"
 
 
 def test_a_tool_that_runs_in_a_way_of_its_own_is_itself() -> None:

@@ -12,7 +12,7 @@ from langgraph import errors
 from pydantic import ValidationError
 
 from failsoft.adapters.langchain.messages import answers
-from failsoft.adapters.langchain.watching import Watch
+from failsoft.adapters.langchain.watching import Watch, keep
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
@@ -69,7 +69,10 @@ async def attempt(
     request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
 ) -> Any:
     try:
-        return watch.judge(_judge(tool, arguments, await execute(_ask(request, tool, watch, arguments))))
+        asked = _ask(request, tool, watch, arguments)
+        result = await execute(asked)
+        keep(asked.tool, tool)
+        return watch.judge(_judge(tool, arguments, result))
     except Exception as error:
         raise _meant(error)  # noqa: B904 - it says itself what it comes from
 
@@ -78,7 +81,10 @@ def attempt_blocking(
     request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
 ) -> Any:
     try:
-        return watch.judge(_judge(tool, arguments, execute(_ask(request, tool, watch, arguments))))
+        asked = _ask(request, tool, watch, arguments)
+        result = execute(asked)
+        keep(asked.tool, tool)
+        return watch.judge(_judge(tool, arguments, result))
     except Exception as error:
         raise _meant(error)  # noqa: B904 - it says itself what it comes from
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
-from functools import cache, partial, wraps
-from typing import Any
+from functools import cache, lru_cache
+from inspect import signature
+from typing import Any, get_type_hints
 
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForToolRun
 from langchain_core.runnables.config import ensure_config
@@ -16,8 +17,6 @@ from langchain_core.tools import BaseTool
 
 from failsoft.adapters.langchain.messages import answers
 from failsoft.core.partial import Partial
-
-_like = partial(wraps, assigned=("__annotations__",), updated=())  # LangChain looks at the signature
 
 
 class Watch:
@@ -34,11 +33,9 @@ class Watch:
             return tool
         run, arun, watched = tool._run, tool._arun, copy(tool)
 
-        @_like(run)
         def _run(*args: Any, **kwargs: Any) -> Any:
             return self._note(run(*args, **kwargs), tool)
 
-        @_like(arun)
         async def _arun(*args: Any, **kwargs: Any) -> Any:
             try:
                 return self._note(await arun(*args, **kwargs), tool)
@@ -47,8 +44,9 @@ class Watch:
                 self._stopped = callbacks if isinstance(callbacks, AsyncCallbackManager) else None
                 raise
 
-        object.__setattr__(watched, "_run", _run)  # pydantic takes them for private attributes
-        object.__setattr__(watched, "_arun", _arun)
+        _dress(_run, run)
+        _dress(_arun, arun)
+        vars(watched).update(_run=_run, _arun=_arun)  # not set: pydantic takes them for private attributes
         return watched
 
     def _note(self, value: Any, tool: BaseTool) -> Any:
@@ -79,6 +77,29 @@ class Watch:
                 run_id=child.parent_run_id, handlers=child.handlers, inheritable_handlers=[], tags=child.tags
             )
             await run.on_tool_error(TimeoutError("stopped at its deadline"), tool_call_id=id)
+
+
+def keep(watched: BaseTool | None, tool: BaseTool) -> None:
+    """What LangChain works out once for a tool, it has for later calls."""
+    for name in vars(watched).keys() - vars(tool).keys() - {"_run", "_arun"}:
+        vars(tool)[name] = vars(watched)[name]
+
+
+def _dress(fn: Any, method: Any) -> None:
+    """Make a function look like a method. LangChain reads what it takes in every call: here, that is done once."""
+    fn.__wrapped__ = method
+    for name, value in _read(method.__func__):
+        setattr(fn, name, value)
+
+
+@lru_cache(maxsize=1024)
+def _read(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    try:
+        taken = signature(function)
+        bound = taken.replace(parameters=[*taken.parameters.values()][1:])
+        return [("__signature__", bound), ("__annotations__", get_type_hints(function))]
+    except NameError:  # of a type checker's only: LangChain does without the types then
+        return []
 
 
 @cache
