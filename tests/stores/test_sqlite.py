@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -305,6 +306,36 @@ def test_a_forked_child_writes_for_itself(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     store.append([{"seq": 3}])
     assert [event["seq"] for _, event in store.read()] == [1, 2, 3]
+    store.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize(("patience", "found"), [(10.0, 0), (0.01, 1)], ids=["done with", "it takes too long"])
+def test_a_fork_waits_until_sqlite_is_done_with_but_not_for_long(
+    patience: float, found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside: list[int] = []
+    began = threading.Event()
+
+    def write_slowly(*args: Any) -> None:
+        inside.append(1)
+        began.set()
+        time.sleep(0.3)
+        sqlite_file.write(*args)
+        inside.pop()
+
+    monkeypatch.setattr(sqlite, "write", write_slowly)
+    monkeypatch.setattr(sqlite, "FORK_SECONDS", patience)
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"event_type": "Told"}])
+    assert began.wait(10)
+    child = os.fork()
+    if child == 0:
+        os._exit(len(inside))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == found
+    store.append([{"event_type": "Told"}])  # the parent goes on
+    assert store.flush(10)
+    assert len(store.read()) == 2
     store.close()
 
 

@@ -19,6 +19,8 @@ Rules
 - What can never be written (the file is fine, the batch is not) is dropped and counted.
 - A run of plain successes (``core.runs``) is one row, at the position of its last event; readers see the events.
 - A forked child writes with a thread and a connection of its own; what its parent has queued is the parent's to write.
+  SQLite has locks of its own, which stay as they are in the child: so a fork waits until it is done with, though not
+  for longer than ``FORK_SECONDS``.
 
 Why a thread and not one transaction a call: 500,000 rows a second in batches against a few thousand alone.
 """
@@ -61,6 +63,7 @@ ENOUGH = 32_768  # events and records
 BUSY_SECONDS = 5.0  # for which a write waits for others'
 CLOSE_SECONDS = 1.0  # without a batch getting done, after which closing gives up
 RETRY_SECONDS = 0.5  # after a write that failed
+FORK_SECONDS = 0.5
 PRUNE_EVERY = 600.0
 
 log = logging.getLogger("failsoft")
@@ -98,6 +101,7 @@ class SqliteStore:
         self._pruned = 0.0  # when, by the wall clock
         self._added = 0  # bytes since then
         self._changed = threading.Condition()
+        self._at_work = threading.Lock()  # while SQLite writes
         self._waiting: list[Put | Append] = []  # in order
         self._writing: list[Put | Append] = []  # a batch on its way to the file
         self._size = 0  # of what is waiting or on its way, in events and records
@@ -268,8 +272,9 @@ class SqliteStore:
                     break
                 self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             try:
-                connection = self._follow(connection)
-                write(connection, self._writing, self._wall())
+                with self._at_work:
+                    connection = self._follow(connection)
+                    write(connection, self._writing, self._wall())
             except (sqlite3.OperationalError, sqlite3.NotSupportedError, OSError) as error:
                 connection = self._recover(connection, error)
             except Exception as error:
@@ -343,14 +348,19 @@ class SqliteStore:
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's locks as they were, none of its threads, and must not touch its connections."""
-        self._changed = threading.Condition()
+        self._changed, self._at_work = threading.Condition(), threading.Lock()
         self._reader.renew_after_fork()
         self._waiting, self._writing, self._size, self._hurried = [], [], 0, 0
         self._writer = None
 
+    def locks(self) -> tuple[threading.Lock, threading.Lock]:
+        """Whoever has them keeps this store from using SQLite."""
+        return self._at_work, self._reader.lock
+
     def _complain(self, error: Exception) -> None:
         self._failures += 1
-        self._trouble = find_obstacle(self._path) or str(error)
+        looks = not isinstance(error, TimeoutError)  # what takes too long may take as long again
+        self._trouble = (looks and find_obstacle(self._path)) or str(error)
         if self._failures == 1:
             log.warning("%s: the store cannot be used now (%s); calls go on without it", self._name, self._trouble)
 
@@ -371,9 +381,24 @@ class SqliteStore:
 _ALIVE: WeakSet[SqliteStore] = WeakSet()
 
 
+_held: dict[int, list[threading.Lock]] = {}  # by threads that are about to fork
+
+
+def _before_fork() -> None:
+    until = time.monotonic() + FORK_SECONDS
+    locks = [lock for store in list(_ALIVE) for lock in store.locks()]
+    _held[threading.get_ident()] = [lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic()))]
+
+
+def _after_fork_in_parent() -> None:
+    for lock in _held.pop(threading.get_ident(), ()):
+        lock.release()
+
+
 def _after_fork() -> None:
+    _held.clear()
     for store in list(_ALIVE):
         store.renew_after_fork()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

@@ -29,14 +29,14 @@ class Reader:
     def __init__(self, path: Path, complain: Callable[[Exception], None]) -> None:
         self._path = path
         self._complain = complain
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # that it is connected to
         self._in_vain_until = 0.0
 
     def select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
         """All rows; none if there is no file, or if it cannot be read."""
-        with self._lock:
+        with self.lock:
             found = identity(self._path)
             if found is None or found != self._file:
                 self._let_go()
@@ -55,13 +55,13 @@ class Reader:
                 return []
 
     def close(self) -> None:
-        with self._lock:
+        with self.lock:
             self._let_go()
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's lock as it was."""
         _INHERITED.append(self._connection)
-        self._lock, self._connection = threading.Lock(), None
+        self.lock, self._connection = threading.Lock(), None
 
     def _let_go(self) -> None:
         if self._connection is not None:
