@@ -490,6 +490,31 @@ async def test_a_caller_that_is_cancelled_waits_no_longer_than_the_tools_deadlin
     await asyncio.wait_for(tidied.wait(), 200)
 
 
+@both
+@pytest.mark.parametrize("fails", [False, True])
+@virtual
+async def test_a_callers_cancellation_counts_whatever_its_tool_makes_of_it_at_the_deadline(
+    way: Make, fails: bool
+) -> None:
+    rt = Runtime()
+
+    async def tool() -> str:
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+        if fails:
+            raise LookupError("cancelled twice")
+        return "too late"
+
+    call = way(rt, rt.add(tool, timeout="2s", retry=ONCE))
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(1):
+            await call()
+    assert not isinstance(caught.value, CallFailed)
+    assert asyncio.get_running_loop().time() == 2
+    assert [record["event_type"] for record in records(rt)] == ["CallCancelled"]
+
+
 async def _in_a_turn(rt: Runtime) -> None:
     async with rt.turn() as turn:
         await turn.call("tidy")

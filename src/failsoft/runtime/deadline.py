@@ -157,22 +157,24 @@ class Queue:
             others -= count_requests(stepper, task)
         woken = self.hits[stepper] > PATIENCE
         deadlines.take_back(stepper, task)  # before the tool counts: the timeouts inside it do as well
-        if woken:
-            if waiting is not None:
-                waiting._asyncio_future_blocking = True  # as whoever waits says
-        elif others <= 0 and _may_be_ours(error):
-            return _expire(stepper, error, task, deadlines, timed, started)
-        else:
-            waiting = stepper.throw(error)
-            others = deadlines.others(stepper, task)
-            if others <= 0:
-                return waiting  # it was something inside the tool after all: its deadline is still to come
-        orphan = _leave(stepper, waiting, task, deadlines, timed, started)
+        if not isinstance(error, ENDS) or getattr(error, "outer_expired", False):
+            return stepper.throw(error)  # it is not about this attempt
+        cancelled = isinstance(error, asyncio.CancelledError)  # else the tool is to hear of its deadline yet
+        late = False
+        if not woken:
+            if others <= 0 and cancelled:
+                vars(error)["outer_expired"] = True  # guarded calls further in must let it through
+            waiting, late = _tell(stepper, error)
+            if others > 0 or not cancelled:
+                others = deadlines.others(stepper, task)  # what is inside the tool has taken back its own by now
+                if others <= 0 and waiting is not OVER:
+                    return waiting
+        orphan = None if waiting is OVER else _leave(stepper, waiting, task, deadlines, timed, started)
         if others <= 0:
-            raise Expired(orphan=orphan)
-        if not isinstance(error, asyncio.CancelledError):
-            error = asyncio.CancelledError()  # the tool has dealt with what it was; its caller was cancelled
-        error.orphan = timed  # type: ignore[attr-defined]  # for whoever keeps the books
+            raise Expired(late=late, orphan=orphan)
+        error = error if cancelled else asyncio.CancelledError()
+        if orphan is not None:
+            vars(error)["orphan"] = timed  # for whoever keeps the books
         raise error
 
     def take_back(self, stepper: Stepper) -> bool:
@@ -275,32 +277,14 @@ def _wake(task: asyncio.Task[Any]) -> None:
     task.uncancel()
 
 
-def _may_be_ours(error: BaseException) -> bool:
-    """May it be the deadline's, or made of it by what the tool waits for? An outer one marks what it throws further in."""
-    return isinstance(error, ENDS) and not getattr(error, "outer_expired", False)
-
-
-def _expire(
-    stepper: Stepper,
-    error: BaseException,
-    task: asyncio.Task[Any],
-    deadlines: LoopDeadlines,
-    timed: Timed,
-    started: float,
-) -> Any:
-    """Cancel the tool and raise ``Expired``, whatever it does about it; what it waits for if it was not cancelled yet."""
-    cancelled = isinstance(error, asyncio.CancelledError)
-    if cancelled:
-        error.outer_expired = True  # type: ignore[attr-defined]  # guarded calls further in must let it through
+def _tell(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
+    """Throw into the tool: what it waits for now, ``OVER`` if it has ended; and whether it did so with a value."""
     try:
-        waiting = stepper.throw(error)
+        return stepper.throw(error), False
     except StopIteration:
-        raise Expired(late=True) from None
+        return OVER, True
     except ENDS:
-        raise Expired from None
-    if not cancelled:
-        return waiting
-    raise Expired(orphan=_leave(stepper, waiting, task, deadlines, timed, started)) from None
+        return OVER, False
 
 
 def _leave(
@@ -309,6 +293,8 @@ def _leave(
     """Let a tool go on by itself that does not let itself be cancelled."""
     from failsoft.runtime.rehome import rehome  # most tools do
 
+    if getattr(waiting, "_asyncio_future_blocking", None) is False:
+        waiting._asyncio_future_blocking = True  # somebody waits for it, as before
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
     orphan = deadlines.loop.create_task(outliving)
