@@ -159,20 +159,20 @@ class Queue:
         deadlines.take_back(stepper, task)  # before the tool counts: the timeouts inside it do as well
         if not isinstance(error, ENDS) or getattr(error, "outer_expired", False):
             return stepper.throw(error)  # it is not about this attempt
-        cancelled = isinstance(error, asyncio.CancelledError)  # else the tool is to hear of its deadline yet
         late = False
-        if not woken:
-            if others <= 0 and cancelled:
-                vars(error)["outer_expired"] = True  # guarded calls further in must let it through
+        if not woken and others <= 0:
+            vars(error)["outer_expired"] = True  # guarded calls further in must let it through
             waiting, late = _tell(stepper, error)
-            if others > 0 or not cancelled:
-                others = deadlines.others(stepper, task)  # what is inside the tool has taken back its own by now
-                if others <= 0 and waiting is not OVER:
-                    return waiting
+        elif not woken:
+            waiting, late = _tell(stepper, error)
+            others = deadlines.others(stepper, task)
+            if others <= 0 and waiting is not OVER:
+                return waiting  # it was something inside the tool after all: its deadline is still to come
         orphan = None if waiting is OVER else _leave(stepper, waiting, task, deadlines, timed, started)
         if others <= 0:
             raise Expired(late=late, orphan=orphan)
-        error = error if cancelled else asyncio.CancelledError()
+        if not isinstance(error, asyncio.CancelledError):
+            error = asyncio.CancelledError()  # what it was is the tool's own affair
         if orphan is not None:
             vars(error)["orphan"] = timed  # for whoever keeps the books
         raise error
