@@ -102,15 +102,17 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         thread = thread_of(current_config())
         changes: dict[str, Any] = {}
-        offered = [name_of(tool) for tool in request.tools]
-        forced = name_of(request.tool_choice)
-        hidden = hide(self.runtime, thread, {*self._declared, *offered}, offered if forced in ANY else [forced])
-        if hidden and not set(hidden).isdisjoint(offered):
-            shown = zip(offered, request.tools, strict=True)
-            changes["tools"] = [tool for name, tool in shown if name not in hidden]
+        if self.runtime.threads[thread or ""].unavailable:
+            changes["tools"] = self._offer(request, thread)
         if dangling := find_dangling(request.messages):
             changes["messages"] = self._close(request.messages, dangling, thread)
         return request.override(**changes) if changes else request
+
+    def _offer(self, request: ModelRequest[Any], thread: str | None) -> list[Any]:
+        names = [name_of(tool) for tool in request.tools]
+        forced = name_of(request.tool_choice)
+        hidden = hide(self.runtime, thread, {*self._declared, *names}, names if forced in ANY else [forced])
+        return [tool for name, tool in zip(names, request.tools, strict=True) if name not in hidden]
 
     def _close(
         self, messages: list[AnyMessage], dangling: dict[tuple[int, str], str], thread: str | None

@@ -121,11 +121,13 @@ class _Guard:
         if len(before) != len(tools) or any(old is not new for old, new in zip(before, tools, strict=True)):
             made = self._guard(tools)
             self._made = tools, made
-        ids = [_id(tool) for tool in tools]
-        choice = [id for id, tool in zip(ids, tools, strict=True) if forced in ("required", tool.name)]
-        brought = [tool.qualified_name for tool in made.values() if not is_watched(tool)]
-        hidden = hide(self.runtime, self.thread(context), brought, choice)
-        return [made.get(id(tool), tool) for each, tool in zip(ids, tools, strict=True) if each not in hidden]
+        thread = self.thread(context)
+        if self.runtime.threads[thread or ""].unavailable:
+            choice = [_id(tool) for tool in tools if forced in ("required", tool.name)]
+            brought = [tool.qualified_name for tool in made.values() if not is_watched(tool)]
+            hidden = hide(self.runtime, thread, brought, choice)
+            tools = [tool for tool in tools if _id(tool) not in hidden]
+        return [made.get(id(tool), tool) for tool in tools]
 
     def _guard(self, tools: list[Tool]) -> dict[int, FunctionTool]:
         functions = [tool for tool in tools if isinstance(tool, FunctionTool)]

@@ -99,9 +99,10 @@ def say(outcome: Outcome[Any], context: ToolContext[Any]) -> Any:
     if outcome.status != "succeeded":
         context._function_tool_default_failure_handled = True  # type: ignore[attr-defined]  # no value: it need not fit
         return outcome.explanation.model
-    value, lacks = outcome.value, outcome.explanation.model
+    value = outcome.value
     if outcome.missing is None:
         return value
+    lacks = outcome.explanation.model
     parts = value if isinstance(value, list) and value else [value]
     if all(isinstance(part, ToolOutputText | ToolOutputImage | ToolOutputFileContent) for part in parts):
         return [*parts, ToolOutputText(text=lacks)]

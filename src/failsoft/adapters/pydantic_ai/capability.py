@@ -85,18 +85,22 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
         return GuardedToolset(guard_sources(toolset, self), self)
 
     async def before_model_request(self, ctx: RunContext[AgentDepsT], request_context: Any) -> Any:
-        """Offer no tools that are missing: here the model's settings are known, and a choice that it has to make."""
+        if self.runtime.threads[ctx.conversation_id or ""].unavailable:
+            self._hide_missing(request_context, ctx.conversation_id)
+        if ctx.run_step <= 1:
+            explain_interrupted(self.runtime, request_context.messages, ctx.conversation_id)
+        return await super().before_model_request(ctx, request_context)
+
+    def _hide_missing(self, request_context: Any, thread: str | None) -> None:
+        """Only here the model's settings are known, and a choice that it has to make."""
         parameters = request_context.model_request_parameters
         tools = {tool.name: tool for tool in parameters.function_tools}
         choice = (request_context.model_settings or {}).get("tool_choice")
         names = [*tools] if choice == "required" else getattr(choice, "function_tools", choice)
         brought = [name for name, tool in tools.items() if not tool.defer]
-        hidden = hide(self.runtime, ctx.conversation_id, brought, names if isinstance(names, list) else ())
-        if hidden:
-            offered = [tool for name, tool in tools.items() if name not in hidden]
-            request_context.model_request_parameters = replace(parameters, function_tools=offered)
-        explain_interrupted(self.runtime, request_context.messages, ctx.conversation_id)
-        return await super().before_model_request(ctx, request_context)
+        hidden = hide(self.runtime, thread, brought, names if isinstance(names, list) else ())
+        offered = [tool for name, tool in tools.items() if name not in hidden]
+        request_context.model_request_parameters = replace(parameters, function_tools=offered)
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         turn = self.runtime.turn(timeout=self.timeout, thread=ctx.conversation_id, id=ctx.run_id)
