@@ -69,7 +69,7 @@ async def attempt(
     request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
 ) -> Any:
     try:
-        asked = _ask(request, tool, watch, arguments)
+        asked = _ask(request, watch.over(tool, blocking=False), tool, arguments)
         result = await execute(asked)
         keep(asked.tool, tool)
         return watch.judge(_judge(tool, arguments, result))
@@ -81,7 +81,7 @@ def attempt_blocking(
     request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
 ) -> Any:
     try:
-        asked = _ask(request, tool, watch, arguments)
+        asked = _ask(request, watch.over(tool, blocking=True), tool, arguments)
         result = execute(asked)
         keep(asked.tool, tool)
         return watch.judge(_judge(tool, arguments, result))
@@ -102,11 +102,11 @@ def _meant(error: Exception) -> BaseException:
     return meant
 
 
-def _ask(request: ToolCallRequest, tool: BaseTool, watch: Watch, arguments: dict[str, Any]) -> ToolCallRequest:
+def _ask(request: ToolCallRequest, watched: BaseTool, tool: BaseTool, arguments: dict[str, Any]) -> ToolCallRequest:
     """The request, for this tool with these arguments."""
     call = request.tool_call
     name = call["name"] if tool is request.tool else tool.name
-    return request.override(tool=watch.over(tool), tool_call={**call, "name": name, "args": arguments})
+    return request.override(tool=watched, tool_call={**call, "name": name, "args": arguments})
 
 
 def _judge(tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:

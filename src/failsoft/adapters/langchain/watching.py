@@ -27,7 +27,7 @@ class Watch:
         self._part: Partial | None = None
         self._stopped: AsyncCallbackManager | None = None
 
-    def over(self, tool: BaseTool) -> BaseTool:
+    def over(self, tool: BaseTool, *, blocking: bool) -> BaseTool:
         """The tool, as one that is watched; it itself where it runs in a way of its own, and may keep something by it."""
         if not _runs_as_usual(type(tool)):
             return tool
@@ -44,9 +44,9 @@ class Watch:
                 self._stopped = callbacks if isinstance(callbacks, AsyncCallbackManager) else None
                 raise
 
-        _dress(_run, run)
-        _dress(_arun, arun)
-        vars(watched).update(_run=_run, _arun=_arun)  # not set: pydantic takes them for private attributes
+        vars(watched)["_run"] = _dress(_run, run)  # not set: pydantic takes it for a private attribute
+        if not blocking:
+            vars(watched)["_arun"] = _dress(_arun, arun)
         return watched
 
     def _note(self, value: Any, tool: BaseTool) -> Any:
@@ -85,11 +85,12 @@ def keep(watched: BaseTool | None, tool: BaseTool) -> None:
         vars(tool)[name] = vars(watched)[name]
 
 
-def _dress(fn: Any, method: Any) -> None:
+def _dress(fn: Any, method: Any) -> Any:
     """Make a function look like a method. LangChain reads what it takes in every call: here, that is done once."""
     fn.__wrapped__ = method
     for name, value in _read(method.__func__):
         setattr(fn, name, value)
+    return fn
 
 
 @lru_cache(maxsize=1024)
