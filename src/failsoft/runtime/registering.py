@@ -46,7 +46,8 @@ def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., An
         engine.keeper.restore_circuit(tool.health, tool.id)
         tool.renew_ticket()
     tool.guarded = guard(engine, tool)
-    tool.quick = quicken(engine, tool) if tool.kind == "async" and tool.safe is not False else None
+    tool.quick = quicken(engine, tool) if tool.kind == "async" else None
+    tool.by_name = None if tool.safe is False else tool.quick
     engine.tools[tool.id] = tool
     engine.index[tool.id] = engine.index[tool.guarded] = tool
     engine.notebook.note_registered(tool.id)

@@ -195,7 +195,7 @@ class Runtime:
         if args.__class__ is not dict and args is not None and not isinstance(args, Mapping):
             return just(calling.misfit(engine, found, args, options.get("id")))
         if not options and _scope() is None:
-            ticket, quick, number = found.ticket, found.quick, engine.trace.number
+            ticket, quick, number = found.ticket, found.by_name, engine.trace.number
             if ticket is not None and quick is not None:
                 return quick({} if args is None else args, number(), ticket)
             shut = found.shut

@@ -38,6 +38,7 @@ class Tool:
         "_check",
         "_signature",
         "_warned",
+        "by_name",
         "command",
         "fn",
         "guarded",
@@ -82,7 +83,8 @@ class Tool:
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
-        self.quick: Quick | None = None  # the happy path of an async tool, by name
+        self.quick: Quick | None = None  # the happy path of an async tool, in a turn's body
+        self.by_name: Quick | None = None  # the same outside of turns, unless calls inside it have to know that they are
         self.unavailable = missing  # why it cannot be used here, if it cannot
         self.shut: Shut | None = None  # while the circuit is open
         self.command = command
