@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import wrap_model_call
+from langchain.agents.middleware import AgentMiddleware, wrap_model_call
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -827,3 +827,49 @@ def test_example(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "Sunny in Paris" in printed
     assert "pay failed: DEADLINE_EXCEEDED" in printed
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_tool_that_is_changed_between_two_calls_runs_as_it_is_now(way: str) -> None:
+    def search() -> tuple[str, str]:
+        """Search."""
+        return "found", "kept"
+
+    found = StructuredTool.from_function(search)
+
+    class Changes(AgentMiddleware[Any, Any, Any]):
+        """After the first call."""
+
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            if any(isinstance(message, ToolMessage) for message in request.messages):
+                found.response_format = "content_and_artifact"
+            return handler(request)
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await self.wrap_model_call(request, handler)
+
+    run = create_agent(
+        model([("search", {})], [("search", {})]), [found], middleware=[Changes(), FailsoftMiddleware(Runtime())]
+    )
+    given: Any = {"messages": [HumanMessage("go")]}
+    result = run.invoke(given) if way == "invoke" else asyncio.run(run.ainvoke(given))
+    assert [message.content for message in told(result)] == ['["found", "kept"]', "found"]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_parts_of_calls_side_by_side_are_kept_apart(way: str) -> None:
+    @tool
+    def search(city: str) -> Any:
+        """Search."""
+        time.sleep(0.02 if city == "Bern" else 0)
+        return partial(city, missing=[f"rest of {city}"]) if city != "Chur" else city
+
+    rt = Runtime()
+    rt.declare("search", accept_partial=True, read_only=True)
+    cities = ["Bern", "Chur", "Basel"]
+    run = agent(rt, [search], [("search", {"city": city}) for city in cities])
+    given = {"messages": [HumanMessage("go")]}
+    result = run.invoke(given) if way == "invoke" else asyncio.run(run.ainvoke(given))
+    first, whole, last = (message.content for message in told(result))
+    assert (first.split("\n")[0], whole, last.split("\n")[0]) == ("Bern", "Chur", "Basel")
+    assert ("rest of Bern" in first, "rest of Basel" in last) == (True, True)

@@ -84,7 +84,9 @@ class Tool:
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
         self.quick: Quick | None = None  # the happy path of an async tool, in a turn's body
-        self.by_name: Quick | None = None  # the same outside of turns, unless calls inside it have to know that they are
+        self.by_name: Quick | None = (
+            None  # the same outside of turns, unless calls inside it have to know that they are
+        )
         self.unavailable = missing  # why it cannot be used here, if it cannot
         self.shut: Shut | None = None  # while the circuit is open
         self.command = command

@@ -12,14 +12,15 @@ from langgraph import errors
 from pydantic import ValidationError
 
 from failsoft.adapters.langchain.messages import answers
-from failsoft.adapters.langchain.watching import Watch, keep
+from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, watch_over
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
 from failsoft.runtime.foreign import BrokenOffError, Passing, Runner
+from failsoft.runtime.scope import leave
 
 Execute = Callable[[ToolCallRequest], Any]
-Attempt = Callable[[ToolCallRequest, Execute, BaseTool, Watch, dict[str, Any]], Any]  # awaits, or blocks
+Attempt = Callable[["Runners", BaseTool, dict[str, Any]], Any]  # the one that awaits, or that blocks
 
 CONTROL: tuple[type[BaseException], ...] = (
     errors.GraphBubbleUp,  # GraphInterrupt, NodeInterrupt, ParentCommand, GraphDrained
@@ -44,6 +45,7 @@ class Runners(NamedTuple):
     execute: Execute
     tool: BaseTool
     others: Sequence[BaseTool]
+    copies: Copies  # of the agent's tools
     watches: list[Watch]  # one for each attempt
 
     def get(self, name: str, /) -> Runner | None:
@@ -53,38 +55,38 @@ class Runners(NamedTuple):
             if found is None:
                 return None
             tool = found
-        return partial(self._run, tool)
-
-    def _run(self, tool: BaseTool, arguments: dict[str, Any]) -> Any:
-        watch = Watch()
-        self.watches.append(watch)
-        return self.attempt(self.request, self.execute, tool, watch, arguments)
+        return partial(self.attempt, self, tool)
 
     def read(self, value: Any, /) -> Iterator[Any]:
         """What a tool may have returned, seen from the message that it has become."""
         return self.watches[-1].read(value)
 
+    def ask(self, tool: BaseTool, arguments: dict[str, Any]) -> ToolCallRequest:
+        """The request, for this tool with these arguments."""
+        request, call = self.request, self.request.tool_call
+        name = call["name"] if tool is request.tool else tool.name
+        watched = watch_over(tool, self.copies)
+        return request.override(tool=watched, tool_call={**call, "name": name, "args": arguments})
 
-async def attempt(
-    request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
-) -> Any:
+
+async def attempt(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -> Any:
+    watch = Watch()
+    runners.watches.append(watch)
+    token = WATCH.set(watch)
     try:
-        asked = _ask(request, watch.over(tool, blocking=False), tool, arguments)
-        result = await execute(asked)
-        keep(asked.tool, tool)
-        return watch.judge(_judge(tool, arguments, result))
+        return watch.judge(_judge(tool, arguments, await runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
         raise _meant(error)  # noqa: B904 - it says itself what it comes from
+    finally:
+        leave(WATCH, token)
 
 
-def attempt_blocking(
-    request: ToolCallRequest, execute: Execute, tool: BaseTool, watch: Watch, arguments: dict[str, Any]
-) -> Any:
+def attempt_blocking(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -> Any:
+    watch = Watch()
+    runners.watches.append(watch)
+    WATCH.set(watch)  # every call that blocks has a context of its own
     try:
-        asked = _ask(request, watch.over(tool, blocking=True), tool, arguments)
-        result = execute(asked)
-        keep(asked.tool, tool)
-        return watch.judge(_judge(tool, arguments, result))
+        return watch.judge(_judge(tool, arguments, runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
         raise _meant(error)  # noqa: B904 - it says itself what it comes from
 
@@ -100,13 +102,6 @@ def _meant(error: Exception) -> BaseException:
     else:
         return error
     return meant
-
-
-def _ask(request: ToolCallRequest, watched: BaseTool, tool: BaseTool, arguments: dict[str, Any]) -> ToolCallRequest:
-    """The request, for this tool with these arguments."""
-    call = request.tool_call
-    name = call["name"] if tool is request.tool else tool.name
-    return request.override(tool=watched, tool_call={**call, "name": name, "args": arguments})
 
 
 def _judge(tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:

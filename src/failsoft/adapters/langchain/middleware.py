@@ -20,6 +20,7 @@ from langgraph.config import get_config
 
 from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, is_guarded
 from failsoft.adapters.langchain.messages import find_dangling, to_message, translate
+from failsoft.adapters.langchain.watching import Copies
 from failsoft.errors import CallFailed
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.foreign import hide, introduce, refuse_other
@@ -39,6 +40,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         refuse_other(runtime, "FailsoftMiddleware(rt)")
         self.runtime = runtime
         self._declared: dict[str, BaseTool] = {}  # the last one of a name
+        self._copies: Copies = {}
         for hook in ("awrap_tool_call", "wrap_tool_call", "awrap_model_call", "wrap_model_call"):
             setattr(self, hook, _with_signature(getattr(self, hook)))
 
@@ -82,7 +84,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         declared = self._declared.get
         if declared(name) is not tool or not all(map(is_, map(declared, map(_NAME, others)), others)):
             self._declare({each.name: each for each in others} | {name: tool})
-        return Runners(attempt, request, execute, tool, others, [])
+        return Runners(attempt, request, execute, tool, others, self._copies, [])
 
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name, tool in tools.items():

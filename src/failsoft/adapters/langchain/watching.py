@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from copy import copy
-from functools import cache, lru_cache
+from functools import cache
 from inspect import signature
+from operator import is_
 from typing import Any, get_type_hints
 
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForToolRun
@@ -17,6 +19,9 @@ from langchain_core.tools import BaseTool
 
 from failsoft.adapters.langchain.messages import answers
 from failsoft.core.partial import Partial
+
+WATCH: ContextVar[Watch | None] = ContextVar("failsoft_watch", default=None)
+Copies = dict[str, tuple[BaseTool, dict[str, Any], BaseTool]]  # by name: a tool, what it was made of then, its copy
 
 
 class Watch:
@@ -27,34 +32,18 @@ class Watch:
         self._part: Partial | None = None
         self._stopped: AsyncCallbackManager | None = None
 
-    def over(self, tool: BaseTool, *, blocking: bool) -> BaseTool:
-        """The tool, as one that is watched; it itself where it runs in a way of its own, and may keep something by it."""
-        if not _runs_as_usual(type(tool)):
-            return tool
-        run, arun, watched = tool._run, tool._arun, copy(tool)
-
-        def _run(*args: Any, **kwargs: Any) -> Any:
-            return self._note(run(*args, **kwargs), tool)
-
-        async def _arun(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return self._note(await arun(*args, **kwargs), tool)
-            except CancelledError:
-                callbacks = ensure_config().get("callbacks")
-                self._stopped = callbacks if isinstance(callbacks, AsyncCallbackManager) else None
-                raise
-
-        vars(watched)["_run"] = _dress(_run, run)  # not set: pydantic takes it for a private attribute
-        if not blocking:
-            vars(watched)["_arun"] = _dress(_arun, arun)
-        return watched
-
-    def _note(self, value: Any, tool: BaseTool) -> Any:
+    def note(self, value: Any, tool: BaseTool) -> Any:
+        """What LangChain is to make a message of."""
         if isinstance(value, Partial):
             self._part, value = value, value.value
         both = tool.response_format == "content_and_artifact" and isinstance(value, tuple)
         self._returned = [*value] if both else [value]
         return value
+
+    def stop(self) -> None:
+        """The tool was cancelled."""
+        callbacks = ensure_config().get("callbacks")
+        self._stopped = callbacks if isinstance(callbacks, AsyncCallbackManager) else None
 
     def judge(self, result: Any) -> Any:
         """The result, with what it lacks."""
@@ -79,28 +68,46 @@ class Watch:
             await run.on_tool_error(TimeoutError("stopped at its deadline"), tool_call_id=id)
 
 
-def keep(watched: BaseTool | None, tool: BaseTool) -> None:
-    """What LangChain works out once for a tool, it has for later calls."""
-    for name in vars(watched).keys() - vars(tool).keys() - {"_run", "_arun"}:
-        vars(tool)[name] = vars(watched)[name]
+def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
+    """A copy that is watched; the tool itself where it runs in a way of its own, and may keep something by it.
+
+    The copy is made once, and anew when the tool was changed: LangChain works out more about it as it goes.
+    """
+    made_of = vars(tool)
+    known, before, watched = copies.get(tool.name, (None, made_of, tool))
+    if known is tool and len(before) == len(made_of) and all(map(is_, before.values(), made_of.values())):
+        return watched
+    if not _runs_as_usual(type(tool)):
+        return tool
+    run, arun, watched = tool._run, tool._arun, copy(tool)
+
+    def _run(*args: Any, **kwargs: Any) -> Any:
+        watch = WATCH.get()
+        value = run(*args, **kwargs)
+        return value if watch is None else watch.note(value, tool)
+
+    async def _arun(*args: Any, **kwargs: Any) -> Any:
+        watch = WATCH.get()
+        try:
+            value = await arun(*args, **kwargs)
+        except CancelledError:
+            if watch is not None:
+                watch.stop()
+            raise
+        return value if watch is None else watch.note(value, tool)
+
+    _dress(_run, run)
+    _dress(_arun, arun)
+    vars(watched).update(_run=_run, _arun=_arun)  # not set: pydantic takes them for private attributes
+    copies[tool.name] = tool, {**made_of}, watched
+    return watched
 
 
-def _dress(fn: Any, method: Any) -> Any:
+def _dress(fn: Any, method: Any) -> None:
     """Make a function look like a method. LangChain reads what it takes in every call: here, that is done once."""
     fn.__wrapped__ = method
-    for name, value in _read(method.__func__):
-        setattr(fn, name, value)
-    return fn
-
-
-@lru_cache(maxsize=1024)
-def _read(function: Callable[..., Any]) -> list[tuple[str, Any]]:
-    try:
-        taken = signature(function)
-        bound = taken.replace(parameters=[*taken.parameters.values()][1:])
-        return [("__signature__", bound), ("__annotations__", get_type_hints(function))]
-    except NameError:  # of a type checker's only: LangChain does without the types then
-        return []
+    with suppress(NameError):  # of a type checker's only: LangChain does without the types then
+        fn.__signature__, fn.__annotations__ = signature(method), get_type_hints(method)
 
 
 @cache
