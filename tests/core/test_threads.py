@@ -9,7 +9,7 @@ import pytest
 from failsoft.core import own_faults, threads
 from failsoft.core.explain import Explanation
 from failsoft.core.fault import Code, Fault
-from failsoft.core.threads import Dangling, Failure, Offer, ThreadState, find_reach, fingerprint
+from failsoft.core.threads import Dangling, Failure, Offer, ThreadState, find_reach, fingerprint, mark
 
 GONE = Fault(Code.NOT_FOUND, "permanent", "tool_unavailable", "none", "no such extension", "r", "phrase: x")
 BAD = Fault(Code.INVALID_ARGUMENT, "permanent", "tool_validation", "none", "Invalid city", "r", "phrase: y")
@@ -265,3 +265,21 @@ def test_calls_of_two_turns_with_one_id_dangle_both_and_only_so_many() -> None:
         state.leave_dangling(Dangling(f"c{number}", "search", "text", "t3"))
     assert len(state.dangling) == threads.MOST_DANGLING
     assert ("t1", "search-1") not in state.dangling
+
+
+@pytest.mark.parametrize(
+    ("id", "safe", "arguments", "known_by"),
+    [
+        ("c1", False, {"amount": 4}, fingerprint("pay", (), {"amount": 4})),
+        ("c1", False, {"card": object()}, ""),
+        ("pay-1", False, {"amount": 4}, None),
+        ("pay-one", False, {}, fingerprint("pay", (), {})),
+        ("c1", None, {}, None),
+        ("c1", True, {}, None),
+    ],
+    ids=["arguments", "no JSON", "counted", "named", "undeclared", "safe"],
+)
+def test_only_calls_that_must_not_be_made_twice_are_known_again(
+    id: str, safe: bool | None, arguments: dict[str, object], known_by: str | None
+) -> None:
+    assert mark(id, "pay", safe, (), arguments) == known_by

@@ -60,6 +60,17 @@ def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def mark(id: str, tool: str, safe: bool | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """How a call that must not be made twice is known again; None: it may be made, or nothing tells it from others.
+
+    Ids that a turn has counted come again in the next one.
+    """
+    name, _, number = id.rpartition("-")
+    if safe is not False or (name == tool and number.isdigit()):
+        return None
+    return fingerprint(tool, args, kwargs) or ""  # arguments that are no JSON: its id must do
+
+
 class Offer(NamedTuple):
     """A call that may be made once more if the user asks for it."""
 

@@ -211,17 +211,14 @@ def hide(
     ``choice``: what the model is made to choose from. If none of it would be left it stays, as a request that asks for a
     choice of nothing is refused.
     """
-    token = RUNNING.set(Running(MadeWhenAsked(lambda tool: _there if tool in brought else None), ()))
+    there: Runner = dict  # it is asked for, and not run
+    token = RUNNING.set(Running(MadeWhenAsked(lambda tool: there if tool in brought else None), ()))
     try:
         missing = runtime.threads[thread or ""].unavailable
     finally:
         RUNNING.reset(token)
     none_left = all(tool in missing for tool in choice)
     return frozenset(missing).difference(choice) if none_left else missing
-
-
-def _there(arguments: dict[str, Any]) -> Any:
-    raise NotImplementedError
 
 
 def read_words(tool: str, words: Any) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -29,6 +29,7 @@ from failsoft.core.threads import (
     ThreadState,
     find_reach,
     fingerprint,
+    mark,
 )
 from failsoft.observe import events
 from failsoft.runtime.health import LEASE, LONGEST_PROBE
@@ -419,16 +420,8 @@ class Thread:
         return f"<Thread {thread!r}{'' if tenant is None else f' of {tenant!r}'}>"
 
 
-def mark(id: str, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """How a call that must not be made twice is known again. Ids that a turn has counted come again in the next one."""
-    name, _, number = id.rpartition("-")
-    if tool.safe is not False or (name == tool.id and number.isdigit()):
-        return None
-    return fingerprint(tool.id, args, kwargs) or ""  # arguments that are no JSON: its id must do
-
-
 def _mark(call: Call) -> str | None:
-    return mark(call.id, call.tool, call.args, call.kwargs)
+    return mark(call.id, call.tool.id, call.tool.safe, call.args, call.kwargs)
 
 
 def _same(call: Call) -> str | None:

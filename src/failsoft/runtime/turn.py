@@ -26,6 +26,7 @@ from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.report import TurnReport
+from failsoft.core.threads import mark
 from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
@@ -39,7 +40,7 @@ from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged, refuse_lost_key, refuse_odd_names
-from failsoft.runtime.threads import BLANK, mark
+from failsoft.runtime.threads import BLANK
 
 if TYPE_CHECKING:
     from failsoft.core.manifest import Plan
@@ -292,7 +293,7 @@ class Turn:
         if self.pending is not None and self.thread is not None:
             tool, same = handle.tool, None
             if not isinstance(tool, str):
-                same = mark(handle.id, tool, (), handle.arguments)
+                same = mark(handle.id, tool.id, tool.safe, (), handle.arguments)
                 tool = tool.id
             self.pending.open_call((self.tenant, self.thread), self.id, handle.id, tool, same)
 
