@@ -199,7 +199,7 @@ def test_an_older_file_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert newer.flush(5)
     assert newer.find("memory") == [("k", 1), ("l", 2)]
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(sqlite_file.MIGRATIONS),)
     newer.close()
 
 
@@ -542,10 +542,12 @@ def test_but_not_past_what_has_not_found_its_way_into_it(unwritable: Path) -> No
 
 
 def test_and_not_in_a_form_that_would_have_to_be_changed(unwritable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = len(sqlite_file.MIGRATIONS)
     monkeypatch.setattr(sqlite_file, "MIGRATIONS", (*sqlite_file.MIGRATIONS, "CREATE TABLE extra (a)"))
+    monkeypatch.setattr(sqlite_file, "READS", now + 1)
     store = SqliteStore(unwritable)
     assert store.read() == []
-    assert store.troubles.last == "the file has version 1, this failsoft knows 2"
+    assert store.troubles.last == f"its form is number {now}: it has to be migrated, and it cannot be written"
     store.close()
 
 
@@ -609,3 +611,68 @@ def test_a_program_that_goes_elsewhere_keeps_its_file(tmp_path: Path, monkeypatc
     store.close()
     assert [*(tmp_path / "there").iterdir()] == []
     assert str(store.path) == "a.db"
+
+
+def test_what_is_put_when_no_thread_can_be_started_is_written_by_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")  # as some versions of Python do at exit
+
+    store = SqliteStore(tmp_path / "late.db")
+    with monkeypatch.context() as ending:
+        ending.setattr(threading.Thread, "start", refuse)
+        store.put("memory", "k", 1)
+        store.append([{"seq": 1}])
+        assert store.claim("pending", {"c1": "begun"}, timeout=5) == {}
+        assert store.take("memory", "k") == 1
+        assert store.flush(5)
+    assert store.troubles == sqlite.Troubles(0, 0)
+    store.put("memory", "k", 2)  # a thread can be had again
+    assert store.flush(5)
+    store.close()
+    kept = SqliteStore(tmp_path / "late.db")
+    assert (kept.get("memory", "k"), kept.get("pending", "c1"), len(kept.read())) == (2, "begun", 1)
+
+
+def test_requests_that_come_together_share_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    write, at_work = sqlite.write, threading.Event()
+
+    def slowly(connection: sqlite3.Connection, operations: list[sqlite_file.Operation], now: float) -> None:
+        written.append(len(operations))
+        at_work.wait()
+        write(connection, operations, now)
+
+    monkeypatch.setattr(sqlite, "write", slowly)
+    store = SqliteStore(tmp_path / "many.db")
+    claims = [
+        threading.Thread(target=store.claim, args=("pending", {f"c{n}": n}), kwargs={"timeout": 5}) for n in range(50)
+    ]
+    for claim in claims:
+        claim.start()
+    at_work.set()
+    for claim in claims:
+        claim.join()
+    assert sum(written) == 50
+    assert len(written) <= 5
+    store.close()
+
+
+def test_a_request_that_nobody_waits_for_any_more_does_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "busy.db"
+    store = SqliteStore(path)
+    store.put("pending", "offer", 1)
+    assert store.flush(5)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")  # nobody else can write
+        with pytest.raises(TimeoutError):
+            store.claim("pending", {"c1": 1}, timeout=0.1)
+        store.put("memory", "k", 1)
+        with pytest.raises(TimeoutError):
+            store.claim("pending", {"c2": 1}, timeout=0.1)
+        other.rollback()
+    assert store.flush(10)
+    assert store.get("pending", "c2") is None
+    assert store.claim("pending", {"c2": 2}, timeout=5) == {}
+    store.close()

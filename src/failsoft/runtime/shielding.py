@@ -2,8 +2,11 @@
 
 Rules
 -----
-- ``put``, ``delete``, ``get``, ``find`` and ``flush`` never raise. The first failure is logged, sanitised. Reading then
-  finds nothing; what could not be put is lost, and ``flush`` says so: once, and to all who ask at that time.
+- ``put``, ``delete``, ``get``, ``find``, ``take``, ``claim`` and ``flush`` never raise. The first failure is logged,
+  sanitised. Reading then finds nothing, and nothing is taken or claimed; what could not be put is lost, and ``flush``
+  says so: once, and to all who ask at that time.
+- A store that was written for version 0.1.0 has neither ``take`` nor ``claim``. Both are made of ``get``, ``put`` and
+  ``delete`` then, which is atomic in this process only; a warning says so.
 - ``append`` may raise: the thread that feeds the store with events notes it, and counts what was lost.
 - What is no store at all is refused where it is given, with the methods that it lacks.
 
@@ -13,7 +16,8 @@ Why our own stores are treated alike: one way for all, and nobody has to trust t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from failsoft.errors import ManifestError
@@ -49,6 +53,17 @@ class Shielded:
         self._counts = isinstance(getattr(store, "lost", None), int)
         self._losses = 0  # what could not be put or deleted; and whatever one that does not count them might mean
         self._told = 0  # of these, what ``flush`` has told
+        self._made = threading.Lock()  # while ``take`` or ``claim`` is made of several steps
+        self._lacking = [name for name in ("take", "claim") if not callable(getattr(store, name, None))]
+        if self._lacking:
+            log.warning(
+                "the store %s has no %s: two processes may use one retry offer, or begin one write",
+                type(store).__name__,
+                " and no ".join(self._lacking),
+            )
+
+    def renew_after_fork(self) -> None:
+        self._made = threading.Lock()
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
         self._try(lambda: self._store.put(kind, key, value, ttl=ttl), None, loses=True)
@@ -61,6 +76,43 @@ class Shielded:
 
     def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
         return self._try(lambda: self._store.find(kind, scope), [])
+
+    def take(self, kind: Kind, key: str) -> Any:
+        return self._try(lambda: self._take(kind, key), None)
+
+    def _take(self, kind: Kind, key: str) -> Any:
+        if "take" not in self._lacking:
+            return self._store.take(kind, key)
+        with self._made:
+            found = self._store.get(kind, key)
+            self._store.delete(kind, key)
+        return found
+
+    def claim(
+        self, kind: Kind, values: Mapping[str, Any], *, ttl: float | None = None, timeout: float
+    ) -> Mapping[str, Any] | None:  # fmt: skip
+        """Keep the values whose keys are free; the values of the others. None: nobody knows whether they are durable."""
+        try:
+            return self._claim(kind, values, ttl, timeout)
+        except TimeoutError:
+            return None
+        except Exception as error:
+            self._complain(error)
+            return None
+
+    def _claim(
+        self, kind: Kind, values: Mapping[str, Any], ttl: float | None, timeout: float
+    ) -> Mapping[str, Any]:  # fmt: skip
+        if "claim" not in self._lacking:
+            return self._store.claim(kind, values, ttl=ttl, timeout=timeout)
+        with self._made:
+            found = {key: self._store.get(kind, key) for key in values}
+            taken = {key: value for key, value in found.items() if value is not None}
+            for key in values.keys() - taken.keys():
+                self._store.put(kind, key, values[key], ttl=ttl)
+        if not self._store.flush(timeout):
+            raise TimeoutError
+        return taken
 
     def flush(self, timeout: float) -> bool:
         told = self._told
@@ -84,8 +136,11 @@ class Shielded:
             return use()
         except Exception as error:
             self._losses += loses
-            if not self._complained:
-                self._complained = True
-                name = type(self._store).__name__
-                log.error("the store %s failed; calls go on without it\n%s", name, describe(error))  # noqa: TRY400 - sanitised
+            self._complain(error)
             return otherwise
+
+    def _complain(self, error: Exception) -> None:
+        if not self._complained:
+            self._complained = True
+            name = type(self._store).__name__
+            log.error("the store %s failed; calls go on without it\n%s", name, describe(error))

@@ -13,11 +13,14 @@ Rules for every store
   them. One that writes elsewhere queues them; ``flush`` waits until all of it is durable and says whether it is.
 - What is lost for good is counted in ``lost``. ``flush`` tells of it by False: once, but to all who ask before the first
   of them has heard of it.
-- ``get``, ``find`` and ``read`` see what this process has put before. They may take time: not on a call's way.
+- ``get``, ``find`` and ``read`` see what this process has put before. They may take time: not on an event loop.
+- ``take`` and ``claim`` are atomic, also between processes: of several that want one key at the same time, one gets it.
+  Both come after what this process has put or deleted before, and they may take time as well.
 - All methods may be called from any thread. After ``close`` nothing is taken any more; closing twice is harmless.
 
 Why so little: trace, recovery memory, pending state and availability need no more, and whatever has keys and an order
-can be a store. What a fleet has to agree on in one step (a breaker's probe, say) is not done with these.
+can be a store. A fleet agrees on two things here: who may use a retry offer (``take``) and who has begun a write
+(``claim``). A breaker's probe is not decided here.
 """
 
 from __future__ import annotations
@@ -52,6 +55,17 @@ class Records(Protocol):
 
     def delete(self, kind: Kind, key: str) -> None:
         """Drop a value; none is as good."""
+
+    def take(self, kind: Kind, key: str) -> Any:
+        """Read and delete a value in one step. None: there is none, or another caller has taken it."""
+
+    def claim(
+        self, kind: Kind, values: Mapping[str, Any], *, ttl: float | None = None, timeout: float
+    ) -> Mapping[str, Any]:
+        """Keep the values whose keys are free, and wait until they are durable; return the values of the other keys.
+
+        Raise ``TimeoutError`` if that is not known to be done within ``timeout`` seconds.
+        """
 
 
 class Events(Protocol):

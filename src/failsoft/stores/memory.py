@@ -55,6 +55,26 @@ class MemoryStore:
         with self._lock:
             self._records.pop((kind, key), None)
 
+    def take(self, kind: Kind, key: str) -> Any:
+        with self._lock:
+            self._drop_old()
+            kept = self._records.pop((kind, key), None)
+        return None if kept is None else json.loads(kept[0])
+
+    def claim(
+        self, kind: Kind, values: Mapping[str, Any], *, ttl: float | None = None, timeout: float
+    ) -> Mapping[str, Any]:  # fmt: skip
+        texts = {key: json.dumps(value) for key, value in values.items()}
+        with self._lock:
+            if self._closed:
+                self.lost += len(texts)
+                raise TimeoutError(f"the store is closed: nothing was kept, after {timeout} s or ever")
+            self._drop_old()
+            taken = {key: self._records[kind, key][0] for key in texts if (kind, key) in self._records}
+            until = None if ttl is None else self._wall() + ttl
+            self._records |= {(kind, key): (text, until) for key, text in texts.items() if key not in taken}
+        return {key: json.loads(text) for key, text in taken.items()}
+
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
         texts = [json.dumps(event) for event in events]
         with self._lock:

@@ -7,6 +7,7 @@ A file's options: ``synchronous=full`` (what was acknowledged survives a loss of
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -42,8 +43,11 @@ def open_store(address: str, *, wall: Callable[[], float]) -> SqliteStore | None
     except ValueError as error:
         raise ManifestError(f"store: {address!r}: {error}") from None
     from failsoft.stores.sqlite import SqliteStore
+    from failsoft.stores.sqlite_file import find_newer
 
     path = unquote(parts.path)[1:]  # three slashes: relative; four: absolute
+    if newer := find_newer(Path(path)):
+        raise ManifestError(f"store: {path}: {newer}")
     return SqliteStore(path, wall=wall, **read)
 
 

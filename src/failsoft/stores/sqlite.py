@@ -45,7 +45,11 @@ from failsoft.stores.base import Kind
 from failsoft.stores.sqlite_file import (
     ROW,
     Append,
+    Claim,
+    Operation,
     Put,
+    Request,
+    Take,
     as_text,
     connect,
     expand,
@@ -102,8 +106,8 @@ class SqliteStore:
         self._added = 0  # bytes since then
         self._changed = threading.Condition()
         self._at_work = threading.Lock()  # while SQLite writes
-        self._waiting: list[Put | Append] = []  # in order
-        self._writing: list[Put | Append] = []  # a batch on its way to the file
+        self._waiting: list[Operation] = []  # in order
+        self._writing: list[Operation] = []  # a batch on its way to the file
         self._size = 0  # of what is waiting or on its way, in events and records
         self._settled = 0  # of what is done with: written, or given up
         self._hurried = 0  # how many wait for it
@@ -124,6 +128,34 @@ class SqliteStore:
     def delete(self, kind: Kind, key: str) -> None:
         self._queue([Put(kind, key, None, None)])
 
+    def take(self, kind: Kind, key: str) -> Any:
+        """Read and delete a value in one step; None where there is none, and where the file cannot be written."""
+        request = Take(kind, key)
+        if not self._ask(request, BUSY_SECONDS):
+            return None
+        return None if request.value is None else json.loads(request.value)
+
+    def claim(
+        self, kind: Kind, values: Mapping[str, Any], *, ttl: float | None = None, timeout: float
+    ) -> Mapping[str, Any]:  # fmt: skip
+        """Keep the values whose keys are free, and wait until they are in the file; the values of the other keys."""
+        texts = {key: json.dumps(value) for key, value in values.items()}
+        request = Claim(kind, texts, None if ttl is None else self._wall() + ttl)
+        if not self._ask(request, timeout):
+            raise TimeoutError(f"{self._name}: nothing could be written within {timeout:g} s")
+        return {key: json.loads(text) for key, text in request.taken.items()}
+
+    def _ask(self, request: Request, timeout: float) -> bool:
+        """Have the writer make a change, in its order; False if it is not known to be in the file by then.
+
+        Requests that wait at the same time share a transaction.
+        """
+        with self._changed:
+            if self._queue([request]):
+                self._is_written(timeout)
+            request.withdrawn = not request.done
+            return request.done
+
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
         if isinstance(events, Run):
             self._queue([Append(as_text(events.turn_id), events.timestamp, len(events), pack(events))])
@@ -132,20 +164,30 @@ class SqliteStore:
                 [Append(as_text(event.get("turn_id")), event.get("timestamp"), 1, _encode(event)) for event in events]
             )
 
-    def _queue(self, operations: Sequence[Put | Append]) -> None:
+    def _queue(self, operations: Sequence[Operation]) -> bool:
+        """Hand operations to the writer; False if there is no room for them."""
         size = size_of(operations)
         with self._changed:
             if self._closed or self._size + size > MOST_WAITING:
                 self._dropped += size
-                return
+                return False
             begins = not self._waiting
             self._waiting.extend(operations)
             self._size += size
             if self._writer is None:
-                self._writer = threading.Thread(target=self._write_all, name="failsoft sqlite", daemon=True)
-                self._writer.start()
+                self._start_writer()
             elif begins or self._size >= ENOUGH:  # it is not woken for nothing
                 self._changed.notify_all()
+            return True
+
+    def _start_writer(self) -> None:
+        """Start the writer. An interpreter that is about to end may refuse: then ``flush`` writes."""
+        writer = threading.Thread(target=self._write_all, name="failsoft sqlite", daemon=True)
+        try:
+            writer.start()
+        except RuntimeError:
+            return
+        self._writer = writer
 
     def flush(self, timeout: float) -> bool:
         """Wait until all is in the file; False if it is not by then, or if some has been dropped since last time."""
@@ -163,9 +205,19 @@ class SqliteStore:
             self._hurried += 1
             self._changed.notify_all()
             try:
+                if self._waiting and self._writer is None:
+                    self._write_here(time.monotonic() + timeout)
                 return self._changed.wait_for(lambda: self._settled >= goal, 0 if self._closed else timeout)
             finally:
                 self._hurried -= 1
+
+    def _write_here(self, deadline: float) -> None:
+        """Write what is waiting in this thread, as no other can be started."""
+        connection: sqlite3.Connection | None = None
+        while self._waiting and time.monotonic() < deadline:
+            connection = self._write_batch(connection)
+        if connection is not None:
+            connection.close()
 
     def close(self) -> None:
         """Write what is waiting, and let go of the file."""
@@ -208,7 +260,11 @@ class SqliteStore:
     def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
         """All (key, value) in the scope, in the order of their keys."""
         sql = "SELECT key, value, until FROM record WHERE kind = ?"
-        kept = self._alive(kind, sql, (kind,), lambda key: not scope or key == scope or key.startswith(f"{scope}/"))
+        values: tuple[str, ...] = (kind,)
+        if scope:
+            sql += " AND (key = ? OR (key >= ? AND key < ?))"
+            values += (scope, f"{scope}/", f"{scope}0")  # 0 comes after the slash
+        kept = self._alive(kind, sql, values, lambda key: not scope or key == scope or key.startswith(f"{scope}/"))
         return [(key, json.loads(kept[key])) for key in sorted(kept)]
 
     def _alive(self, kind: Kind, sql: str, values: tuple[str, ...], wanted: Callable[[str], bool]) -> dict[str, str]:
@@ -270,21 +326,30 @@ class SqliteStore:
                 self._changed.wait_for(lambda: self._hurried or self._closed or self._size >= ENOUGH, LINGER)
                 if not self._waiting:
                     break
-                self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-            try:
-                with self._at_work:
-                    connection = self._follow(connection)
-                    write(connection, self._writing, self._wall())
-            except (sqlite3.OperationalError, sqlite3.NotSupportedError, OSError) as error:
-                connection = self._recover(connection, error)
-            except Exception as error:
-                connection = self._recover(connection, error, hopeless=not is_no_database(error))
-            else:
-                self._added += sum(len(each.body) + ROW for each in self._writing if isinstance(each, Append))
-                self._settle()
-                self._retain(connection)
+            connection = self._write_batch(connection)
         if connection is not None:
             connection.close()
+
+    def _write_batch(self, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
+        """Write the next operations in one transaction; the connection to go on with, None if another is needed."""
+        with self._changed:
+            self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+        try:
+            with self._at_work:
+                connection = self._follow(connection)
+                write(connection, self._writing, self._wall())
+        except (sqlite3.OperationalError, sqlite3.NotSupportedError, OSError) as error:
+            return self._recover(connection, error)
+        except Exception as error:
+            return self._recover(connection, error, hopeless=not is_no_database(error))
+        for operation in self._writing:
+            if isinstance(operation, Append):
+                self._added += len(operation.body) + ROW
+            elif isinstance(operation, Request):
+                operation.done = not operation.withdrawn
+        self._settle()
+        self._retain(connection)
+        return connection
 
     def _follow(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
         """A connection to the file that has the name now: it may have been deleted, or moved aside by another process."""

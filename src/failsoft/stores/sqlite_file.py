@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from failsoft.core.runs import unpack
+from failsoft.stores.base import key_of
 from failsoft.stores.sqlite_place import MARK, refuse_foreign
 
 TOGETHER = 64  # rows in one statement: with each one the interpreter's lock is let go and waited for
 WAL_SIZE = 8 << 20  # bytes that its file keeps when it is begun anew
 EMPTY = 6  # pages of a file without events
 ROW = 60  # bytes that a row takes beside its body, about
+_PUT = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?)"
 
-MIGRATIONS = (
-    # 1: the first form
+
+def _keep_begun(connection: sqlite3.Connection) -> None:
+    """Turn open calls that must not be made twice into records of begun writes."""
+    rows = connection.execute("SELECT key, value, until FROM record WHERE kind = 'pending'").fetchall()
+    for key, text, until in rows:
+        parts, value = key.split("/"), json.loads(text)
+        if len(parts) == 5 and parts[2] == "call" and value.get("same") is not None:
+            tenant, thread, _, turn, call = parts
+            place = "/".join((tenant, thread, "begun", key_of(value["tool"]), call, key_of(value["same"])))
+            begun = json.dumps({"run": value["run"], "turn": unquote(turn, errors="surrogatepass")})
+            connection.execute(_PUT, ("pending", place, begun, until))
+
+
+READS = 1  # the oldest form that can be read without being migrated
+MIGRATIONS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
+    # 1: version 0.1.0
     """
     CREATE TABLE record (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until REAL,
                          PRIMARY KEY (kind, key)) WITHOUT ROWID;
@@ -26,6 +44,10 @@ MIGRATIONS = (
                         body NOT NULL);
     CREATE INDEX event_by_turn ON event (turn_id, position) WHERE turn_id IS NOT NULL;
     """,
+    # 2: begun writes have records of their own
+    _keep_begun,
+    # 3: records that are over are found without looking at the others
+    "CREATE INDEX record_by_until ON record (until) WHERE until IS NOT NULL",
 )
 
 
@@ -47,7 +69,56 @@ class Append(NamedTuple):
     body: str | bytes  # JSON, or a packed run
 
 
-def size_of(operations: Sequence[Put | Append]) -> int:
+class Request:
+    """A change whose result its caller waits for."""
+
+    def __init__(self) -> None:
+        self.withdrawn = False  # nobody waits any more: do nothing
+        self.done = False  # it is in the file
+
+    def perform(self, connection: sqlite3.Connection, now: float) -> None:
+        """Make the change, inside a transaction."""
+        raise NotImplementedError
+
+
+class Take(Request):
+    """A record to be read and deleted."""
+
+    def __init__(self, kind: str, key: str) -> None:
+        super().__init__()
+        self._place = (kind, key)
+        self.value: str | None = None
+
+    def perform(self, connection: sqlite3.Connection, now: float) -> None:
+        self.value = _find(connection, *self._place, now)
+        if self.value is not None:
+            connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", self._place)
+
+
+class Claim(Request):
+    """Records to be kept where their keys are free."""
+
+    def __init__(self, kind: str, values: Mapping[str, str], until: float | None) -> None:
+        super().__init__()
+        self._kind = kind
+        self._values = values
+        self._until = until
+        self.taken: dict[str, str] = {}  # the values of keys that are not free
+
+    def perform(self, connection: sqlite3.Connection, now: float) -> None:
+        self.taken = {}  # of an earlier try, which has been rolled back
+        for key, value in self._values.items():
+            found = _find(connection, self._kind, key, now)
+            if found is None:
+                connection.execute(_PUT, (self._kind, key, value, self._until))
+            else:
+                self.taken[key] = found
+
+
+Operation = Put | Append | Request
+
+
+def size_of(operations: Sequence[Operation]) -> int:
     """How many records and events they are."""
     return sum(operation.events if isinstance(operation, Append) else 1 for operation in operations)
 
@@ -89,16 +160,42 @@ def connect_to_read(path: Path, *, patience: float) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True, check_same_thread=False)
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != len(MIGRATIONS):
+    if not READS <= version <= len(MIGRATIONS):
         connection.close()
-        raise sqlite3.NotSupportedError(f"the file has version {version}, this failsoft knows {len(MIGRATIONS)}")
+        raise sqlite3.NotSupportedError(
+            newer(version) or f"its form is number {version}: it has to be migrated, and it cannot be written"
+        )
     return connection
 
 
-def write(connection: sqlite3.Connection, operations: Sequence[Put | Append], now: float) -> None:
-    """All of it, in one transaction."""
+def find_newer(path: Path) -> str:
+    """Say that a newer failsoft has written the file there; empty if none has, or if nobody can tell."""
+    if not path.is_file():
+        return ""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            ours = connection.execute("PRAGMA application_id").fetchone() == (MARK,)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error:
+        return ""
+    return newer(version) if ours else ""
+
+
+def newer(version: int) -> str:
+    """Say that a newer failsoft has written the file; empty if none has."""
+    known = len(MIGRATIONS)
+    if version <= known:
+        return ""
+    return (
+        f"a newer failsoft has written it (its form is number {version}, this failsoft knows {known}): "
+        "upgrade failsoft, or name another file"
+    )
+
+
+def write(connection: sqlite3.Connection, operations: Sequence[Operation], now: float) -> None:
+    """Perform all operations in one transaction: records in their order, events in theirs."""
     events = [operation for operation in operations if isinstance(operation, Append)]
-    puts = [operation for operation in operations if isinstance(operation, Put)]
+    changes = [operation for operation in operations if not isinstance(operation, Append)]
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         if events:
@@ -111,13 +208,22 @@ def write(connection: sqlite3.Connection, operations: Sequence[Put | Append], no
                 some = rows[begin : begin + TOGETHER]
                 values = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
                 connection.execute(f"INSERT INTO event VALUES {values}", [*chain(*some)])  # noqa: S608 - ours
-        for put in puts:
-            if put.value is None:
-                connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", (put.kind, put.key))
+        for change in changes:
+            if isinstance(change, Request):
+                if not change.withdrawn:
+                    change.perform(connection, now)
+            elif change.value is None:
+                connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", (change.kind, change.key))
             else:
-                connection.execute("INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?)", put)
-        if puts:
+                connection.execute(_PUT, change)
+        if changes:
             connection.execute("DELETE FROM record WHERE until <= ?", (now,))
+
+
+def _find(connection: sqlite3.Connection, kind: str, key: str, now: float) -> str | None:
+    sql = "SELECT value FROM record WHERE kind = ? AND key = ? AND (until IS NULL OR until > ?)"
+    found = connection.execute(sql, (kind, key, now)).fetchone()
+    return None if found is None else str(found[0])
 
 
 def prune(connection: sqlite3.Connection, *, before: str | None, most: int | None, size: int | None) -> int:
@@ -172,16 +278,19 @@ def expand(position: int, body: str | bytes) -> Iterator[tuple[int, dict[str, An
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the file to the form that this version knows, one step at a time."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(MIGRATIONS):
-        raise sqlite3.NotSupportedError(f"the file has version {version}; this failsoft knows {len(MIGRATIONS)}")
+    if words := newer(version):
+        raise sqlite3.NotSupportedError(words)
     if version == len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")  # of several processes one does it
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         for number, step in enumerate(MIGRATIONS[version:], version + 1):
-            for statement in step.split(";"):
-                connection.execute(statement)
+            if callable(step):
+                step(connection)
+            else:
+                for statement in step.split(";"):
+                    connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number}")
         connection.commit()
     except BaseException:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from failsoft.core.runs import Run
 from failsoft.stores.base import Store, key_of
@@ -87,6 +88,72 @@ def _scopes(store: Store, _: _Wall) -> None:
     assert len(store.find("pending", key_of("acme"))) == 3
     assert len(store.find("pending")) == 5
     assert store.find("pending", key_of(None)) == [(key_of(None, "1", "a"), "nobody's")]
+
+
+def _taking(store: Store, wall: _Wall) -> None:
+    """A value is taken once, and what comes after a put sees it"""
+    store.put("pending", "k", {"tool": "pay"})
+    store.put("pending", "other", 1)
+    assert store.take("pending", "k") == {"tool": "pay"}
+    assert store.take("pending", "k") is None
+    assert store.get("pending", "k") is None
+    assert store.take("memory", "other") is None, "kinds are apart"
+    assert store.get("pending", "other") == 1
+    store.delete("pending", "other")
+    assert store.take("pending", "other") is None, "what was deleted before cannot be taken"
+    store.put("pending", "short", 1, ttl=10)
+    wall.now += 10
+    assert store.take("pending", "short") is None, "its time is over"
+
+
+def _taking_at_once(store: Store, _: _Wall) -> None:
+    """Of several that take one value at the same time, one gets it"""
+    for number in range(50):
+        key = key_of("acme", str(number))
+        store.put("pending", key, number)
+        found = _at_once(4, lambda _, key=key: store.take("pending", key))  # type: ignore[misc]  # bound at once
+        assert sorted(found, key=str) == sorted([number, None, None, None], key=str), found
+
+
+def _claiming(store: Store, wall: _Wall) -> None:
+    """A claim keeps what has a free key, and returns what the others have"""
+    assert store.claim("pending", {"a": 1, "b": {"run": "x"}}, timeout=5) == {}
+    assert store.claim("pending", {"a": 2, "c": 3}, timeout=5) == {"a": 1}
+    assert (store.get("pending", "a"), store.get("pending", "c")) == (1, 3)
+    assert store.claim("memory", {"a": 2}, timeout=5) == {}, "kinds are apart"
+    store.delete("pending", "a")
+    assert store.claim("pending", {"a": 4}, ttl=10, timeout=5) == {}, "what was deleted before is free"
+    wall.now += 10
+    assert store.claim("pending", {"a": 5}, timeout=5) == {}, "its time is over"
+    store.put("pending", "p", 1)
+    assert store.claim("pending", {"p": 2}, timeout=5) == {"p": 1}, "what was put before is not free"
+
+
+def _claiming_at_once(store: Store, _: _Wall) -> None:
+    """Of several that claim one key at the same time, one gets it"""
+    for number in range(50):
+        key = key_of("acme", str(number))
+        found = _at_once(4, lambda who, key=key: store.claim("pending", {key: who}, timeout=5))  # type: ignore[misc]
+        owner = store.get("pending", key)
+        assert [*found].count({}) == 1, found
+        assert all(taken in ({}, {key: owner}) for taken in found), found
+
+
+def _at_once(number: int, do: Callable[[int], Any]) -> list[Any]:
+    """What each of several threads gets."""
+    found: list[Any] = [None] * number
+
+    def work(who: int) -> None:
+        ready.wait()
+        found[who] = do(who)
+
+    ready = threading.Barrier(number)
+    workers = [threading.Thread(target=work, args=(who,)) for who in range(number)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return found
 
 
 def _events(store: Store, _: _Wall) -> None:
@@ -169,4 +236,19 @@ def _closing(store: Store, _: _Wall) -> None:
     store.delete("memory", "k")
 
 
-_CHECKS = (_equal_and_apart, _replacing, _time, _scopes, _events, _runs, _turns, _pruning, _threads, _closing)
+_CHECKS = (
+    _equal_and_apart,
+    _replacing,
+    _time,
+    _scopes,
+    _taking,
+    _taking_at_once,
+    _claiming,
+    _claiming_at_once,
+    _events,
+    _runs,
+    _turns,
+    _pruning,
+    _threads,
+    _closing,
+)
