@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import logging
+
 from hypothesis import HealthCheck, settings
+
+logging.getLogger("failsoft").addHandler(logging.NullHandler())  # failures that tests cause are not news at their end
 
 settings.register_profile(
     "steady",

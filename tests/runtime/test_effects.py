@@ -168,7 +168,7 @@ async def test_an_undeclared_tool_is_warned_about_once(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING, "failsoft"):
         for tool in ("pay", "look", "ask", "pay"):
             await rt.call(tool)
-    warnings = [record.getMessage() for record in caplog.records]
+    warnings = [record.getMessage() for record in caplog.records if not hasattr(record, "event_type")]
     assert len(warnings) == 1
     assert warnings[0].startswith("pay is retried although its last attempt may have taken effect")
 

@@ -34,10 +34,15 @@ _LIST = r"(<\w+>)(?:[\s,;]+\1)+"
 
 def fingerprint(fault: Fault) -> str:
     """The family of an error, as readable text."""
+    return family_of(fault.code, fault.message)
+
+
+def family_of(code: str, message: str) -> str:
+    """The family of a sanitised error text under its code."""
     varying, repeated = _patterns()
-    masked = varying.sub(lambda found: f"<{found.lastgroup}>", fault.message[:LENGTH])
+    masked = varying.sub(lambda found: f"<{found.lastgroup}>", message[:LENGTH])
     text = repeated.sub(r"\1", " ".join(masked.split()))
-    return f"{fault.code}: {text[:LENGTH]}"
+    return f"{code}: {text[:LENGTH]}"
 
 
 @cache

@@ -9,6 +9,8 @@ Rules
 - One that raises is logged once, sanitised, and counted; what does not fit into its queue is dropped and counted.
 - One that may ask for more is in no hurry: it is woken when ``LOT`` events have come together, when somebody waits for
   it, and every ``IDLE`` seconds, when it asks. Each time a thread is woken it takes the interpreter from the calls.
+- ``tick`` is called on the consumer's thread after each batch; it returns the seconds until it wants to be called
+  again, or None.
 """
 
 from __future__ import annotations
@@ -41,9 +43,11 @@ class Delivery:
         wait: bool,
         ask: Callable[[], None] | None = None,
         complain: Callable[[Exception], None] | None = None,
+        tick: Callable[[], float | None] | None = None,
     ) -> None:
         self._consume = consume
         self._ask = ask
+        self._tick = tick
         self._complain = complain or self._log
         self._name = name
         self._wait = wait
@@ -136,9 +140,10 @@ class Delivery:
             self._thread.start()
 
     def _run(self) -> None:
+        wait = None if self._ask is None else IDLE
         while True:
             with self._changed:
-                self._changed.wait_for(self._is_due, None if self._ask is None else IDLE)
+                self._changed.wait_for(self._is_due, wait)
                 if not self._queue and self._closed:
                     return
                 due = self._is_due()
@@ -150,6 +155,17 @@ class Delivery:
                 self._ask()
                 with self._changed:
                     self._want()
+            if self._tick is not None:
+                wait = self._next_tick(self._tick)
+
+    def _next_tick(self, tick: Callable[[], float | None]) -> float | None:
+        try:
+            return tick()
+        except Exception as error:
+            self.failed += 1
+            if self.failed == 1:
+                self._complain(error)
+            return None
 
     def _is_due(self) -> bool:
         return self._taken < self._wanted or self._closed

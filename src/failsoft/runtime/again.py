@@ -27,6 +27,7 @@ from failsoft.core.partial import Partial
 from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
+from failsoft.observe.log import INFO, is_logged
 from failsoft.runtime.call import NOTHING, Ended, Past
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.gates import count_successes
@@ -50,7 +51,7 @@ async def recover(
 
     Unless ``entered``, the arguments may not have fitted.
     """
-    known = recall(tool, error) if entered else None
+    known = recall(tool, error) if entered and not is_logged(INFO) else None  # log lines are the pipeline's
     now, wall, random, record = rt.now, rt.wall, rt.random, rt.trace.record  # once: an attempt is to cost little more
     options, fn, timeout = tool.options.retry, tool.fn, tool.timeout
     primary, started, ended = error, began, now()

@@ -106,7 +106,7 @@ async def call_missing(engine: Engine, tool: Any, args: Any, id: str | None) -> 
     fault = own_faults.unknown_tool(tool, engine.tools)
     outcome = engine.unknown(id or engine.trace.number(), own_faults.quote(tool), fault)
     for event_type, fields in await judge_unknown(engine, outcome):
-        engine.trace.record((event_type, engine.now(), None, outcome.id, None, fields))
+        engine.note(event_type, None, outcome.id, None, fields)
     engine.settle()
     if engine.phraser is not None:
         await phrase(engine, None, outcome)

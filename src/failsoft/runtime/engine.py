@@ -23,6 +23,9 @@ from failsoft.errors import FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import left
 from failsoft.observe.describe import describe
+from failsoft.observe.log import flush as flush_log
+from failsoft.observe.log import is_logged, level_of
+from failsoft.observe.log import put as log_event
 from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, tell_orphan, unawaited
 from failsoft.runtime.beside import running_loop
@@ -268,6 +271,7 @@ class Engine:
             self.store.flush(left(deadline))
         if self.escalations is not None:
             self.escalations.close(left(deadline))
+        flush_log(left(deadline))
 
     def _shut(self) -> None:
         """Take no more calls: without tickets the happy path leads to where that is said."""
@@ -325,11 +329,25 @@ class Engine:
 
     # -- the stream --------------------------------------------------------------------------------------------------
 
-    def emit(self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any]) -> None:
+    def emit(
+        self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any], error: BaseException | None = None
+    ) -> None:
         if call.parent is not None:
             fields["parent_id"] = call.parent.id
-        turn_id = None if call.turn is None else call.turn.id
-        self.trace.record((event_type, self.now(), tool, call.id, turn_id, fields))
+        self.note(event_type, tool, call.id, None if call.turn is None else call.turn.id, fields, error)
+
+    def note(
+        self, event_type: str, tool: Tool | str | None, call_id: str | int | None, turn_id: str | None,
+        fields: dict[str, Any], error: BaseException | None = None,
+    ) -> None:  # fmt: skip
+        """Record an event, and log it if the application wants its level; ``error`` gives the traceback."""
+        now = self.now()
+        self.trace.record((event_type, now, tool, call_id, turn_id, fields))
+        level = level_of(event_type, fields, known_tool=isinstance(tool, Tool))
+        if is_logged(level):
+            tool_id = tool.id if isinstance(tool, Tool) else tool
+            id = f"{tool_id}-{call_id}" if isinstance(call_id, int) else call_id
+            log_event(level, event_type, self.wall(), tool_id, id, turn_id, fields, error)
 
     def settle(self) -> None:
         """At the end of a call that was not plain: let listeners hear of it now."""
@@ -351,10 +369,10 @@ class Engine:
 
     def escalate(self, call: Call, outcome: Outcome[Any]) -> None:
         fault = outcome.fault
-        self.emit(
-            events.ESCALATED, call.tool, call,
-            {"message": f"Escalated {call.tool.id}", "code": None if fault is None else fault.code.value},
-        )  # fmt: skip
+        fields: dict[str, Any] = {"message": f"Escalated {call.tool.id}", "code": None, "attempts": outcome.attempts}
+        if fault is not None:
+            fields |= {"code": fault.code.value, "category": fault.category, "error": fault.message}
+        self.emit(events.ESCALATED, call.tool, call, fields, None if fault is None else fault.cause)
         if not call.inner:
             self.tell(outcome)
 

@@ -90,7 +90,7 @@ def transition(rt: Engine, call: Call, tool: Tool, state: State, fault: Fault | 
     fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
     if state == "open":
         if fault is not None:
-            fields["code"] = fault.code.value
+            fields |= {"code": fault.code.value, "error": fault.message}
         alone = not tool.options.fallbacks and rt.handler is None and not rt.policies
         if alone and tool.plain and not tool.health.holds:
             renew_refusal(rt, tool, rt.now())

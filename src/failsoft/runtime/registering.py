@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.options import Isolation, ToolOptions
 from failsoft.core.own_faults import quote
+from failsoft.observe.log import DEBUG, is_logged
 from failsoft.runtime.foreign import Foreign, ForeignTool, options_of, refuse_other_words
 from failsoft.runtime.guard import guard
 from failsoft.runtime.quick import quicken
@@ -44,6 +45,9 @@ def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., An
         refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
     if engine.keeper is not None:
         engine.keeper.restore_circuit(tool.health, tool.id)
+        tool.renew_ticket()
+    if is_logged(DEBUG):  # the fast path writes no log lines
+        tool.plain = False
         tool.renew_ticket()
     tool.guarded = guard(engine, tool)
     tool.quick = quicken(engine, tool) if tool.kind == "async" else None

@@ -19,6 +19,7 @@ from failsoft.core.recovery import Handler
 from failsoft.core.report import TurnReport
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import Event
+from failsoft.observe.log import flush as flush_log
 from failsoft.runtime import calling, foreign
 from failsoft.runtime import clock as clocks
 from failsoft.runtime.beside import is_on_loop
@@ -369,7 +370,10 @@ class Runtime:
         limit = FLUSH_PATIENCE if patience is None else read_time("flush: patience", patience)
         engine = self._engine
         flush = engine.trace.flush if engine.keeper is None else engine.keeper.flush
-        return await asyncio.to_thread(flush, real_time() + limit)
+        deadline = real_time() + limit
+        flushed = await asyncio.to_thread(flush, deadline)
+        await asyncio.to_thread(flush_log, max(0.0, deadline - real_time()))
+        return flushed
 
     async def close(self, grace: Duration | Literal[0] | None = 0) -> None:
         """End what turns have left behind, record it, hand out the last events. Twice is harmless.

@@ -386,7 +386,7 @@ class Thread:
             explanation=rt.explain,
         )
         fields = {"error": fault.message, "code": fault.code.value, "category": fault.category, "rule": fault.rule}
-        rt.trace.record((events.CALL_REFUSED, rt.now(), tool, outcome.id, None, fields))
+        rt.note(events.CALL_REFUSED, tool, outcome.id, None, fields)
         rt.settle()
         return outcome
 

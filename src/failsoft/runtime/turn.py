@@ -379,7 +379,7 @@ class Turn:
 
     def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
         """Tell the event stream."""
-        self.engine.trace.record((event_type, self.engine.now(), tool, call_id, self.id, fields))
+        self.engine.note(event_type, tool, call_id, self.id, fields)
 
     def _is_open(self) -> bool:
         return len(self.arrived) < len(self.machine.calls)

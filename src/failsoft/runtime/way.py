@@ -343,6 +343,8 @@ def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, 
                 "attempts": total,
                 "total_ms": round(outcome.duration * 1000, 3),
                 "safe_to_repeat": call.tool.safe,
+                "error": fault.message,
+                "escalated": outcome.escalated,
             },
         )  # fmt: skip
     if call.thread is not None:

@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -46,6 +47,7 @@ class Cli(click.Group):
     ) -> Any:
         """Run, and leave with the exit code."""
         prepare()
+        logging.getLogger("failsoft").addFilter(_is_not_shown)
         stdout = sys.stdout
         given = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
@@ -76,6 +78,11 @@ class Cli(click.Group):
             give_up("stdout")
             code = fail(f"{error.filename or 'standard output'} cannot be written: {error.strerror}", 1, as_json=False)
         sys.exit(code)
+
+
+def _is_not_shown(record: logging.LogRecord) -> bool:
+    """Keep log records of calls off the terminal: commands show calls themselves."""
+    return not hasattr(record, "event_type")
 
 
 def fail(message: str, code: int, *, as_json: bool, hint: str = "", problems: Sequence[str] = ()) -> int:
