@@ -112,7 +112,8 @@ def test_readme_code_runs(number: int, tmp_path: Path) -> None:
 
 def test_every_ruling_has_its_record() -> None:
     records = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
-    assert [path.name[:4] for path in records] == [f"{number:04}" for number in range(1, len(records) + 1)]
+    numbers = [path.name[:4] for path in records]
+    assert len(numbers) == len(set(numbers)), "two records have the same number"
     told = set()
     for path in records:
         text = path.read_text()

@@ -30,7 +30,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "",
         ("Runtime", "Turn", "Handle", "tool", "default_runtime", "partial"),
     ),
-    ("What comes out", "failsoft", "", ("Outcome", "TurnReport", "Fault", "Code", "Decision")),
+    ("What comes out", "failsoft", "", ("Outcome", "TurnReport", "Fault", "Code", "ErrorStatusCode", "Decision")),
     (
         "What the runtime shows",
         "",
@@ -55,7 +55,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "In place of any of these a mapping with the same keys will do. Times are read as seconds, whatever was written.",
         ("RetryOptions", "BreakerOptions", "Fallback"),
     ),
-    ("Another Error Handler", "failsoft", "", ("Handler", "ErrorReport")),
+    ("Another Error Handler", "failsoft", "", ("Handler", "ErrorReport", "decide")),
     (
         "Errors",
         "failsoft",
@@ -154,7 +154,18 @@ INSIDE = {
 }
 WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft"}
 WITHOUT_SIGNATURE = {
-    *("Handle", "Turn", "Outcome", "TurnReport", "Code", "Agent", "Handler", "AdapterDriver", "VirtualClock"),
+    *(
+        "Handle",
+        "Turn",
+        "Outcome",
+        "TurnReport",
+        "Code",
+        "ErrorStatusCode",
+        "Agent",
+        "Handler",
+        "AdapterDriver",
+        "VirtualClock",
+    ),
     *("Thread", "RecoveryMemory"),
 }
 

@@ -140,6 +140,8 @@ SECTIONS = (
             "jitter_percent": "20",
             "max_total_time": "10s",
             "max_total_time_ms": "10000",
+            "max_hint_wait": "1m",
+            "max_hint_wait_ms": "60000",
             "rules": "[{max_attempts: 2, handle_errors: [UNAVAILABLE]}]",
             "budget": "false",
         },

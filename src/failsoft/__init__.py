@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from failsoft.core.classify import classify
-from failsoft.core.fault import Code, Fault
+from failsoft.core.fault import Code, ErrorStatusCode, Fault
 from failsoft.core.options import BreakerOptions, Fallback, Override, RetryOptions
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.partial import partial
-from failsoft.core.recovery import ErrorReport, Handler
+from failsoft.core.recovery import ErrorReport, Handler, decide
 from failsoft.core.report import TurnReport
 from failsoft.errors import (
     CallFailed,
@@ -32,6 +32,7 @@ __all__ = [
     "Code",
     "Decision",
     "ErrorReport",
+    "ErrorStatusCode",
     "FailsoftError",
     "Fallback",
     "Fault",
@@ -48,6 +49,7 @@ __all__ = [
     "TurnError",
     "TurnReport",
     "classify",
+    "decide",
     "default_runtime",
     "partial",
     "tool",

@@ -43,8 +43,26 @@ def report(fault: Fault = DOWN, **changes: object) -> ErrorReport:
             Decision("partial_success", "Transient error (max attempts reached (3)); a partial result is acceptable"),
         ),
         (
-            {"breaker_state": "open", "fault": DOWN._replace(retry_after=12.0), "no_retry": "circuit open"},
+            {
+                "attempt": 0,
+                "breaker_state": "open",
+                "fault": DOWN._replace(retry_after=12.0),
+                "no_retry": "circuit open",
+            },
             Decision("fail_gracefully", "Transient error (circuit open); no alternative", 12.0),
+        ),
+        (
+            {"breaker_state": "half_open", "no_retry": "circuit open"},
+            Decision("fail_gracefully", "Transient error (circuit open); no alternative"),
+        ),
+        ({"breaker_state": "open", "no_retry": "circuit open"}, Decision("escalate", "Transient error (circuit open)")),
+        (
+            {"breaker_state": "half_open", "no_retry": "circuit open", "admitted": True},
+            Decision("escalate", "Transient error (circuit open)"),
+        ),
+        (
+            {"breaker_state": "open", "no_retry": "circuit open", "admitted": False},
+            Decision("fail_gracefully", "Transient error (circuit open); no alternative"),
         ),
         (
             {"attempt": 0, "fault": DOWN._replace(retry_after=3.0), "no_retry": "held back"},

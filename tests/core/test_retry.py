@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from failsoft.core.fault import Category, Code, Fault
 from failsoft.core.options import RetryOptions, RetryRule
-from failsoft.core.retry import Attempts, NoRetry, Retry, add_failure, plan_known, plan_retry
+from failsoft.core.retry import Attempts, NoRetry, Retry, Wish, add_failure, plan_known, plan_retry
 
 MIDDLE = 0.5
 HIGHEST = 1 - 2**-53
@@ -29,12 +30,14 @@ def plan(
     safe: bool | None = None,
     jitter: float = MIDDLE,
     now: float = 100.0,
+    wish: Wish | None = None,
+    waited: float = 0.0,
 ) -> Retry | NoRetry:
     """What follows on a first failure of 0 s that ended at 100 s, unless said otherwise."""
     options, failed = options or RetryOptions(), failed or fault()
     if attempts is None:
         attempts = add_failure(Attempts(), options, failed, duration=0.0, now=100.0)
-    return plan_retry(options, failed, attempts, safe=safe, jitter=jitter, now=now)
+    return plan_retry(options, failed, attempts, safe=safe, jitter=jitter, now=now, wish=wish, waited=waited)
 
 
 def run(
@@ -152,19 +155,45 @@ def test_a_clock_set_back_counts_as_no_time() -> None:
 
 
 def test_a_hint_is_waited_for() -> None:
-    assert plan(failed=fault(retry_after=1.5)) == Retry(1.5)
+    assert plan(failed=fault(retry_after=1.5)) == Retry(1.5, hinted=True)
+    assert plan(failed=fault(retry_after=0.05)) == Retry(0.1)  # the backoff is longer
 
 
-def test_a_hint_beyond_the_total_time_ends_it() -> None:
-    assert plan(failed=fault(retry_after=5.0)) == NoRetry("max total retry time of 2s reached")
-    assert plan(RetryOptions(max_total_time="1m"), fault(retry_after=5.0)) == Retry(5.0)
+@pytest.mark.parametrize("hint", [math.nan, -1.0, -math.inf])
+def test_a_hint_without_sense_is_none(hint: float) -> None:
+    assert plan(failed=fault(retry_after=hint)) == Retry(0.1)
+
+
+def test_a_hint_is_bounded_by_max_hint_wait_alone() -> None:
+    assert plan(failed=fault(retry_after=20.0)) == Retry(20.0, hinted=True)
+    too_long = NoRetry("the service asks for a wait of 20.5s, max_hint_wait is 20s")
+    assert plan(failed=fault(retry_after=20.5)) == too_long
+    assert plan(RetryOptions(max_hint_wait="1m"), fault(retry_after=20.5)) == Retry(20.5, hinted=True)
+    assert isinstance(plan(RetryOptions(max_hint_wait="0s"), fault(retry_after=0.5)), NoRetry)
+
+
+def test_hinted_waits_are_added_up_over_the_call() -> None:
+    assert plan(failed=fault(retry_after=5.0), waited=15.0) == Retry(5.0, hinted=True)
+    assert isinstance(plan(failed=fault(retry_after=5.0), waited=15.1), NoRetry)
+
+
+def test_hinted_waits_do_not_count_towards_the_total_time() -> None:
+    seen = Attempts(2, 0.0, 0.1, 0.1, hinted=9.0)
+    assert plan(attempts=seen, now=10.0) == Retry(0.2)  # one second has passed beside them
+    assert isinstance(plan(attempts=seen, now=12.0), NoRetry)
+
+
+def test_a_policys_delay_is_no_hint() -> None:
+    assert plan(failed=fault(retry_after=5.0), wish=Wish(30.0)) == Retry(30.0)
+    assert plan(failed=fault(retry_after=5.0), wish=Wish(1.0)) == Retry(5.0, hinted=True)
+    assert isinstance(plan(failed=fault(retry_after=50.0), wish=Wish(1.0)), NoRetry)
 
 
 @pytest.mark.parametrize("hint", [3600.5, float("inf")])
 def test_an_endless_hint_is_not_shortened_but_refused(hint: float) -> None:
-    patient = RetryOptions(max_total_time="24h")
+    patient = RetryOptions(max_hint_wait="24h")
     assert plan(patient, fault(retry_after=hint)) == NoRetry("the service asks for a wait of more than 1h")
-    assert plan(patient, fault(retry_after=3600.0)) == Retry(3600.0)
+    assert plan(patient, fault(retry_after=3600.0)) == Retry(3600.0, hinted=True)
 
 
 # --- what must not be repeated ----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ Why a NamedTuple: a fault is made on every failing attempt, and a frozen datacla
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
@@ -32,7 +33,10 @@ _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|[-\s]+")
 
 
 class Code(StrEnum):
-    """The gRPC status codes that a failure can have (S-layers' thirteen and three more)."""
+    """The gRPC status codes that a failure can have (S-layers' thirteen and three more).
+
+    ``Code.Unavailable`` is ``Code.UNAVAILABLE``; ``ErrorStatusCode`` is another name of this class.
+    """
 
     CANCELLED = "CANCELLED"
     UNKNOWN = "UNKNOWN"
@@ -51,6 +55,24 @@ class Code(StrEnum):
     DATA_LOSS = "DATA_LOSS"
     UNAUTHENTICATED = "UNAUTHENTICATED"
 
+    # S-layers' spelling: aliases of the same members
+    Cancelled = "CANCELLED"
+    Unknown = "UNKNOWN"
+    InvalidArgument = "INVALID_ARGUMENT"
+    DeadlineExceeded = "DEADLINE_EXCEEDED"
+    NotFound = "NOT_FOUND"
+    AlreadyExists = "ALREADY_EXISTS"
+    PermissionDenied = "PERMISSION_DENIED"
+    ResourceExhausted = "RESOURCE_EXHAUSTED"
+    FailedPrecondition = "FAILED_PRECONDITION"
+    Aborted = "ABORTED"
+    OutOfRange = "OUT_OF_RANGE"
+    Unimplemented = "UNIMPLEMENTED"
+    Internal = "INTERNAL"
+    Unavailable = "UNAVAILABLE"
+    DataLoss = "DATA_LOSS"
+    Unauthenticated = "UNAUTHENTICATED"
+
     @classmethod
     def _missing_(cls, value: object) -> Code | None:
         """Accept S-layers' spelling (``DeadlineExceeded``) beside gRPC's (``DEADLINE_EXCEEDED``)."""
@@ -59,6 +81,9 @@ class Code(StrEnum):
         name = value.rpartition(".")[2]
         name = name if name.isupper() else _WORD_START.sub("_", name)
         return cls.__members__.get(name.upper())
+
+
+ErrorStatusCode = Code  # S-layers' name for it
 
 
 class Fault(NamedTuple):
@@ -87,6 +112,12 @@ class Fault(NamedTuple):
         data["retryable"] = self.retryable
         data["cause"] = None if self.cause is None else type(self.cause).__qualname__
         return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Fault:
+        """The fault that ``to_dict`` described, without its exception. Unknown keys are ignored."""
+        known = {name: data[name] for name in cls._fields if name in data and name != "cause"}
+        return cls(**{**known, "code": Code(data["code"])})
 
     def __repr__(self) -> str:
         """All fields, but of the live exception its type name: its own words are not sanitised (T17)."""

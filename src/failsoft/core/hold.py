@@ -4,9 +4,9 @@ Rules
 -----
 - A failed attempt whose error names a time (``retry_after``) holds back all calls of that tool, for that tenant, until
   then. A later time replaces an earlier one, never the other way round.
-- A call that is held back waits, if the hold ends within its ``max_total_time`` (counted from when it was first held)
-  and before its turn's deadline. Else it fails at once, with the time that is left. Waiting costs no attempt and no
-  retry budget: nothing was tried.
+- A call that is held back waits, if the sum of its waits for servers stays within its ``max_hint_wait`` and the hold ends
+  before its turn's deadline. Else it fails at once, with the time that is left. Waiting costs no attempt and no retry
+  budget: nothing was tried.
 - Those who wait come back a little apart, later and never sooner: up to ``jitter_percent`` of the wait.
 - Bounded: ``LONGEST`` seconds, ``TENANTS`` tenants a tool; those that end first are dropped first.
 
@@ -54,4 +54,4 @@ def plan_wait(
     wait = seconds * (1 + jitter * jitter_percent / 100)
     if waited + seconds > patience + MOMENT or (turn_left is not None and wait >= turn_left):
         return NoRetry(f"held back for {text(seconds)}")
-    return Retry(wait)
+    return Retry(wait, hinted=True)

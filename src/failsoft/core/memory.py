@@ -9,8 +9,8 @@ Rules
 - Old evidence decays, by half in ``HALF_LIFE``.
 - ``act``: retries of a family are hopeless after ``ENOUGH`` episodes without one cure. They are left out then, but for
   every ``EXPLORE``-th: what has been cured is found out again.
-- ``advise``: among alternatives of equal rank, next to each other and for the same errors, the one that has worked more
-  often comes first; every ``EXPLORE``-th time they come as they are written.
+- ``act``, too: among alternatives of equal rank, next to each other and for the same errors, the one that has worked
+  more often comes first; every ``EXPLORE``-th time they come as they are written. Otherwise the order is the author's.
 - From ``QUOTED`` episodes on, reasons quote it. An empty memory changes nothing.
 - Bounded: ``FAMILIES`` families, the least recent goes first; ``STRATEGIES`` tallies in each.
 

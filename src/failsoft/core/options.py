@@ -105,7 +105,8 @@ class RetryOptions(Options):
     multiplier: float = 2.0  # each wait is so much longer (S-spec 2.2)
     jitter_percent: float = 10.0  # each wait varies by so much (S-spec 2.1)
     max_total_time: float = Seconds(2.0)  # from the first failure to the start of the last retry (S-spec 2.1, R4)
-    rules: tuple[RetryRule, ...] = ()  # retries by error code: where there are any, no match means no retry (R18)
+    max_hint_wait: float = Seconds(20.0)  # all waits of a call that a server asks for (Retry-After), added up
+    rules: tuple[RetryRule, ...] | None = None  # retries by error code: no match, no retry; None: by classification
     budget: bool = True  # retries must be earned; without it they are limited by max_attempts alone (R25)
 
     if TYPE_CHECKING:
@@ -119,17 +120,19 @@ class RetryOptions(Options):
             multiplier: float = ...,
             jitter_percent: float = ...,
             max_total_time: Duration = ...,
-            rules: Iterable[RetryRule] = ...,
+            max_hint_wait: Duration = ...,
+            rules: Iterable[RetryRule] | None = ...,
             budget: bool = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         whole("max_attempts", self.max_attempts, least=1)
-        for name in ("initial_delay", "max_delay", "max_total_time"):
+        for name in ("initial_delay", "max_delay", "max_total_time", "max_hint_wait"):
             duration(self, name, zero=True)
         number("multiplier", self.multiplier, least=1)
         number("jitter_percent", self.jitter_percent, least=0, most=100)
-        fill(self, "rules", several("rules", self.rules, RetryRule))
+        if self.rules is not None:
+            fill(self, "rules", several("rules", self.rules, RetryRule))
         flag("budget", self.budget)
 
 

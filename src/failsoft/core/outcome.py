@@ -12,13 +12,13 @@ Why not a frozen dataclass: one is made for every call that goes by name, and th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from failsoft import errors
 from failsoft.core.own_faults import CIRCUIT_OPEN, TOOL_TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from failsoft.core.explain import Explanation
     from failsoft.core.fault import Fault
@@ -41,6 +41,14 @@ class Decision(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain data."""
         return self._asdict()
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
+        """The decision that ``to_dict`` described. Unknown keys are ignored, an unknown strategy is refused."""
+        strategy = data["strategy"]
+        if strategy not in get_args(Strategy):
+            raise ValueError(f"strategy: {strategy!r} is not one of {', '.join(get_args(Strategy))}")
+        return cls(strategy, data.get("reason", ""), data.get("delay"), data.get("tool"))
 
 
 class Outcome(Generic[T]):

@@ -20,15 +20,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from failsoft.core.breaker import State
+from failsoft.core.durations import Seconds
 from failsoft.core.fault import Category, Classification, Code, Effect
 from failsoft.core.outcome import Strategy
 from failsoft.core.values import codes, duration, fill, flag, one_of, several, texts, whole, word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from failsoft.core.durations import Duration
     from failsoft.core.fault import Fault
@@ -141,6 +142,18 @@ class Then:
             raise ValueError(f"tool: drop it, or write strategy: alternative_tool instead of {self.strategy}")
         if self.strategy is None and self.message is None:
             raise ValueError(f"say what is to be done: {', '.join(get_args(Strategy))}, or a message")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the policy wants, as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Then:
+        """What ``to_dict`` described; ``delay`` is in seconds. Unknown keys are ignored."""
+        known = {name: data[name] for name in cls.__slots__ if data.get(name) is not None}
+        if "delay" in known:
+            known["delay"] = Seconds(known["delay"])
+        return cls(**known)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

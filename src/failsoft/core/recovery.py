@@ -6,8 +6,10 @@ Rules, in this order (S-spec 6, R23)
 2. Transient, circuit closed, attempts, time and budget left, effect safe: retry.
 3. An alternative tool, if one takes this error.
 4. An acceptable partial result.
-5. Circuit open, turn over or call not required: fail gracefully.
-6. Otherwise escalate; the turn goes on.
+5. Transient, and every attempt was refused or was a half-open probe: fail gracefully. The call that met the outage while
+   the circuit was closed has escalated already, and a probe every 30 s must not escalate again (ADR 39).
+6. Turn over or call not required: fail gracefully.
+7. Otherwise escalate; the turn goes on.
 
 Whether a retry is possible at all has been worked out before (``core.retry``), and which alternatives take the error
 too (``core.fallback``), in the order that the recovery memory advises: the report carries it, so that every handler,
@@ -55,14 +57,45 @@ class ErrorReport(NamedTuple):
     tenant: str | None = None  # whose conversation
     policy: Policy | None = None  # the policy book's first match
     evidence: Evidence | None = None  # what the recovery memory knows of this family of errors
+    admitted: bool | None = None  # whether the call ran through a closed circuit; None: as attempt and state suggest
+
+    @property
+    def met_closed(self) -> bool:
+        """Whether an attempt of this call was made through a closed circuit, by this tool or an earlier one."""
+        if self.admitted is not None:
+            return self.admitted
+        return self.attempt > 0 and self.breaker_state != "half_open"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, to be sent somewhere else."""
         data = self._asdict()
         data["fault"] = self.fault.to_dict()
+        data["alternatives"] = list(self.alternatives)
         data["policy"] = None if self.policy is None else self.policy.name
+        data["policy_says"] = None if self.policy is None else self.policy.then.to_dict()
         data["evidence"] = None if self.evidence is None else self.evidence.to_dict()
         return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ErrorReport:
+        """The report that ``to_dict`` described: ``decide`` comes to the same decision.
+
+        Of the policy only its name and what it says are known; of the exception nothing. Unknown keys are ignored.
+        """
+        known = {name: data[name] for name in cls._fields if name in data}
+        missing = [name for name in cls._fields if name not in data and name not in cls._field_defaults]
+        if missing:
+            raise ValueError(f"no ErrorReport: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+        known["fault"] = Fault.from_dict(data["fault"])
+        known["alternatives"] = tuple(data["alternatives"])
+        evidence, says = data.get("evidence"), data.get("policy_says")
+        known["evidence"] = None if evidence is None else Evidence.from_dict(evidence)
+        known["policy"] = None
+        if says is not None:
+            from failsoft.core.policy import Policy, Then  # only who has policies pays for it
+
+            known["policy"] = Policy(name=data["policy"], then=Then.from_dict(says))
+        return cls(**known)
 
 
 class Handler(Protocol):
@@ -74,7 +107,7 @@ class Handler(Protocol):
 
 
 def decide(report: ErrorReport) -> Decision:
-    """The built-in Error Handler."""
+    """Decide about one failure as the built-in Error Handler does: a pure function of the report."""
     policy = report.policy
     if policy is None or policy.then.strategy is None:
         return _decide(report)
@@ -109,7 +142,7 @@ def _decide(report: ErrorReport) -> Decision:
         return Decision("alternative_tool", f"{_why(report)}; alternative available{_quote(report, tool)}", None, tool)
     if report.has_partial:
         return Decision("partial_success", f"{_why(report)}; a partial result is acceptable")
-    if fault.retryable and (report.breaker_state == "open" or report.attempt == 0):
+    if fault.retryable and not report.met_closed:
         return Decision("fail_gracefully", f"{_why(report)}; no alternative", fault.retry_after)
     if report.turn_left is not None and report.turn_left <= 0:
         return Decision("fail_gracefully", "The turn's time is up")
@@ -176,7 +209,7 @@ def _describe_rest(report: ErrorReport, fields: dict[str, Any]) -> None:
         fields["alternatives"] = list(report.alternatives)
     if report.has_partial:
         fields["has_partial"] = True
-    for name in ("required", "turn_left", "thread", "tenant"):
+    for name in ("required", "turn_left", "thread", "tenant", "admitted"):
         value = getattr(report, name)
         if value is not None:
             fields[name] = value
@@ -223,4 +256,5 @@ def rebuild(fields: Mapping[str, Any], policies: Iterable[Policy] = ()) -> Error
         fields.get("tenant"),
         next((policy for policy in policies if policy.name == named), None),
         Evidence.from_dict(evidence) if isinstance(evidence, Mapping) else evidence,
+        fields.get("admitted"),
     )

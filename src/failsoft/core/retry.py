@@ -3,17 +3,18 @@
 Rules, in this order
 --------------------
 1. A cancelled call is not repeated: its caller has left (R16). Nor is a bug: the same code meets it again.
-2. Without ``rules`` a permanent error is not repeated. With them the first rule that lists the error's code decides,
-   whatever the classification; no rule, no retry (R18).
+2. Without ``rules`` (None) a permanent error is not repeated. With them the first rule that lists the error's code
+   decides, whatever the classification; no rule, no retry, so an empty list turns retries off.
 3. Effects (R11). An attempt that may have acted (``unknown``) is repeated unless the tool is declared as not
    idempotent. One that surely has (``happened``: its value came after the deadline) is repeated only if the tool is
    declared safe to repeat: nobody asked for it to act twice. The same holds for one that still runs (R8): a thread, or
    a coroutine that swallowed its cancellation.
 4. At most ``max_attempts``; with ``rules`` the rule's own, counted over the failures that it decided about.
-5. A server that asks for a longer wait than ``LONGEST_HINT`` is not waited for.
+5. A server's hint that is longer than the backoff is waited for if the sum of such waits in the call stays within
+   ``max_hint_wait``; one of more than ``LONGEST_HINT`` never is.
 6. ``max_total_time`` runs from the end of the first failed attempt (R4). A retry must (a) start within it, and (b) the
    retries so far and one more like the last attempt must fit into it; the first retry is exempt from (b). A retry in
-   flight is not cut off.
+   flight is not cut off. Time waited because the server asked for it does not count.
 
 A policy of the user's can wish for a retry (``Wish``). That beats the classification and the ``rules``, and a delay that
 it names beats rule 6; nothing else. Where the effect is unknown and nobody has declared the tool safe, such a retry is
@@ -36,7 +37,7 @@ from failsoft.core.fault import Code
 
 if TYPE_CHECKING:
     from failsoft.core.fault import Fault
-    from failsoft.core.options import RetryOptions
+    from failsoft.core.options import RetryOptions, RetryRule
 
 
 _STILL_RUNS = "the attempt still runs and the tool is not declared idempotent"
@@ -50,12 +51,14 @@ class Attempts(NamedTuple):
     retry_time: float = 0.0  # running time of all but the first
     last_duration: float = 0.0  # of the one that just failed
     matched: tuple[int, ...] = ()  # failures that each of options.rules decided about; () while there are none
+    hinted: float = 0.0  # seconds waited since the first failure because the server asked for it
 
 
 class Retry(NamedTuple):
     """Repeat the attempt after so many seconds."""
 
     delay: float
+    hinted: bool = False  # the server asked for the wait
 
 
 class NoRetry(NamedTuple):
@@ -73,15 +76,21 @@ class Wish(NamedTuple):
 
 def add_failure(attempts: Attempts, options: RetryOptions, fault: Fault, *, duration: float, now: float) -> Attempts:
     """Count the attempt that ended in ``fault`` just now; ``Attempts()`` is what a call starts with."""
-    matched = _matched(attempts, options, fault) if options.rules else ()
+    matched = _matched(attempts, options.rules, fault) if options.rules else ()
     if not attempts.made:
         return Attempts(1, now, 0.0, duration, matched)
-    return Attempts(attempts.made + 1, attempts.first_failed_at, attempts.retry_time + duration, duration, matched)
+    spent = attempts.retry_time + duration
+    return Attempts(attempts.made + 1, attempts.first_failed_at, spent, duration, matched, attempts.hinted)
 
 
-def _matched(attempts: Attempts, options: RetryOptions, fault: Fault) -> tuple[int, ...]:
-    rule = _rule(options, fault)
-    counts = attempts.matched or (0,) * len(options.rules)
+def add_hinted_wait(attempts: Attempts, seconds: float) -> Attempts:
+    """Count a wait that the server asked for; before the first failure no clock runs that it could be taken from."""
+    return attempts._replace(hinted=attempts.hinted + seconds) if attempts.made else attempts
+
+
+def _matched(attempts: Attempts, rules: tuple[RetryRule, ...], fault: Fault) -> tuple[int, ...]:
+    rule = _find_rule(rules, fault)
+    counts = attempts.matched or (0,) * len(rules)
     return tuple(count + (number == rule) for number, count in enumerate(counts))
 
 
@@ -95,10 +104,12 @@ def plan_retry(
     now: float,
     wish: Wish | None = None,
     running: bool = False,
+    waited: float = 0.0,
 ) -> Retry | NoRetry:
     """Decide about the failure that was added last.
 
-    ``safe`` is whether the tool can be repeated, None: unsaid; ``running``, whether the attempt goes on unheard.
+    ``safe`` is whether the tool can be repeated, None: unsaid; ``running``, whether the attempt goes on unheard;
+    ``waited``, for how many seconds the call has waited so far because a server asked for it.
     """
     why = (
         _bars(options, fault, safe, wish)
@@ -107,14 +118,26 @@ def plan_retry(
     )
     if why:
         return NoRetry(why)
-    if fault.retry_after is not None and fault.retry_after > LONGEST_HINT:
-        return NoRetry(f"the service asks for a wait of more than {text(LONGEST_HINT)}")
     if wish is not None and wish.delay is not None:
-        return Retry(max(wish.delay, fault.retry_after or 0.0))  # a hint is never shortened (R6)
-    wait = delay(options, attempts.made, jitter=jitter, hint=fault.retry_after)
-    if not _is_in_time(options, wait, *attempts[:4], now):
+        wait, in_time = wish.delay, True
+    else:
+        wait = delay(options, attempts.made, jitter=jitter)
+        in_time = _is_in_time(options, wait, attempts, now)
+    hint = fault.retry_after
+    if hint is not None and hint > wait:  # never shortened (R6)
+        return _plan_hinted(options, hint, attempts, waited, now)
+    return Retry(wait) if in_time else NoRetry(f"max total retry time of {text(options.max_total_time)} reached")
+
+
+def _plan_hinted(options: RetryOptions, hint: float, attempts: Attempts, waited: float, now: float) -> Retry | NoRetry:
+    """Decide about a wait that the server asks for."""
+    if hint > LONGEST_HINT:
+        return NoRetry(f"the service asks for a wait of more than {text(LONGEST_HINT)}")
+    if waited + hint > options.max_hint_wait + MOMENT:
+        return NoRetry(f"the service asks for a wait of {text(hint)}, max_hint_wait is {text(options.max_hint_wait)}")
+    if not _is_in_time(options, 0.0, attempts, now):
         return NoRetry(f"max total retry time of {text(options.max_total_time)} reached")
-    return Retry(wait)
+    return Retry(hint, hinted=True)
 
 
 def plan_known(
@@ -136,11 +159,11 @@ def plan_known(
     return wait
 
 
-def _is_in_time(
-    options: RetryOptions, wait: float, made: int, since: float, spent: float, took: float, now: float
-) -> bool:
+def _is_in_time(options: RetryOptions, wait: float, attempts: Attempts, now: float) -> bool:
     limit = options.max_total_time + MOMENT
-    return wait <= limit and now - since + wait <= limit and (made == 1 or spent + took <= limit)
+    if wait > limit or now - attempts.first_failed_at - attempts.hinted + wait > limit:
+        return False
+    return attempts.made == 1 or attempts.retry_time + attempts.last_duration <= limit
 
 
 def _bars(options: RetryOptions, fault: Fault, safe: bool | None, wish: Wish | None) -> str | None:
@@ -150,9 +173,9 @@ def _bars(options: RetryOptions, fault: Fault, safe: bool | None, wish: Wish | N
     if fault.category == "internal_contract_bug":
         return "a bug is not cured by repeating"
     if wish is None:
-        if options.rules and _rule(options, fault) is None:
+        if options.rules is not None and _find_rule(options.rules, fault) is None:
             return f"no retry rule lists {fault.code}"
-        if not (options.rules or fault.retryable):
+        if options.rules is None and not fault.retryable:
             return "permanent error"
     if fault.effect == "unknown" and not (wish is not None and wish.even_if_unknown):
         if safe is False:
@@ -165,13 +188,14 @@ def _bars(options: RetryOptions, fault: Fault, safe: bool | None, wish: Wish | N
 
 
 def _used_up(options: RetryOptions, fault: Fault, attempts: Attempts) -> str | None:
-    rule = _rule(options, fault) if options.rules else None
-    if rule is None:
+    rules = options.rules or ()
+    number = _find_rule(rules, fault)
+    if number is None:
         return f"max attempts reached ({options.max_attempts})" if attempts.made >= options.max_attempts else None
-    most = options.rules[rule].max_attempts
-    return f"max attempts reached ({most} for {fault.code})" if attempts.matched[rule] >= most else None
+    most = rules[number].max_attempts
+    return f"max attempts reached ({most} for {fault.code})" if attempts.matched[number] >= most else None
 
 
-def _rule(options: RetryOptions, fault: Fault) -> int | None:
+def _find_rule(rules: tuple[RetryRule, ...], fault: Fault) -> int | None:
     """The number of the first rule that lists the fault's code."""
-    return next((number for number, rule in enumerate(options.rules) if fault.code in rule.handle_errors), None)
+    return next((number for number, rule in enumerate(rules) if fault.code in rule.handle_errors), None)

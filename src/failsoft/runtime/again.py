@@ -109,6 +109,7 @@ async def recover(
         first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=entered)
     past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
     call = _whole(rt, tool, args, kwargs, id, began)
+    call.admitted = True  # the short way needs a closed circuit
     rest = rt.drive(call, first, None if first is None else ticket, past)
     first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
     return await rest

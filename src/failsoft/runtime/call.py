@@ -25,7 +25,7 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "acted", "args", "asked", "given_id", "invoked", "key", "kwargs", "left_behind", "made", "parent", "recorded",
+        "acted", "admitted", "args", "asked", "given_id", "hinted", "invoked", "key", "kwargs", "left_behind", "made", "parent", "recorded",
         "required", "retry", "started", "tenant", "thread", "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
@@ -64,7 +64,9 @@ class Call:
         self.recorded = False  # its turn has written down its end
         self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
         self.made = 0  # attempts that have ended
+        self.admitted = False  # an attempt of it was made through a closed circuit
         self.invoked = True  # another one is under way, or waits for its slot
+        self.hinted = 0.0  # seconds waited so far because a server asked for it
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
 
     @property
@@ -183,8 +185,8 @@ class Stop:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
     __slots__ = (
-        "attempts", "began", "cause", "family", "health", "held", "invoke", "policy", "retried", "retry", "ticket",
-        "timeout", "tool",
+        "attempts", "began", "cause", "family", "health", "invoke", "policy", "probing", "retried", "retry",
+        "ticket", "timeout", "tool",
     )  # fmt: skip
 
     def __init__(self, rt: Engine, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
@@ -195,9 +197,9 @@ class Stop:
         self.invoke = Invoke(tool, self.timeout)
         self.attempts = NO_ATTEMPTS
         self.ticket = ticket
+        self.probing = False  # the latest attempt was a half-open probe
         self.policy: Policy | None = None  # the one that speaks of the latest failure
         self.family: Family | None = None  # of the latest failure
         self.retried: tuple[Family, ...] = ()  # families that retries were made for
         self.cause: Family | None = None  # what this tool stands in on account of
         self.began = call.started
-        self.held: float | None = None  # since when the service wants to be left alone

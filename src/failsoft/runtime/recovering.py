@@ -42,13 +42,14 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
     nested = ended.error is not None and any(failures_inside(ended.error))
     if fault.retry_after and fault.retryable and ended.ran and not nested:
         hold(rt, call, stop.tool, fault.retry_after)
-    probing = stop.ticket is not None and stop.ticket.probe is not None  # one attempt is allowed, whatever is counted
-    calls = stop.health.options.count == "calls" and not probing
+    stop.probing = stop.ticket is not None and stop.ticket.probe is not None
+    call.admitted |= not stop.probing
+    calls = stop.health.options.count == "calls" and not stop.probing  # a probe is one attempt, whatever is counted
     opened = None if calls else record(rt, call, stop, _result(fault, ended), fault)
     wish = _consider(rt, call, stop, fault, fault if ended.ran else None)
     retry = plan_retry(
         stop.retry, fault, stop.attempts,
-        safe=stop.tool.safe, jitter=rt.random(), now=now, wish=wish, running=ended.running,
+        safe=stop.tool.safe, jitter=rt.random(), now=now, wish=wish, running=ended.running, waited=call.hinted,
     )  # fmt: skip
     if isinstance(retry, NoRetry):
         return retry
@@ -68,18 +69,16 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
 
 def _plan_refused(rt: Engine, call: Call, stop: Stop, fault: Fault) -> Retry | NoRetry:
     """A gate is shut: only the end of a rate hold is worth waiting for."""
+    stop.probing = False
     _consider(rt, call, stop, fault, stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None)
     if fault.rule == own_faults.CIRCUIT_OPEN:
         return NoRetry("circuit open")
     if fault.rule != own_faults.RATE_HOLD or fault.retry_after is None or call.left_behind:
         return NoRetry(fault.reason)
-    now = rt.now()
-    if stop.held is None:
-        stop.held = now
     return plan_wait(
         fault.retry_after,
-        waited=now - stop.held,
-        patience=stop.retry.max_total_time,
+        waited=call.hinted,
+        patience=stop.retry.max_hint_wait,
         turn_left=None if call.turn is None else call.turn.left(),
         jitter=rt.random(),
         jitter_percent=stop.retry.jitter_percent,
@@ -102,12 +101,17 @@ def _consider(rt: Engine, call: Call, stop: Stop, fault: Fault, known_by: Fault 
         tags=stop.tool.options.tags,
         fault=fault,
         attempt=stop.attempts.made,
-        breaker=stop.health.observe(rt.now()),
+        breaker=_state_met(rt, stop),
         turn_left=None if call.turn is None else call.turn.left(),
     )
     if policy is None or policy.then.strategy != "retry":
         return None
     return Wish(policy.then.delay, policy.even_if_effect_unknown)
+
+
+def _state_met(rt: Engine, stop: Stop) -> State:
+    """The circuit's state as a decision needs it: ``half_open`` for a probe, although its failure has opened the circuit."""
+    return "half_open" if stop.probing else stop.health.observe(rt.now())
 
 
 def find_options(
@@ -123,7 +127,7 @@ def find_options(
         return []
     opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
     found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]
-    if rt.memory is not None and stop.family is not None and wanted is None:
+    if rt.memory is not None and rt.memory.mode == "act" and stop.family is not None and wanted is None:
         found = [*rt.memory.order(stop.family, found)]
     return [*_able(rt, call, [*found, *later], tried)]
 
@@ -152,13 +156,13 @@ def report_on(
     """All that a decision rests on."""
     turn = call.turn
     made = stop.attempts.made
-    return ErrorReport(
+    report = ErrorReport(
         fault,
         stop.tool.id,
         call.id,
         made,
         max(0, made - 1),
-        stop.health.observe(rt.now()),
+        _state_met(rt, stop),
         retry.delay if isinstance(retry, Retry) else None,
         retry.why if isinstance(retry, NoRetry) else "",
         tuple([option.tool for option in options]),
@@ -171,6 +175,7 @@ def report_on(
         stop.policy,
         None if stop.family is None or rt.memory is None else rt.memory.evidence(stop.family),
     )
+    return report if report.met_closed == call.admitted else report._replace(admitted=call.admitted)
 
 
 def renew(call: Call, report: ErrorReport) -> ErrorReport:

@@ -124,7 +124,9 @@ class Tool:
         options = self.options
         if self.kind != "async" or not self.plain or self.safe is False or options.breaker.count != "attempts":
             return False
-        return not (options.fallbacks or options.retry.rules or any(map(callable, options.classification)))
+        if options.fallbacks or options.retry.rules is not None:
+            return False
+        return not any(map(callable, options.classification))
 
     def mark_unavailable(self, fault: Fault) -> None:
         """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""

@@ -22,6 +22,7 @@ from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.partial import Partial, better
 from failsoft.core.recovery import ErrorReport, describe
+from failsoft.core.retry import NoRetry, Retry, add_hinted_wait
 from failsoft.errors import CallFailed
 from failsoft.observe import events
 from failsoft.runtime.arguments import MisfitError
@@ -95,7 +96,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         if decision.strategy == "retry":
             _turn_back(rt, call, stop, fault, ended)
             if decision.delay:
-                yield from _pause(rt, call, stop, decision.delay)
+                yield from _pause(rt, call, stop, decision.delay, retry)
             continue
         leave(rt, call, stop, fault, ended)
         if decision.strategy == "alternative_tool" and decision.tool is not None:
@@ -127,8 +128,11 @@ def worst(effects: Iterable[Effect]) -> Effect:
     return max(effects, key=_BADNESS.index)
 
 
-def _pause(rt: Engine, call: Call, stop: Stop, delay: float) -> Generator[Step, None, None]:
+def _pause(rt: Engine, call: Call, stop: Stop, delay: float, retry: Retry | NoRetry) -> Generator[Step, None, None]:
     """Wait for the next attempt. A probe whose caller leaves meanwhile has come to no verdict (T2)."""
+    if isinstance(retry, Retry) and retry.hinted:
+        call.hinted += delay
+        stop.attempts = add_hinted_wait(stop.attempts, delay)
     call.waiting = True
     try:
         yield Wait(delay)

@@ -89,7 +89,7 @@ def _check_retry(retry: RetryOptions, place: str, field: str) -> Iterator[Findin
         )
         yield "warning", place, f"{field}.max_total_time", message
     listed = set()
-    for number, rule in enumerate(retry.rules):
+    for number, rule in enumerate(retry.rules or ()):
         for code in rule.handle_errors:
             if code in listed:
                 yield "warning", place, f"{field}.rules[{number}]", f"an earlier rule lists {code} already"
@@ -184,7 +184,7 @@ def _with(call: PlannedCall, options: ToolOptions) -> ToolOptions:
 
 def _attempts(retry: RetryOptions) -> int:
     """How many there can be in one call."""
-    if retry.rules:
+    if retry.rules is not None:
         return 1 + sum(rule.max_attempts - 1 for rule in retry.rules)
     return retry.max_attempts
 

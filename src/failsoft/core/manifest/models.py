@@ -75,7 +75,11 @@ class RetryBlock(Block):
     jitter_percent: Annotated[float, Field(strict=True, ge=0, le=100)] = said("Each wait varies by this much.")
     max_total_time: Delay = said("No retry starts later than this after the first failure.")
     max_total_time_ms: DelayMs = said("No retry starts later than this after the first failure, in milliseconds.")
-    rules: Rules = said("Retries by error code: the first rule that lists the code applies; no rule, no retry.")
+    max_hint_wait: Delay = said("Longest time that a call waits in all because a server asks for it (Retry-After).")
+    max_hint_wait_ms: DelayMs = said("The same in milliseconds.")
+    rules: Rules = said(
+        "Retries by error code: the first rule that lists the code applies; no rule, no retry; []: none."
+    )
     budget: Flag = said("Whether retries must be earned by successes and time, so that an outage is not made worse.")
 
     def make(self) -> Layer:
@@ -121,7 +125,7 @@ Cooldown = Annotated[Layer | BreakerOptions, From(CooldownBlock, BreakerOptions)
 class FallbackHandlingBlock(Block):
     """A fallback's own error handling."""
 
-    retries: Rules = said("Retries by error code.")
+    retries: Rules = said("Retries by error code; []: none.")
     cooldown: Cooldown = said("When this fallback is left out, and for how long.")
 
     def make(self) -> Layer:
@@ -315,7 +319,7 @@ def _spread(given: dict[str, Any], *, cooldown: str) -> dict[str, Any]:
             given[name] = handling[part]
     if "retries" in handling:
         retry = given.get("retry", {})
-        if retry.get("rules") if isinstance(retry, Mapping) else retry.rules:
+        if (retry.get("rules") if isinstance(retry, Mapping) else retry.rules) is not None:
             raise Conflict(("error_handling", "retries is in it, and rules in retry beside it: keep one"))
         rules = {"rules": handling["retries"]}
         given["retry"] = {**retry, **rules} if isinstance(retry, Mapping) else replace(retry, **rules)
