@@ -253,8 +253,7 @@ def test_bad_arguments_that_the_tool_itself_speaks_of_had_no_effect(handles: Any
     book.handle_validation_error, book.handle_tool_error = handles, True
     message = ask(Runtime(), book, ("book", {"people": "many"}))
     assert message.artifact["fault"]["rule"] == "bad_arguments"
-    assert "correct people" in message.content
-    assert handles is True or handles in message.content
+    assert message.content == ("Tool input validation error" if handles is True else handles)
     assert ask(Runtime(), book, ("book", {"people": 9})).artifact["fault"]["rule"] != "bad_arguments"
 
 

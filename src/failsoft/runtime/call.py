@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from failsoft.core.options import Fallback, RetryOptions
     from failsoft.core.policy import Policy
     from failsoft.core.recovery import ErrorReport
+    from failsoft.runtime.agent_run import AgentRun
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.health import Health
     from failsoft.runtime.tool import Tool
@@ -37,7 +38,7 @@ class Call:
         kwargs: dict[str, Any],
         started: float,
         *,
-        turn: Turn | None = None,
+        turn: Turn | AgentRun | None = None,
         parent: Call | None = None,
         thread: str | None = None,
         tenant: str | None = None,

@@ -26,6 +26,7 @@ from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
 from failsoft.errors import ManifestError
 from failsoft.runtime import clock as clocks
+from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.beside import leave_turn
 from failsoft.runtime.call import Call, Ended
 from failsoft.runtime.consulting import judge_unknown
@@ -135,21 +136,30 @@ async def just(outcome: Outcome[Any]) -> Outcome[Any]:
 
 
 def make_foreign_call(
-    engine: Engine, settings: Settings, name: str, args: Mapping[str, Any] | None, options: CallKeywords
+    engine: Engine,
+    settings: Settings,
+    name: str,
+    args: Mapping[str, Any] | None,
+    turn: AgentRun | None,
+    options: CallKeywords,
 ) -> Call:
-    """A call of a tool that its framework runs; one that nobody has declared is declared here."""
+    """A call of a tool that its framework runs, in the agent's run; a tool that is not declared is declared here."""
     tool = engine.tools.get(name)
     if tool is None:
         declare(engine, settings, name, {})
         tool = engine.tools[name]
-    return make_call(engine, tool if isinstance(tool, ForeignTool) else Shadow(tool), args, **options)
+    call = make_call(engine, tool if isinstance(tool, ForeignTool) else Shadow(tool), args, **options)
+    run = turn if call.turn is None else call.turn
+    if isinstance(run, AgentRun):
+        run.take(call)
+    return call
 
 
 async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
     """Run a call with what it has brought along."""
     token = RUNNING.set(running)
     try:
-        return await engine.run(call)
+        return _counted(call, await engine.run(call))
     except Passing as passing:
         passed = passing.error
     finally:
@@ -165,21 +175,29 @@ def run_foreign_blocking(
     settings: Settings,
     name: str,
     args: Mapping[str, Any] | None,
+    turn: AgentRun | None,
     options: CallKeywords,
     running: Running,
 ) -> Outcome[Any]:
-    """The same for frameworks that block; in a context of its own."""
+    """``run_foreign`` for frameworks that block; in a context of its own."""
     leave_turn()
     RUNNING.set(running)
-    call = make_foreign_call(engine, settings, name, args, options)
+    call = make_foreign_call(engine, settings, name, args, turn, options)
     try:
-        return engine.run_blocking(call)
+        return _counted(call, engine.run_blocking(call))
     except Passing as passing:
         passed = passing.error
     try:
         raise passed
     finally:
         del passed  # its traceback holds this frame
+
+
+def _counted(call: Call, outcome: Outcome[Any]) -> Outcome[Any]:
+    """Count a success in the agent's run; a call inside another call is not one of the run's own."""
+    if isinstance(call.turn, AgentRun) and call.parent is None and outcome.status == "succeeded":
+        call.turn.note_success()
+    return outcome
 
 
 # --- event loops for callers that have none -------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from failsoft.runtime.clock import outside_finished, outside_started
 if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
     from failsoft.core.phrases import Texts
+    from failsoft.runtime.agent_run import AgentRun
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.offload import Job
     from failsoft.runtime.turn import Turn
@@ -59,7 +60,7 @@ class Catalogue:
         return made
 
 
-async def phrase(rt: Engine, turn: Turn | None, outcome: Outcome[Any]) -> None:
+async def phrase(rt: Engine, turn: Turn | AgentRun | None, outcome: Outcome[Any]) -> None:
     """Have the user's text phrased, in time or not at all."""
     from failsoft.core.explain import accept_text, phrasing_facts
 

@@ -132,7 +132,8 @@ def is_plain(rt: Engine, call: Call) -> bool:
 def succeed_at_once(rt: Engine, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
     """The outcome of a plain call that has succeeded at once."""
     tool, id, trace = call.tool, call.given_id, rt.trace
-    trace.record((CALL_SUCCEEDED, ended, tool.id, id, None, started))
+    turn_id = None if call.turn is None else call.turn.id
+    trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started))
     if len(trace.pending) > trace.limit:
         trace.drain()
     if call.thread is not None:

@@ -22,6 +22,7 @@ from failsoft.observe.events import Event
 from failsoft.observe.log import flush as flush_log
 from failsoft.runtime import calling, foreign
 from failsoft.runtime import clock as clocks
+from failsoft.runtime.agent_run import AgentRun, AgentRuns
 from failsoft.runtime.beside import is_on_loop
 from failsoft.runtime.calling import just, make_call
 from failsoft.runtime.clock import Clock
@@ -135,6 +136,7 @@ class Runtime:
             from failsoft.observe.jsonl import write_to
 
             write_to(engine.trace, trace)
+        self._runs = AgentRuns(engine, self._new_turn_id)
         _ALIVE.add(self)
 
     # -- tools -------------------------------------------------------------------------------------------------------
@@ -238,14 +240,16 @@ class Runtime:
         /,
         *,
         control: foreign.Control = (),
+        turn: AgentRun | None = None,
         **options: Unpack[CallKeywords],
     ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Call a tool that an agent framework runs: for adapters.
 
-        ``runners`` has what runs, by tool id: for this tool, and for those of the framework's that may stand in for it.
-        Exceptions of the ``control`` kinds are the framework's own business: they come out as they are.
+        ``runners`` has what runs, by tool id: this tool, and the framework's tools that may replace it. Exceptions of the
+        ``control`` kinds belong to the framework: they come out as they are. ``turn`` is the agent's run, from
+        ``agent_run``.
         """
-        call = calling.make_foreign_call(self._engine, self._settings, tool, args, options)
+        call = calling.make_foreign_call(self._engine, self._settings, tool, args, turn, options)
         return calling.run_foreign(self._engine, call, foreign.Running(runners, control))
 
     def run_sync(
@@ -256,13 +260,34 @@ class Runtime:
         /,
         *,
         control: foreign.Control = (),
+        turn: AgentRun | None = None,
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
-        """The same for frameworks that block: here ``runners`` are functions that block, too."""
+        """``run`` for frameworks that block: here ``runners`` are functions that block, too."""
         running = foreign.Running(runners, control)
         return copy_context().run(
-            calling.run_foreign_blocking, self._engine, self._settings, tool, args, options, running
+            calling.run_foreign_blocking, self._engine, self._settings, tool, args, turn, options, running
         )  # fmt: skip
+
+    def agent_run(
+        self,
+        key: object,
+        *,
+        thread: str | None = None,
+        at_end: Callable[[Callable[[], None]], object] | None = None,
+    ) -> AgentRun | None:
+        """The turn of an agent's run, for ``run(turn=...)``: for adapters.
+
+        ``key`` is the framework's own object for the run, and must allow weak references. The turn starts when the key is
+        first given, and has no deadline. It ends with ``end_agent_run``, or when the key is freed; ``at_end`` is called
+        once, with a function that ends it. None inside a turn or inside another call: the agent's calls then belong to
+        that turn or call.
+        """
+        return self._runs.find(key, thread, at_end)
+
+    def end_agent_run(self, key: object) -> None:
+        """End the turn of an agent's run. Without effect if it has not started, or has ended: for adapters."""
+        self._runs.end(key)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
@@ -290,15 +315,17 @@ class Runtime:
                 )
             except ValueError as error:
                 raise ManifestError(f"turn: {error}") from None
-        turn_id = id or f"turn-{self._random.getrandbits(48):012x}"
         return Turn(
             self._engine,
-            turn_id,
+            id or self._new_turn_id(),
             timeout=options.timeout,
             cancels=options.on_timeout == "cancel",
             thread=thread,
             tenant=tenant,
         )
+
+    def _new_turn_id(self) -> str:
+        return f"turn-{self._random.getrandbits(48):012x}"
 
     async def run_plan(self, plan: Any) -> TurnReport:
         """Run a turn that is written down as data: a mapping, YAML or JSON text, or a file's path."""
@@ -381,6 +408,7 @@ class Runtime:
         ``grace`` is how long to wait for it first: 0, or a duration. A store that was given by its address is closed
         as well.
         """
+        self._runs.end_all()
         await self._engine.close(0.0 if grace is None or grace == 0 else read_time("close: grace", grace, zero=True))
         if self._owned is not None:
             await asyncio.to_thread(self._owned.close)

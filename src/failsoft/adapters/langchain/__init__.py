@@ -4,6 +4,10 @@ Rules
 -----
 - Every tool call of the agent goes through the runtime, under the tool's name. A tool counts as not idempotent until
   it is declared: by ``metadata={"failsoft": {"read_only": True}}``, a manifest entry, or a registered tool of its name.
+- Error handlers that the user has set keep their meaning: ``ToolNode(handle_tool_errors=...)``, the tool's
+  ``handle_tool_error`` and ``handle_validation_error``, ``ToolErrorMiddleware``. They get the tool's own exception, after
+  retries and fallbacks. Where none is set, failsoft's words are used.
+- One run of a graph is one turn without a deadline.
 - A failed call is answered with ``ToolMessage(status="error")``: its content is the explanation for the model, its
   ``artifact`` the whole outcome as plain data. Error messages that the framework or a tool *returns* are failures too.
 - What LangGraph steers itself with passes: ``GraphBubbleUp`` (interrupts, commands to a parent, draining),

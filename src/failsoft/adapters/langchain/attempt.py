@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from langchain.agents.middleware import ToolCallRequest
 from langchain_core.tools import BaseTool
-from langgraph import errors
 from pydantic import ValidationError
 
 from failsoft.adapters.langchain.messages import answers
-from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, watch_over
+from failsoft.adapters.langchain.private import IN_A_GRAPH, MISFIT, is_control
+from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, runs_as_usual, watch_over
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.runtime.arguments import BrokenToolError, MisfitError
@@ -21,16 +21,6 @@ from failsoft.runtime.scope import leave
 
 Execute = Callable[[ToolCallRequest], Any]
 Attempt = Callable[["Runners", BaseTool, dict[str, Any]], Any]  # the one that awaits, or that blocks
-
-CONTROL: tuple[type[BaseException], ...] = (
-    errors.GraphBubbleUp,  # GraphInterrupt, NodeInterrupt, ParentCommand, GraphDrained
-    errors.GraphRecursionError,
-    *filter(None, [getattr(errors, "UnknownInterruptError", None)]),  # of newer versions
-)
-
-_INVALID_RESUME = "_langgraph_invalid_resume"  # how LangGraph marks a resume value that its interrupt refuses
-_MISFIT = "Error invoking tool "  # how ToolNode begins when pydantic refused something
-_IN_A_GRAPH = "During task with name "  # what LangGraph notes on every error that leaves one of its tasks
 
 
 class ReturnedError(Exception):
@@ -74,9 +64,9 @@ async def attempt(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -
     runners.watches.append(watch)
     token = WATCH.set(watch)
     try:
-        return watch.judge(_judge(tool, arguments, await runners.execute(runners.ask(tool, arguments))))
+        return watch.judge(_judge(watch, tool, arguments, await runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
-        raise _meant(error)  # noqa: B904 - it says itself what it comes from
+        raise _meant(watch, error)  # noqa: B904 - it says itself what it comes from
     finally:
         leave(WATCH, token)
 
@@ -86,17 +76,20 @@ def attempt_blocking(runners: Runners, tool: BaseTool, arguments: dict[str, Any]
     runners.watches.append(watch)
     WATCH.set(watch)  # every call that blocks has a context of its own
     try:
-        return watch.judge(_judge(tool, arguments, runners.execute(runners.ask(tool, arguments))))
+        return watch.judge(_judge(watch, tool, arguments, runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
-        raise _meant(error)  # noqa: B904 - it says itself what it comes from
+        raise _meant(watch, error)  # noqa: B904 - it says itself what it comes from
 
 
-def _meant(error: Exception) -> BaseException:
+def _meant(watch: Watch, error: Exception) -> BaseException:
     """What an error stands for: control flow, an agent inside the tool that broke off, or itself."""
-    if _is_control(error):
+    if isinstance(error, _READ):
+        return error
+    watch.raised = error
+    if is_control(error):
         meant: BaseException = Passing(error)
         meant.__cause__ = None
-    elif any(note.startswith(_IN_A_GRAPH) for note in getattr(error, "__notes__", ())):
+    elif any(note.startswith(IN_A_GRAPH) for note in getattr(error, "__notes__", ())):
         meant = BrokenOffError(str(error))
         meant.__cause__ = error
     else:
@@ -104,16 +97,34 @@ def _meant(error: Exception) -> BaseException:
     return meant
 
 
-def _judge(tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:
-    """The result, unless it is a message that tells of an error."""
+_READ = (ReturnedError, MisfitError, BrokenToolError)  # made of messages, below
+
+
+def _judge(watch: Watch, tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:
+    """Return the result, or raise what an error message among the results says."""
     if answers(result.__class__) and result.status == "error":
-        raise _read(tool, arguments, str(result.text))
+        text = str(result.text)
+        if _is_handlers(watch, tool, text):
+            watch.said = result
+            if watch.error is not None:  # what the handler was told
+                raise watch.error
+        raise _read(tool, arguments, text)
     return result
+
+
+def _is_handlers(watch: Watch, tool: BaseTool, text: str) -> bool:
+    """True if an error handler of the user's made the message, not the tool and not ToolNode by itself.
+
+    That is so if the tool did not return, and ToolNode does not speak of bad arguments.
+    """
+    if watch.returned or text.startswith(MISFIT):
+        return False
+    return runs_as_usual(type(tool)) or bool(tool.handle_tool_error or tool.handle_validation_error)
 
 
 def _read(tool: BaseTool, arguments: dict[str, Any], text: str) -> Exception:
     """What an error message stands for. ToolNode blames the arguments whenever pydantic refuses something."""
-    blamed = text.startswith(_MISFIT)
+    blamed = text.startswith(MISFIT)
     schema = tool.tool_call_schema
     if (blamed or tool.handle_validation_error) and isinstance(schema, type) and hasattr(schema, "model_validate"):
         try:
@@ -130,12 +141,6 @@ def _misfit(error: ValidationError, words: str) -> Fault:
     details = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}." for one in found if one["type"] != "missing"]
     detail = " ".join([*details, *filter(None, [words])])
     return own_faults.bad_arguments(missing=missing, invalid=dict.fromkeys(invalid), detail=detail)
-
-
-def _is_control(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(_is_control, error.exceptions))
-    return isinstance(error, CONTROL) or getattr(error, _INVALID_RESUME, False)
 
 
 def is_guarded(tool: BaseTool) -> bool:

@@ -38,6 +38,14 @@ def to_message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:
     )
 
 
+def keep_words(message: ToolMessage, outcome: Outcome[Any]) -> ToolMessage:
+    """The user's own error message, with the whole outcome as its artifact where it has none."""
+    changes: dict[str, Any] = {"name": outcome.tool}
+    if message.artifact is None:
+        changes["artifact"] = outcome.to_dict()
+    return message.model_copy(update=changes)
+
+
 def find_dangling(messages: Iterable[AnyMessage]) -> dict[tuple[int, str], str]:
     """The calls that nobody has answered, and their tools: by the place of the message that asks, and by their ids.
 

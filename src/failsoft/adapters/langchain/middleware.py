@@ -19,11 +19,16 @@ from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 
 from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, is_guarded
-from failsoft.adapters.langchain.messages import find_dangling, to_message, translate
+from failsoft.adapters.langchain.messages import find_dangling, keep_words, to_message, translate
+from failsoft.adapters.langchain.private import at_end_of, find_run, has_handler, is_inside_handler
 from failsoft.adapters.langchain.watching import Copies
+from failsoft.core.outcome import Outcome
+from failsoft.core.own_faults import BAD_ARGUMENTS
 from failsoft.errors import CallFailed
+from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.foreign import hide, introduce, refuse_other
+from failsoft.runtime.frames import without_frames
 from failsoft.runtime.runtime import Runtime
 
 KEY = "failsoft"  # in a tool's metadata: its options
@@ -57,12 +62,17 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
             try:
                 return await handler(request)
             except CallFailed as failed:
+                if is_inside_handler():
+                    raise
                 return to_message(call["id"], failed.outcome)
-        runners, thread = self._runners(attempt, request, tool, handler), thread_of(request.runtime.config)
-        outcome = await self.runtime.run(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
+        runners, config = self._runners(attempt, request, tool, handler), request.runtime.config
+        thread, turn = thread_of(config), self._turn(config)
+        outcome = await self.runtime.run(
+            call["name"], call["args"], runners, turn=turn, thread=thread, id=call["id"] or ""
+        )
         for watch in runners.watches:
             await watch.tell(call["id"])
-        return translate(call["id"], outcome)
+        return _answer(runners, outcome)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         tool, call = request.tool, request.tool_call
@@ -72,10 +82,22 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
             try:
                 return handler(request)
             except CallFailed as failed:
+                if is_inside_handler():
+                    raise
                 return to_message(call["id"], failed.outcome)
-        runners, thread = self._runners(attempt_blocking, request, tool, handler), thread_of(request.runtime.config)
-        outcome = self.runtime.run_sync(call["name"], call["args"], runners, thread=thread, id=call["id"] or "")
-        return translate(call["id"], outcome)
+        runners, config = self._runners(attempt_blocking, request, tool, handler), request.runtime.config
+        thread, turn = thread_of(config), self._turn(config)
+        outcome = self.runtime.run_sync(
+            call["name"], call["args"], runners, turn=turn, thread=thread, id=call["id"] or ""
+        )
+        return _answer(runners, outcome)
+
+    def _turn(self, config: Any) -> AgentRun | None:
+        """The turn of the graph's run."""
+        run = find_run(config)
+        if run is None:
+            return None
+        return self.runtime.agent_run(run, thread=thread_of(config), at_end=partial(at_end_of, run))
 
     def _runners(self, attempt: Attempt, request: ToolCallRequest, tool: BaseTool, execute: Execute) -> Runners:
         """What runs, for every tool of the agent: any of them may stand in for another."""
@@ -102,7 +124,9 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         return handler(self._prepare(request))
 
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        thread = thread_of(current_config())
+        config = current_config()
+        thread = thread_of(config)
+        self._turn(config)  # starts with the first request, not with the first call
         changes: dict[str, Any] = {}
         if self.runtime.threads[thread or ""].unavailable:
             changes["tools"] = self._offer(request, thread)
@@ -127,6 +151,20 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         for place, answer in reversed(answers):
             closed.insert(place + 1, answer)
         return closed
+
+
+def _answer(runners: Runners, outcome: Outcome[Any]) -> Any:
+    """The outcome as LangChain's message; of a failure, as the user's own error handler wants it, where there is one."""
+    id = runners.request.tool_call["id"]
+    errors = [watch.forget_errors() for watch in runners.watches]
+    if outcome.status == "succeeded":
+        return translate(id, outcome)
+    said = runners.watches[-1].said if errors else None
+    refused = outcome.fault is not None and outcome.fault.rule == BAD_ARGUMENTS  # the tool has not been executed
+    if said is None and (has_handler(runners.execute) or (is_inside_handler() and not refused)):
+        raise (errors and errors.pop()) or CallFailed(outcome)
+    without_frames(outcome)
+    return to_message(id, outcome) if said is None else keep_words(said, outcome)
 
 
 def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:

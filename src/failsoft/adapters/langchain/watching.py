@@ -28,7 +28,10 @@ class Watch:
     """Over one attempt."""
 
     def __init__(self) -> None:
-        self._returned: list[Any] = []
+        self.returned: list[Any] = []  # the tool's value; empty if it did not return
+        self.error: Exception | None = None  # that the tool raised
+        self.raised: Exception | None = None  # by the attempt, as the framework raised it
+        self.said: Any = None  # the message that an error handler of the user's made
         self._part: Partial | None = None
         self._stopped: AsyncCallbackManager | None = None
 
@@ -37,13 +40,18 @@ class Watch:
         if isinstance(value, Partial):
             self._part, value = value, value.value
         both = tool.response_format == "content_and_artifact" and isinstance(value, tuple)
-        self._returned = [*value] if both else [value]
+        self.returned = [*value] if both else [value]
         return value
 
     def stop(self) -> None:
         """The tool was cancelled."""
         callbacks = ensure_config().get("callbacks")
         self._stopped = callbacks if isinstance(callbacks, AsyncCallbackManager) else None
+
+    def forget_errors(self) -> Exception | None:
+        """The attempt's error. It is not kept: its traceback holds the frames of the whole run."""
+        error, self.error, self.raised = self.raised, None, None
+        return error
 
     def judge(self, result: Any) -> Any:
         """The result, with what it lacks."""
@@ -56,7 +64,7 @@ class Watch:
             if isinstance(message.content, str):
                 with suppress(ValueError, RecursionError):
                     yield json.loads(message.content)
-            yield from self._returned
+            yield from self.returned
 
     async def tell(self, id: str | None) -> None:
         """Whoever traces the tool learns that it was stopped: LangChain does not say so."""
@@ -77,13 +85,18 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
     known, before, watched = copies.get(tool.name, (None, made_of, tool))
     if known is tool and len(before) == len(made_of) and all(map(is_, before.values(), made_of.values())):
         return watched
-    if not _runs_as_usual(type(tool)):
+    if not runs_as_usual(type(tool)):
         return tool
     run, arun, watched = tool._run, tool._arun, copy(tool)
 
     def _run(*args: Any, **kwargs: Any) -> Any:
         watch = WATCH.get()
-        value = run(*args, **kwargs)
+        try:
+            value = run(*args, **kwargs)
+        except Exception as error:
+            if watch is not None:
+                watch.error = error
+            raise
         return value if watch is None else watch.note(value, tool)
 
     async def _arun(*args: Any, **kwargs: Any) -> Any:
@@ -93,6 +106,10 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
         except CancelledError:
             if watch is not None:
                 watch.stop()
+            raise
+        except Exception as error:
+            if watch is not None:
+                watch.error = error
             raise
         return value if watch is None else watch.note(value, tool)
 
@@ -111,6 +128,7 @@ def _dress(fn: Any, method: Any) -> None:
 
 
 @cache
-def _runs_as_usual(kind: type[BaseTool]) -> bool:
+def runs_as_usual(kind: type[BaseTool]) -> bool:
+    """True if tools of this class are invoked by LangChain's own methods."""
     ways = (kind.invoke, kind.ainvoke, kind.run, kind.arun)
     return all(way.__module__.startswith("langchain_core.") for way in ways)
