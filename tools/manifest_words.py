@@ -223,11 +223,12 @@ SECTIONS = (
     Section(
         "ProcessBlock",
         "isolation.process",
-        "`isolation: process` alone takes the defaults; `{process: {...}}` says more. "
+        "`isolation: process` alone takes the defaults; `{process: {...}}` says more, "
+        "and `isolation: {values: json}` is short for `{process: {values: json}}`. "
         "See [Deadlines](../concepts/deadlines.md).",
         lambda block: {"tools": {"search": {"isolation": {"process": block}}}},
         {},
-        {"max_calls": "100", "max_memory": "512MB", "context": '["app.request:tenant"]'},
+        {"max_calls": "100", "max_memory": "512MB", "context": '["app.request:tenant"]', "values": "json"},
     ),
     Section(
         "TurnBlock",

@@ -182,4 +182,10 @@ PROTECTIONS: dict[int, Protection] = {
         "        calls = self.machine.calls\n",
         "        calls = {handle.id: handle for handle in self.arrived}\n",
     ),
+    29: Protection(
+        "an answer must have the number of its call",
+        "runtime/isolation/call.py",
+        '    if frame.number != number:\n        raise Confused("it answered',
+        '    if False:\n        raise Confused("it answered',
+    ),
 }

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 Count = Literal["attempts", "calls"]
 Kind = Literal["thread", "process"]
+Values = Literal["pickle", "json"]
 OnTimeout = Literal["leave", "cancel"]
 T = TypeVar("T")
 
@@ -235,6 +236,7 @@ class Isolation(Options):
     max_calls: int | None = None  # calls that one worker process serves
     max_memory: int | None = None  # bytes that it may hold
     context: tuple[str, ...] = ()  # contextvars that reach the worker, as "module:variable"
+    values: Values = "pickle"  # how results and errors come back; json: nothing that a worker sends is unpickled
 
     if TYPE_CHECKING:
 
@@ -245,10 +247,12 @@ class Isolation(Options):
             max_calls: int | None = ...,
             max_memory: int | str | None = ...,
             context: Iterable[str] = ...,
+            values: Values = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         one_of("isolation", self.kind, Kind)
+        one_of("values", self.values, Values)
         fill(self, "context", texts("context", self.context, like='["app.request:tenant"]'))
         if self.max_calls is not None:
             whole("max_calls", self.max_calls, least=1)
@@ -256,8 +260,10 @@ class Isolation(Options):
             byte_size(self, "max_memory", least=16_000_000)  # less than a bare interpreter needs
         for path in self.context:
             import_path("context", path)
-        if self.kind == "thread" and (self.max_calls is not None or self.max_memory is not None or self.context):
-            raise ValueError('isolation: max_calls, max_memory and context belong to kind "process"')
+        if self.kind == "thread" and (
+            self.max_calls is not None or self.max_memory is not None or self.context or self.values != "pickle"
+        ):
+            raise ValueError('isolation: max_calls, max_memory, context and values belong to kind "process"')
 
 
 @options

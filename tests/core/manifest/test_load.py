@@ -227,6 +227,8 @@ def test_defaults_lie_below_every_tool():
         ("isolation: thread", "isolation", Isolation()),
         ("isolation: process", "isolation", Isolation(kind="process")),
         ("isolation: {process: {}}", "isolation", Isolation(kind="process")),
+        ("isolation: {values: json}", "isolation", Isolation(kind="process", values="json")),
+        ("isolation: {process: {values: json}}", "isolation", Isolation(kind="process", values="json")),
         (
             'isolation: {process: {max_calls: 100, max_memory: 512MB, context: ["app:tenant"]}}',
             "isolation",
@@ -390,6 +392,7 @@ def test_policies():
         ("tools: {a: {read_only: 1}}", "1:24: tools.a.read_only: 1 is neither true nor false"),
         ("tools: {a: {isolation: fork}}", "1:24: tools.a.isolation: 'fork' is not one of thread, process"),
         ("tools: {a: {isolation: {process: {max_memory: 512}}}}", "isolation.process.max_memory: 512 is too small"),
+        ("tools: {a: {isolation: {values: xml}}}", "isolation.process.values: 'xml' is not one of pickle, json"),
         ("tools: {a: {isolation: {}}}", "tools.a.isolation.process: is missing"),
         (
             "tools: {a: {classification: [{as: permanent}]}}",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 
 import pytest
 
-from failsoft.runtime.isolation import wire
+from failsoft.runtime.isolation import encoding, wire
 
 
 def test_the_argument_that_cannot_be_sent_is_named() -> None:
@@ -27,16 +28,17 @@ def test_the_argument_that_is_too_large_is_named(monkeypatch: pytest.MonkeyPatch
 
 def test_a_result_that_cannot_be_sent_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(wire.Unsendable, match=r"the result \(lock\) cannot be pickled"):
-        wire.pack_result(wire.VALUE, (0.0, False), threading.Lock())
+        encoding.pack_answer("pickle", wire.VALUE, 1, 0.0, False, threading.Lock(), "value")
     monkeypatch.setattr(wire, "LIMIT", 3_000_000)
     with pytest.raises(wire.Unsendable, match="the result has 4 MB, more than the 3 MB"):
-        wire.pack_result(wire.VALUE, (0.0, False), bytes(4_000_000))
+        encoding.pack_answer("pickle", wire.VALUE, 1, 0.0, False, bytes(4_000_000), "value")
 
 
 def test_a_call_is_one_frame() -> None:
-    packed = wire.pack_call(("m", "f"), (1,), {"b": 2}, ())
-    length, kind = wire.HEADER.unpack_from(packed)
+    packed = wire.pack_call(("m", "f"), (1,), {"b": 2}, (), 7)
+    length, kind, number, pid = wire.HEADER.unpack_from(packed)
     assert (length, kind) == (len(packed) - wire.HEADER.size, wire.CALL)
+    assert (number, pid) == (7, os.getpid())
     assert pickle.loads(packed[wire.HEADER.size :]) == ("m", "f", (1,), {"b": 2})
 
 

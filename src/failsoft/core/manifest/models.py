@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -42,6 +42,7 @@ from failsoft.core.options import (
     RetryOptions,
     RetryRule,
     ToolOptions,
+    Values,
 )
 
 ErrorCodes = tuple[ErrorCode, ...]
@@ -187,6 +188,7 @@ class ProcessBlock(Block):
     max_calls: Whole = said("Calls that one worker serves before it is replaced.")
     max_memory: Size = said("Memory that a worker may hold before it is replaced.")
     context: tuple[Text, ...] = said('Context variables that reach the worker, as "module:variable".')
+    values: Values = said("How results come back: pickle, or json for tools that you do not trust.")
 
     def make(self) -> Isolation:
         return Isolation(kind="process", **self.given())
@@ -195,7 +197,18 @@ class ProcessBlock(Block):
 class IsolationBlock(Block):
     """Where a sync tool runs."""
 
-    shorthand: ClassVar[dict[str, Any] | None] = {"enum": ["thread", "process"]}
+    shorthand: ClassVar[dict[str, Any] | None] = {
+        "anyOf": [
+            {"enum": ["thread", "process"]},
+            {
+                "type": "object",
+                "description": "A worker process; the same as {process: {values: …}}.",
+                "properties": {"values": {"enum": list(get_args(Values))}},
+                "required": ["values"],
+                "additionalProperties": False,
+            },
+        ]
+    }
 
     process: Annotated[Isolation, From(ProcessBlock)] = Field(
         description="In a worker process, killed at the deadline."
@@ -203,7 +216,9 @@ class IsolationBlock(Block):
 
     @classmethod
     def expand(cls, value: Any) -> Any:
-        return Isolation(kind=value) if isinstance(value, str) else value  # type: ignore[arg-type] # it looks itself
+        if isinstance(value, str):
+            return Isolation(kind=value)  # type: ignore[arg-type] # it looks itself
+        return {"process": value} if isinstance(value, Mapping) and value.keys() == {"values"} else value
 
     def make(self) -> Isolation:
         return self.process

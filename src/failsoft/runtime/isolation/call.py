@@ -7,19 +7,20 @@ Rules
   deadline is ``late``, never a value (R8).
 - A worker whose call has not been answered when the caller leaves, for whatever reason, is killed.
 - A worker that was dead before it read the call has not run it: the call goes to another one.
+- A worker that has sent something before it is called is not called. One that answers with another number, twice, or from
+  another process is killed: its call fails with an unknown effect.
 """
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from failsoft.core.options import Isolation
+from failsoft.core.options import Isolation, Values
+from failsoft.runtime.isolation import encoding, wire
 from failsoft.runtime.isolation import reply as replies
-from failsoft.runtime.isolation import wire
-from failsoft.runtime.isolation.process import Ended, Process
+from failsoft.runtime.isolation.process import Confused, Ended, Process
 from failsoft.runtime.isolation.remote import rebuild
 from failsoft.runtime.isolation.reply import Kind, Reply
 from failsoft.runtime.isolation.target import Target, variable
@@ -46,7 +47,8 @@ async def call(
     try:
         carried = _carried(options.context) if options.context else None
         head = (target.module, target.qualname, carried, options.max_memory)
-        request = wire.pack_call(head, args, kwargs, target.names)
+        number = wire.new_number()
+        request = wire.pack_call(head, args, kwargs, target.names, number)
     except wire.Unsendable as error:
         return Reply("unsendable", error=replies.unsendable(str(target), str(error), ran=False))
     for _ in range(_TRIES):
@@ -59,9 +61,13 @@ async def call(
                 reply = await _prepare(workers, waiting, process, target)
             if reply is None:
                 begun()
-                reply = await _converse(workers, waiting, process, target, request, timeout, options)
+                reply = await _converse(workers, waiting, process, target, request, number, timeout, options)
         except Ended as ended:
             reply = _mourn(workers, process, target, ended)
+            if reply is None:
+                continue
+        except Confused as confused:
+            reply = _dismiss(workers, process, target, confused)
             if reply is None:
                 continue
         except BaseException:
@@ -82,8 +88,11 @@ def _carried(paths: tuple[str, ...]) -> dict[str, Any]:
 async def _prepare(workers: Workers, waiting: Waiting, process: Process, target: Target) -> Reply | None:
     """Wait until the worker has started and has loaded the tool's module. A reply only if that fails."""
     until = time.monotonic() + workers.start_timeout
+    number = wire.new_number()
     if target.module not in process.modules:
-        process.send(wire.pack(wire.LOAD, target.module))
+        if process.ready:
+            process.expect_silence()
+        process.send(wire.pack(wire.LOAD, target.module, number))
     problem = None
     while not process.ready or (target.module not in process.modules and problem is None):
         frame = await next_frame(waiting, process, until)
@@ -91,7 +100,9 @@ async def _prepare(workers: Workers, waiting: Waiting, process: Process, target:
             workers.drop(process, "killed")
             error = replies.never_ready(str(target), workers.start_timeout)
             return Reply("crashed", error=error, pid=process.pid, killed=True)
-        problem = process.greet(frame[1])
+        if frame.number != (number if process.ready else 0):
+            raise Confused("it answers something that it was not asked")
+        problem = process.greet(frame)
     if problem is not None:
         return Reply("missing", error=replies.missing(str(target), rebuild(problem)), pid=process.pid)
     workers.remember(target.module)
@@ -104,10 +115,12 @@ async def _converse(
     process: Process,
     target: Target,
     request: bytes,
+    number: int,
     timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
     options: Isolation,
 ) -> Reply:
     """Hand the call over, and wait for its answer until the deadline."""
+    process.expect_silence()
     started = process.started = time.monotonic()
     until = None if timeout is None else started + timeout
     pid = process.pid
@@ -120,7 +133,11 @@ async def _converse(
     if frame is None:
         workers.drop(process, "killed")
         return Reply("timeout", pid=pid, killed=True, started=started, duration=took)
-    kind, value, error, heavy = _read(target, frame, until, pid)
+    if frame.number != number:
+        raise Confused("it answered another call")
+    if process.buffered() is not None:
+        raise Confused("it answered twice")
+    kind, value, error, heavy = _read(target, process.values, frame, until, pid)
     process.calls += 1
     if heavy or (options.max_calls is not None and process.calls >= options.max_calls):
         workers.drop(process, "replaced")
@@ -144,29 +161,51 @@ def _mourn(workers: Workers, process: Process, target: Target, ended: Ended) -> 
     return Reply("crashed", None, error, pid, False, started, took)
 
 
+def _dismiss(workers: Workers, process: Process, target: Target, confused: Confused) -> Reply | None:
+    """End a worker that cannot be trusted. None if it has not been called yet: the call can go to another."""
+    pid, started = process.pid, process.started
+    workers.drop(process, "killed")
+    if started is None:
+        return None
+    error = replies.confused(str(target), str(confused))
+    return Reply("crashed", None, error, pid, True, started, time.monotonic() - started)
+
+
+_CONTENTS: Final[dict[int, encoding.Content]] = {
+    wire.VALUE: "value",
+    wire.ERROR: "error",
+    wire.MISSING: "error",
+    wire.UNSENDABLE: "text",
+}
+
+
 def _read(
-    target: Target, frame: tuple[int, bytes], until: float | None, pid: int | None
+    target: Target, values: Values, frame: wire.Frame, until: float | None, pid: int | None
 ) -> tuple[Kind, Any, Exception | None, bool]:
     """What the worker says, and whether it has grown too large."""
-    kind, content = frame
+    kind = frame.kind
+    if kind not in _CONTENTS:
+        raise Confused("it sent something that is no answer")
     try:
-        ended, heavy, value = pickle.loads(content)  # noqa: S301 - from a process of ours
-    except Exception as error:
-        why = f"the result cannot be loaded here: {type(error).__name__}: {error}"
+        ended, heavy, value = encoding.read_answer(values, frame.content, _CONTENTS[kind])
+    except wire.Unloadable as error:
+        if values == "json":  # our code in the worker never writes such a thing
+            raise Confused(f"it sent something that is no answer: {error}") from None
+        why = f"the result cannot be loaded here: {error}"
         return "unsendable", None, replies.unsendable(str(target), why, ran=True), False
     if kind == wire.MISSING:
         return "missing", None, replies.missing(str(target), rebuild(value, pid)), heavy
     if kind == wire.UNSENDABLE:
         return "unsendable", None, replies.unsendable(str(target), value, ran=ended is not None), heavy
-    if until is not None and ended > until:
+    if until is not None and ended is not None and ended > until:
         return "late", None, None, heavy
     if kind == wire.ERROR:
         return "error", None, rebuild(value, pid), heavy
     return "value", value, None, heavy
 
 
-async def next_frame(waiting: Waiting, process: Process, until: float | None) -> tuple[int, bytes] | None:
-    """Wait for the next frame; None if it is not there at the deadline. Raises ``Ended``."""
+async def next_frame(waiting: Waiting, process: Process, until: float | None) -> wire.Frame | None:
+    """Wait for the next frame; None if it is not there at the deadline. Raises ``Ended`` or ``Confused``."""
     frame = process.buffered()  # one read may have brought two
     while frame is None:
         ready = await waiting.readable(process.fd, until)

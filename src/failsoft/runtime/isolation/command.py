@@ -158,13 +158,12 @@ async def _attend(
         try:
             frame = process.receive()
             while frame is not None:
-                kind, content = frame
-                if kind == wire.READY:
-                    process.greet(content)
+                if frame.kind == wire.READY:
+                    process.greet(frame)
                     begun()
                     started, until = now, None if timeout is None else now + timeout
                 else:
-                    failed = pickle.loads(content)  # noqa: S301 - from a process of ours
+                    failed = pickle.loads(frame.content)  # noqa: S301 - written by our code, before the program starts
                 frame = process.buffered()
         except Ended as ended:
             if workers.closed:

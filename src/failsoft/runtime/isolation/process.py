@@ -22,14 +22,19 @@ import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from failsoft.runtime.isolation import wire
+from failsoft.core.options import Values
+from failsoft.runtime.isolation import encoding, wire
+from failsoft.runtime.isolation.remote import Described
 
 _log = logging.getLogger(__name__)
 
 # What declaring tools loads, slowly: once it is needed here, every worker will need it. Nothing in it starts a thread
 _SHARED = ("failsoft.core.manifest",)
+
+
+_PATIENCE: Final = 1_000  # reads of log records before a call, for a worker that never stops
 
 
 class Ended(Exception):
@@ -38,6 +43,10 @@ class Ended(Exception):
     def __init__(self, status: int | None) -> None:
         super().__init__(status)
         self.status = status
+
+
+class Confused(Exception):
+    """A process has sent something that is no answer to what it was asked. Nothing it says can be trusted any more."""
 
 
 class Process:
@@ -58,10 +67,12 @@ class Process:
         "sock",
         "started",
         "supervisor",
+        "values",
     )
 
-    def __init__(self, sock: socket.socket, supervisor: int | None) -> None:
+    def __init__(self, sock: socket.socket, supervisor: int | None, values: Values = "pickle") -> None:
         self.sock = sock
+        self.values: Values = values
         self.supervisor = supervisor
         self.fd = sock.fileno()
         self.pid: int | None = None  # known once it is ready
@@ -88,36 +99,56 @@ class Process:
         self.asked = True
         return sent
 
-    def receive(self) -> tuple[int, bytes] | None:
-        """Read once; the next frame's kind and content, or None if it is not whole yet. Raises ``Ended``."""
+    def receive(self) -> wire.Frame | None:
+        """Read once; the next frame, or None if it is not whole yet. Raises ``Ended`` or ``Confused``."""
+        return self.buffered() if self._read() else None
+
+    def _read(self) -> bool:
         try:
             data = self.sock.recv(min(max(self._wanted - len(self._buffer), wire.CHUNK), wire.LARGE))
         except BlockingIOError:
-            return None
+            return False
         except OSError:
             data = b""
         if not data:
             self.dead = True
             raise Ended(wire.death_of(self._buffer))
         self._buffer += data
-        return self.buffered()
+        return True
 
-    def buffered(self) -> tuple[int, bytes] | None:
-        """The next frame, from what has been read. Log records are handled on the way."""
+    def buffered(self) -> wire.Frame | None:
+        """The next frame, from what has been read. Log records are handled on the way. Raises ``Confused``."""
         buffer = self._buffer
         while len(buffer) >= wire.HEADER.size:
-            length, kind = wire.HEADER.unpack_from(buffer)
+            length, kind, number, pid = wire.HEADER.unpack_from(buffer)
             size = wire.HEADER.size + length
-            if len(buffer) < size or kind == wire.DEATH:  # which is read at the end of the stream
+            if kind == wire.DEATH:  # which is read at the end of the stream
+                self._wanted = 0
+                break
+            if length > wire.LIMIT:
+                raise Confused(f"it sends {wire.megabytes(length)} at once")
+            if self.pid is not None and pid != self.pid:
+                raise Confused("another process answered in its place")
+            if len(buffer) < size:
                 self._wanted = size
                 break
             content = bytes(memoryview(buffer)[wire.HEADER.size : size])
             del buffer[:size]
             self._wanted = 0
             if kind != wire.LOG:
-                return kind, content
-            _handle_log(content)
+                return wire.Frame(kind, content, number, pid)
+            _handle_log(self.values, content)
         return None
+
+    def expect_silence(self) -> None:
+        """Make sure that nothing but log records has come unasked. Raises ``Confused``, or ``Ended``."""
+        for _ in range(_PATIENCE):
+            if not self._read():
+                break
+            if self.buffered() is not None:
+                raise Confused("it answers without having been asked")
+        if self._buffer:
+            raise Confused("it sends something without having been asked")
 
     def has_read(self) -> bool:
         """Whether it may have read all that it was sent for its call. If not, a dead worker has surely not run it."""
@@ -127,9 +158,15 @@ class Process:
         fcntl.ioctl(self.fd, termios.TIOCOUTQ, left)
         return int.from_bytes(left, sys.byteorder) == 0
 
-    def greet(self, content: bytes) -> Any:
+    def greet(self, frame: wire.Frame) -> Described | None:
         """Take in that it is ready, or has tried to load a module; what was in the way, if anything."""
-        self.pid, module, problem = pickle.loads(content)  # noqa: S301 - from a process of ours
+        if frame.kind != wire.READY:
+            raise Confused("it answers without having been asked")
+        try:
+            module, problem = encoding.read_ready(self.values, frame.content)
+        except wire.Unloadable as error:
+            raise Confused(str(error)) from None
+        self.pid = frame.pid
         self.ready = True
         if module is not None and problem is None:
             self.modules.add(module)
@@ -161,9 +198,9 @@ class Process:
         self.sock.close()
 
 
-def _handle_log(content: bytes) -> None:
+def _handle_log(values: Values, content: bytes) -> None:
     try:
-        record = logging.makeLogRecord(pickle.loads(content))  # noqa: S301 - from a process of ours
+        record = logging.makeLogRecord(encoding.read_log(values, content))
         logger = logging.getLogger(record.name)
         if logger.isEnabledFor(record.levelno):
             logger.handle(record)
@@ -174,14 +211,15 @@ def _handle_log(content: bytes) -> None:
 class Supervisor:
     """The application's end of its supervisor. Not safe for threads: the owner's lock guards it."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Values = "pickle") -> None:
+        self._values: Values = values
         self._control: socket.socket | None = None
         self.pid: int | None = None
 
     def worker(self, modules: tuple[str, ...]) -> Process:
         """Start a worker that imports ``modules`` before it calls itself ready."""
         surroundings = (str(Path.cwd()), dict(os.environ), list(sys.path))
-        return self._start("worker", (surroundings, modules, _log_levels()), [])
+        return self._start("worker", (surroundings, modules, _log_levels(), self._values), [])
 
     def command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process:
         """Start a program on three descriptors; two more are kept open as long as it runs. They stay ours to close."""
@@ -198,7 +236,7 @@ class Supervisor:
                     self._launch()
                 if self._tell(message, [theirs.fileno(), *fds]):
                     break
-        return Process(ours, self.pid)
+        return Process(ours, self.pid, self._values)
 
     def _tell(self, message: bytes, fds: list[int]) -> bool:
         assert self._control is not None

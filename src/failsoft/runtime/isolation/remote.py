@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple
 from failsoft.core.classify import classify
 from failsoft.core.fault import Fault
 from failsoft.runtime.clock import SYSTEM
+from failsoft.runtime.isolation import wire
 
 _DEPTH: Final = 8  # causes of causes
 _TEXT: Final = 64_000  # characters of one text
@@ -217,7 +218,7 @@ def _unpickle(pickled: bytes | None) -> Exception | None:
     if pickled is None:
         return None
     try:
-        error = _Loaded(io.BytesIO(pickled)).load()
-    except Exception:
+        error = wire.unpickle(pickled, lambda content: _Loaded(io.BytesIO(content)).load())
+    except wire.Unloadable:
         return None
     return error if isinstance(error, Exception) else None

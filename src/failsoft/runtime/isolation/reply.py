@@ -65,6 +65,20 @@ def crashed(what: str, status: int | None, *, ran: bool) -> WorkerError:
     )
 
 
+def confused(what: str, why: str) -> WorkerError:
+    return WorkerError(
+        Fault(
+            Code.ABORTED,
+            "transient",
+            "tool_transient",
+            "unknown",
+            f"{what}: its process was ended, because {sanitise(why)}",
+            "The next call gets a new process",
+            "worker_confused",
+        )
+    )
+
+
 def never_ready(what: str, seconds: float) -> WorkerError:
     return WorkerError(
         Fault(

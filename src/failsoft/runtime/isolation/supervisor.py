@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from failsoft.runtime.isolation import wire, worker
+from failsoft.runtime.isolation import encoding, wire, worker
 
 GRACE: Final = 1.0  # seconds that a command has between SIGTERM and SIGKILL
 LAST: Final = 1.5  # seconds that are given to ending everything
@@ -279,7 +279,7 @@ def _run_command(sock: socket.socket, fds: list[int], options: Any) -> None:
         os.dup2(fd, stream)
     try:
         os.chdir(cwd)
-        sock.sendall(wire.pack(wire.READY, (os.getpid(), None, None)))
+        sock.sendall(encoding.pack_ready("pickle", 0, None, None))
         os.execvpe(argv[0], argv, env)  # noqa: S606 - without a shell, as the manifest says
     except OSError as error:
         sock.sendall(wire.pack(wire.MISSING, (error.errno, error.strerror)))

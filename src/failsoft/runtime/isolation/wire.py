@@ -2,8 +2,10 @@
 
 Rules
 -----
-- A frame is a length, a kind and a pickle. One request is under way per worker, so nothing needs a number.
-- Pickles come from our own processes only; they are as trusted as the tool itself.
+- A frame is a length, a kind, a number, the pid of its sender, and content. An answer repeats the number of its request.
+  Numbers cannot be guessed, so nothing that was written before a request can pass as its answer.
+- Pickles come from our own processes only; they are as trusted as the tool itself. Workers of tools with
+  ``values: json`` send JSON instead (``encoding``).
 - Nothing larger than the limit is sent. What cannot be sent is named: the argument, and what it is.
 - The supervisor says how a process died in a last frame. It may follow half a frame of the process itself, so at the
   end of the stream its place is the end (``death_of``).
@@ -11,16 +13,17 @@ Rules
 
 from __future__ import annotations
 
+import os
 import pickle
 import struct
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 LIMIT: Final = 64_000_000  # bytes of one pickled call or result
 CHUNK: Final = 1 << 14  # bytes of one read: more would be fetched from the kernel page by page, for small answers too
 LARGE: Final = 1 << 20  # of one read within a frame that is known to be large
-HEADER: Final = struct.Struct("<IB")
-_DEATH: Final = struct.Struct("<IBi")
+HEADER: Final = struct.Struct("<IBQI")  # length of the content, kind, number, pid
+_DEATH: Final = struct.Struct("<IBQIi")
 
 # to a worker
 LOAD: Final = 1  # import a module, so that the call itself need not
@@ -40,49 +43,80 @@ class Unsendable(Exception):
     """An argument or a result cannot leave its process; the text says which and why."""
 
 
-def frame(kind: int, data: bytes = b"") -> bytes:
-    return HEADER.pack(len(data), kind) + data
+class Unloadable(Exception):
+    """Something that a worker sent cannot be loaded here; the text says why."""
 
 
-def pack(kind: int, content: Any) -> bytes:
-    return frame(kind, pickle.dumps(content, 5))
+class Frame(NamedTuple):
+    """One frame, as it was read."""
+
+    kind: int
+    content: bytes
+    number: int
+    pid: int
+
+
+def frame(kind: int, data: bytes = b"", number: int = 0) -> bytes:
+    return HEADER.pack(len(data), kind, number, os.getpid()) + data
+
+
+def pack(kind: int, content: Any, number: int = 0) -> bytes:
+    return frame(kind, pickle.dumps(content, 5), number)
+
+
+def new_number() -> int:
+    """The number of a request."""
+    return int.from_bytes(os.urandom(8), "little")
+
+
+def unpickle(content: bytes, load: Callable[[bytes], Any] = pickle.loads) -> Any:
+    """Load a pickle. Whatever its content raises, an exit or an interrupt included, becomes ``Unloadable``."""
+    try:
+        return load(content)
+    except KeyboardInterrupt:
+        try:
+            load(content)  # if the content raised it, it does so again; Ctrl-C does not
+        except BaseException as error:
+            raise Unloadable(name_of(error)) from None
+        raise
+    except BaseException as error:
+        raise Unloadable(name_of(error)) from None
+
+
+def name_of(error: BaseException) -> str:
+    """An exception's type and text; the type alone if it has no text, or none that can be had."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except BaseException:
+        return name
+    return f"{name}: {text}" if text else name
 
 
 def death(status: int) -> bytes:
     """The last frame of a stream: an exit status, or minus the signal that killed."""
-    return _DEATH.pack(4, DEATH, status)
+    return _DEATH.pack(4, DEATH, 0, os.getpid(), status)
 
 
 def death_of(rest: bytes | bytearray) -> int | None:
     """The status at the end of a stream; None if the supervisor is gone as well."""
     if len(rest) < _DEATH.size:
         return None
-    length, kind, status = _DEATH.unpack_from(rest, len(rest) - _DEATH.size)
+    length, kind, _, _, status = _DEATH.unpack_from(rest, len(rest) - _DEATH.size)
     return int(status) if (length, kind) == (4, DEATH) else None
 
 
-def pack_call(head: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...]) -> bytes:
+def pack_call(
+    head: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...], number: int = 0
+) -> bytes:
     """A whole call as one frame. Raises ``Unsendable`` with the name of the argument that is in the way."""
     try:
-        request = pack(CALL, (*head, args, kwargs))
+        request = pack(CALL, (*head, args, kwargs), number)
     except Exception as error:
         raise Unsendable(_blame(args, kwargs, names) or f"the call cannot be pickled: {error}") from error
     if len(request) > LIMIT:
-        raise Unsendable(f"{_largest(args, kwargs, names)}, more than the {_megabytes(LIMIT)} that can be sent")
+        raise Unsendable(f"{_largest(args, kwargs, names)}, more than the {megabytes(LIMIT)} that can be sent")
     return request
-
-
-def pack_result(kind: int, head: tuple[Any, ...], value: Any) -> bytes:
-    """A result as one frame. Raises ``Unsendable`` if that cannot be."""
-    try:
-        answer = pack(kind, (*head, value))
-    except Exception as error:
-        raise Unsendable(f"the result ({type(value).__qualname__}) cannot be pickled: {error}") from error
-    if len(answer) > LIMIT:
-        raise Unsendable(
-            f"the result has {_megabytes(len(answer))}, more than the {_megabytes(LIMIT)} that can be sent"
-        )
-    return answer
 
 
 def _named(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...]) -> list[tuple[str, Any]]:
@@ -101,8 +135,8 @@ def _blame(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, .
 
 def _largest(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...]) -> str:
     size, name = max((len(pickle.dumps(value, 5)), name) for name, value in _named(args, kwargs, names))
-    return f"argument {name} has {_megabytes(size)}"
+    return f"argument {name} has {megabytes(size)}"
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
     return f"{size / 1e6:.0f} MB"

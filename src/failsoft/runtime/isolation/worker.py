@@ -3,6 +3,8 @@
 Rules
 -----
 - The tool runs in the main thread, in a context of its own, with nothing on its standard input.
+- Only this process answers. A child that a tool forks has no socket to the application, and ends where it would come
+  back out of the tool.
 - A call is answered with a value, an error or a reason why there is none; the worker lives on in all three cases.
 - Every answer says when the tool ended (the monotonic clock is the same in all processes) and whether the worker
   has grown beyond ``max_memory``, and so should be replaced.
@@ -24,13 +26,15 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from failsoft.runtime.isolation import target, wire
-from failsoft.runtime.isolation.remote import describe
+from failsoft.core.options import Values
+from failsoft.runtime.isolation import encoding, target, wire
+from failsoft.runtime.isolation.remote import Described, describe
 
 # What counts as memory: private writable pages where the kernel counts them (Linux), else the address space
 _MEMORY: Final = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
@@ -44,25 +48,34 @@ class Line:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._lock = threading.Lock()
+        self._pid = os.getpid()
+        os.register_at_fork(after_in_child=sock.close)
+
+    @property
+    def is_ours(self) -> bool:
+        """False in a child that was forked by a tool."""
+        return os.getpid() == self._pid
 
     def send(self, frame: bytes) -> None:
+        if not self.is_ours:
+            os._exit(0)  # even if the tool forked in a way that Python does not see
         try:
             with self._lock:
                 self._sock.sendall(frame)
         except OSError:
             os._exit(0)  # the application has hung up
 
-    def receive(self) -> tuple[int, memoryview]:
-        """The next request. There is never more than one, so a read cannot reach into another."""
+    def receive(self) -> tuple[int, memoryview, int]:
+        """The next request: kind, content, number. There is never more than one: a read cannot reach into another."""
         data = self._read(wire.CHUNK)
-        length, kind = wire.HEADER.unpack_from(data)
+        length, kind, number, _ = wire.HEADER.unpack_from(data)
         size = wire.HEADER.size + length
         if len(data) < size:
             parts = bytearray(data)
             while len(parts) < size:
                 parts += self._read(min(size - len(parts), wire.LARGE))
             data = parts
-        return kind, memoryview(data)[wire.HEADER.size :]
+        return kind, memoryview(data)[wire.HEADER.size :], number
 
     def _read(self, most: int) -> bytes | bytearray:
         try:
@@ -77,27 +90,24 @@ class Line:
 class _ToApplication(logging.Handler):
     """Sends log records to the application."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, values: Values) -> None:
         super().__init__()
         self._line = line
+        self._values: Values = values
         self._formatter = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if not self._line.is_ours:
+            if logging.lastResort is not None:
+                logging.lastResort.handle(record)
+            return
         try:
             fields = dict(vars(record), msg=record.getMessage(), args=None, exc_info=None)
             if record.exc_info and not record.exc_text:
                 fields["exc_text"] = self._formatter.formatException(record.exc_info)
-            self._line.send(wire.frame(wire.LOG, _pickle_fields(fields)))
+            self._line.send(encoding.pack_log(self._values, fields))
         except Exception:
             self.handleError(record)
-
-
-def _pickle_fields(fields: dict[str, Any]) -> bytes:
-    try:
-        return pickle.dumps(fields, 5)
-    except Exception:  # something in ``extra`` stays here; shown, it can go
-        plain = (str, int, float, type(None))
-        return pickle.dumps({key: v if isinstance(v, plain) else repr(v) for key, v in fields.items()}, 5)
 
 
 def serve(
@@ -105,24 +115,25 @@ def serve(
     surroundings: tuple[str, Mapping[str, str], list[str]],
     modules: Iterable[str],
     levels: Mapping[str, int],
+    values: Values,
 ) -> NoReturn:
     """Answer calls until the application hangs up."""
     _settle_in(*surroundings)
     line = Line(sock)
-    logging.getLogger().addHandler(_ToApplication(line))
+    logging.getLogger().addHandler(_ToApplication(line, values))
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
     for module in modules:
         _load(module)
-    line.send(wire.pack(wire.READY, (os.getpid(), None, None)))
+    line.send(encoding.pack_ready(values, 0, None, None))
     found: dict[tuple[str, str], Callable[..., Any]] = {}
     while True:
-        kind, content = line.receive()
+        kind, content, number = line.receive()
         if kind == wire.LOAD:
             module = pickle.loads(content)  # noqa: S301 - the application's
-            line.send(wire.pack(wire.READY, (os.getpid(), module, _load(module))))
+            line.send(encoding.pack_ready(values, number, module, _load(module)))
         else:
-            line.send(_answer(content, found))
+            line.send(_answer(line, content, number, found, values))
 
 
 def _settle_in(directory: str, environment: Mapping[str, str], path: list[str]) -> None:
@@ -144,35 +155,66 @@ def _load(module: str) -> Any:
     try:
         importlib.import_module(module)
     except BaseException as error:  # a module that exits at import must not take the worker along
-        return describe(error)
+        return _describe(error)
     finally:
         importing = False
     return None
 
 
-def _answer(content: memoryview, found: dict[tuple[str, str], Callable[..., Any]]) -> bytes:
+def _answer(
+    line: Line, content: memoryview, number: int, found: dict[tuple[str, str], Callable[..., Any]], values: Values
+) -> bytes:
     """Run one call, and pack whatever came of it."""
     try:
         module, qualname, carried, max_memory, args, kwargs = pickle.loads(content)  # noqa: S301 - the application's
-    except Exception as error:
-        return wire.pack(wire.UNSENDABLE, (None, False, f"the arguments cannot be loaded in a worker: {error}"))
+    except BaseException as error:
+        why = f"the arguments cannot be loaded in a worker: {wire.name_of(error)}"
+        return encoding.pack_answer(values, wire.UNSENDABLE, number, None, False, why, "text")
     fn = found.get((module, qualname))
     if fn is None:
         try:
             fn = found[module, qualname] = target.unwrap(target.find(module, qualname))
-        except Exception as error:
-            return wire.pack(wire.MISSING, (None, False, describe(error)))
+        except BaseException as error:
+            return encoding.pack_answer(values, wire.MISSING, number, None, False, _describe(error), "error")
     if max_memory is None:
         kind, value = _run(fn, carried, args, kwargs)
-        head = (time.monotonic(), False)
+        ended, heavy = time.monotonic(), False
     else:
         with _limited(max_memory):
             kind, value = _run(fn, carried, args, kwargs)
-        head = (time.monotonic(), isinstance(value, MemoryError) or _resident() > max_memory)
+        ended, heavy = time.monotonic(), isinstance(value, MemoryError) or _resident() > max_memory
+    if not line.is_ours:
+        _leave(value if kind == wire.ERROR else None)
     try:
-        return wire.pack_result(kind, head, describe(value) if kind == wire.ERROR else value)
+        if kind == wire.ERROR:
+            return encoding.pack_answer(values, kind, number, ended, heavy, _describe(value), "error")
+        return encoding.pack_answer(values, kind, number, ended, heavy, value, "value")
     except wire.Unsendable as error:
-        return wire.pack(wire.UNSENDABLE, (*head, str(error)))
+        return encoding.pack_answer(values, wire.UNSENDABLE, number, ended, heavy, str(error), "text")
+
+
+def _leave(error: BaseException | None) -> NoReturn:
+    """End a child that has come back out of the tool, as a script would end."""
+    status = 0
+    with suppress(BaseException):
+        if isinstance(error, SystemExit):
+            status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif error is not None:
+            status = 1
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status & 0xFF)
+
+
+def _describe(error: BaseException) -> Described:
+    """Describe an exception, even if its own code exits when it is asked."""
+    try:
+        return describe(error)
+    except BaseException as another:
+        name = f"{type(error).__module__}.{type(error).__qualname__}"
+        why = f"<{name} that cannot be described: {type(another).__name__}>"
+        return Described((name,), why, {}, "", None, None, None, None, False, ())
 
 
 def _run(

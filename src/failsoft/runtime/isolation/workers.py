@@ -9,6 +9,8 @@ Rules
 - A worker whose call was not answered is killed, always. One that has served ``max_calls``, or grown beyond
   ``max_memory``, is replaced.
 - No thread of its own: each caller waits on its own worker's socket, on its event loop or blocking.
+- Tools with ``values: json`` have workers and a supervisor of their own: no process that has run one of them ever sends
+  a pickle that is loaded here.
 - After a fork the child starts over with nothing; the workers stay its parent's.
 """
 
@@ -26,7 +28,7 @@ from concurrent.futures import Future
 from typing import Any, Final, Literal, NamedTuple
 
 from failsoft.core.entrypoint import Command
-from failsoft.core.options import Isolation
+from failsoft.core.options import Isolation, Values
 from failsoft.runtime.clock import outside_finished, outside_started
 from failsoft.runtime.isolation import command as commands
 from failsoft.runtime.isolation import worker as this_process
@@ -59,7 +61,11 @@ class Counts(NamedTuple):
 class Workers:
     """Starts processes when they are first needed; usable from any thread and any number of event loops."""
 
-    def __init__(self, *, spare: int = 1, limit: int = 32, start_timeout: float = 60.0) -> None:
+    def __init__(
+        self, *, spare: int = 1, limit: int = 32, start_timeout: float = 60.0, values: Values = "pickle"
+    ) -> None:
+        self._values: Values = values
+        self._others: Workers | None = None  # those that write their values in the other way
         self._spare = spare
         self._limit = limit
         self.start_timeout = start_timeout
@@ -68,7 +74,7 @@ class Workers:
 
     def _renew(self) -> None:
         self._lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
-        self._supervisor = Supervisor()
+        self._supervisor = Supervisor(self._values)
         self._workers: set[Process] = set()
         self._commands: set[Process] = set()
         self._idle: deque[Process] = deque()  # the freshest last
@@ -93,7 +99,8 @@ class Workers:
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
-            return await call(self, OnLoop(loop), target, args, kwargs, timeout, options, begun)
+            workers = self._for(options)
+            return await call(workers, OnLoop(loop), target, args, kwargs, timeout, options, begun)
         finally:
             outside_finished(loop)
 
@@ -107,7 +114,7 @@ class Workers:
         options: Isolation = _DEFAULT,
     ) -> Reply:
         """The same for callers without an event loop."""
-        return finish(call(self, Blocking(), target, args, kwargs, timeout, options, _ignore))
+        return finish(call(self._for(options), Blocking(), target, args, kwargs, timeout, options, _ignore))
 
     async def run_command(
         self,
@@ -141,7 +148,7 @@ class Workers:
     def counts(self) -> Counts:
         with self._lock:
             alive = len(self._workers)
-            return Counts(
+            counts = Counts(
                 alive,
                 alive - len(self._idle),
                 len(self._waiting),
@@ -150,6 +157,21 @@ class Workers:
                 self._crashes,
                 self._respawns,
             )
+        if self._others is None:
+            return counts
+        return Counts(*map(sum, zip(counts, self._others.counts, strict=True)))
+
+    def _for(self, options: Isolation) -> Workers:
+        """The workers that write values as ``options`` ask. The two kinds share no process: see docs/security.md."""
+        if options.values == self._values:
+            return self
+        with self._lock:
+            if self._others is None:
+                self._others = Workers(
+                    spare=self._spare, limit=self._limit, start_timeout=self.start_timeout, values=options.values
+                )
+                self._others.closed = self.closed
+            return self._others
 
     def close(self) -> None:
         """Kill all processes and wait until they are gone. Calls under way come back ``cancelled``."""
@@ -162,6 +184,9 @@ class Workers:
             while self._waiting:
                 _hand(self._waiting.popleft(), None)
             self._supervisor.close()
+            others = self._others
+        if others is not None:
+            others.close()
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # at the interpreter's end much is gone already
