@@ -40,6 +40,8 @@ EVERY = {
     "partial_result": own_faults.partial_result(["page 2"]),
     "loop_prevented": own_faults.loop_prevented(ROOT, 3),
     "no_offer": own_faults.no_offer("flight_search"),
+    "begun_before": own_faults.begun_before(),
+    "not_recorded": own_faults.not_recorded("flight_search"),
 }
 
 # rule -> code, classification, category, effect
@@ -61,6 +63,8 @@ TABLE = {
     "partial_result": ("DATA_LOSS", "transient", "tool_transient", "unknown"),
     "loop_prevented": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
     "no_offer": ("FAILED_PRECONDITION", "permanent", "tool_validation", "none"),
+    "begun_before": ("CANCELLED", "transient", "tool_transient", "unknown"),
+    "not_recorded": ("UNAVAILABLE", "transient", "tool_transient", "none"),
 }
 
 

@@ -64,6 +64,7 @@ class Outcome(Generic[T]):
         "escalated",
         "fault",
         "missing",
+        "recorded",
         "root",
         "status",
         "told",
@@ -89,6 +90,7 @@ class Outcome(Generic[T]):
         escalated: bool = False,
         explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None,
         told: str | None = None,
+        recorded: bool | None = None,
     ) -> None:
         self._id = id
         self.tool = tool  # the id of the tool that was called
@@ -103,6 +105,7 @@ class Outcome(Generic[T]):
         self._label = label
         self.root = root  # for a skipped call: the id of the call whose failure is the cause
         self.escalated = escalated  # somebody has to know
+        self.recorded = recorded  # of a write: whether the store had a record of it before it started; else None
         self.told = told  # what a policy has the user told, in place of the usual words
         self._explanation = explanation
 
@@ -159,6 +162,7 @@ class Outcome(Generic[T]):
             "root": self.root,
             "escalated": self.escalated,
             "explanation": self.explanation.to_dict(),
+            **({} if self.recorded is None else {"recorded": self.recorded}),
         }
 
     def _fields(self) -> tuple[Any, ...]:
@@ -175,7 +179,8 @@ class Outcome(Generic[T]):
     __hash__ = None  # type: ignore[assignment]  # the value may be anything
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Outcome, (*self._fields(), None if self._explanation is None else self.explanation, self.told)
+        texts = None if self._explanation is None else self.explanation
+        return Outcome, (*self._fields(), texts, self.told, self.recorded)
 
     def __repr__(self) -> str:
         parts = [f"{self.id!r}, {self.status}"]
@@ -202,7 +207,7 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
     made.attempts = attempts
     made.duration = duration
     made._label = label
-    made.fault = made.decision = made.missing = made.root = made.told = made._explanation = None
+    made.fault = made.decision = made.missing = made.root = made.told = made._explanation = made.recorded = None
     made.escalated = False
     return made
 

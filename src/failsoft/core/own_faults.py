@@ -39,6 +39,8 @@ PARTIAL_RESULT = "partial_result"
 LOOP_PREVENTED = "loop_prevented"
 UNPROTECTED = "unprotected"
 NO_OFFER = "no_offer"
+BEGUN_BEFORE = "begun_before"
+NOT_RECORDED = "not_recorded"
 NESTED = "nested: "  # before the rule of a fault that comes from a call further in
 
 _NAME_LENGTH = 80
@@ -239,6 +241,28 @@ def cancelled(*, started: bool) -> Fault:
         "unknown" if started else "none",
         "Cancelled" if started else "Cancelled before it started",
         "The caller has left",
+    )
+
+
+def begun_before() -> Fault:
+    """Not run: the same write was begun before, and nobody knows how it ended. It must not be made twice."""
+    return _transient(
+        BEGUN_BEFORE,
+        Code.CANCELLED,
+        "unknown",
+        "Begun before, and its end is not known",
+        "The same call was begun before",
+    )
+
+
+def not_recorded(tool: str) -> Fault:
+    """Not run: the store could not record the write before it started, and the runtime insists on that."""
+    return _transient(
+        NOT_RECORDED,
+        Code.UNAVAILABLE,
+        "none",
+        f"{tool} could not be recorded before it starts: the store does not answer",
+        "The store may answer again",
     )
 
 

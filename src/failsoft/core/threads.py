@@ -60,15 +60,9 @@ def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def mark(id: str, tool: str, safe: bool | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """How a call that must not be made twice is known again; None: it may be made, or nothing tells it from others.
-
-    Ids that a turn has counted come again in the next one.
-    """
-    name, _, number = id.rpartition("-")
-    if safe is not False or (name == tool and number.isdigit()):
-        return None
-    return fingerprint(tool, args, kwargs) or ""  # arguments that are no JSON: its id must do
+def mark(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """What tells a call from others of the same id; empty where the arguments are no JSON: then the id must do."""
+    return fingerprint(tool, args, kwargs) or ""
 
 
 class Offer(NamedTuple):

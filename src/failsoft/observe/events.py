@@ -43,6 +43,7 @@ ESCALATED = "Escalated"
 LOOP_PREVENTED = "LoopPrevented"  # a call that keeps failing in this thread was answered without being run
 RETRY_OFFERED = "RetryOffered"  # it may be tried once more if the user asks for it
 OFFER_TAKEN = "OfferTaken"  # the user has asked
+NOT_RECORDED = "NotRecorded"  # the store did not record a write before it started: a crash would not be noticed
 OFFER_CLEARED = "OfferCleared"  # a hard failure: nothing is left to retry
 EXPLAIN_FAILED = "ExplainFailed"  # who phrases the user's text failed or was slow: the default stands
 INTERNAL_ERROR = "InternalError"  # a contract bug, with what is needed to find it

@@ -98,4 +98,7 @@ async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
 def _is_plain(turn: Turn, call: Call) -> bool:
     """Does it say nothing that the happy path would not see?"""
     said = (call.timeout, call.retry, call.key)
+    ledger = turn.engine.ledger
+    if ledger is not None and ledger.wants(call, call.tool):
+        return False
     return said == (None, None, None) and not call.args and (call.thread, call.tenant) == (turn.thread, turn.tenant)

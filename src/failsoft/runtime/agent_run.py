@@ -43,6 +43,11 @@ class AgentRun:
         self._ended = False
         engine.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
 
+    @property
+    def over(self) -> bool:
+        """True once the run has ended."""
+        return self._ended
+
     def left(self) -> float | None:
         """Seconds until the deadline: there is none."""
         return None
@@ -86,6 +91,8 @@ class AgentRun:
         counts = {"calls": len(self._taken), "succeeded": len(self._succeeded)}
         fields = {"duration_ms": round((now - self._started) * 1000, 3), **counts, "needs": {}}
         self._engine.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
+        if self._engine.ledger is not None:
+            self._engine.ledger.end_turn(self.id)
 
 
 class AgentRuns:
@@ -124,6 +131,8 @@ class AgentRuns:
         """End the run that ``key`` identifies, if its turn has started."""
         self._end(id(key))
         self._engine.settle()
+        if self._engine.ledger is not None:
+            self._engine.ledger.settle()
 
     def _end(self, key: int) -> None:
         run = self._open.pop(key, None)

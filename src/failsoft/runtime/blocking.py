@@ -14,13 +14,14 @@ from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
 from failsoft.runtime.attempt import answered, body, checked, has_slot, inline
-from failsoft.runtime.call import Call, Ended, Invoke, Phrase, Step, Wait
+from failsoft.runtime.call import Begin, Call, Ended, Invoke, Phrase, Step, Wait
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.way import way
 
 if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.ledger import Answer
     from failsoft.runtime.tool import Tool
 
 T = TypeVar("T")
@@ -48,9 +49,12 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
         rt.settle()
 
 
-def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | None:
+def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | Answer | None:
     if isinstance(step, Invoke):
         return attempt_blocking(rt, call, step)
+    if isinstance(step, Begin):
+        assert rt.ledger is not None
+        return rt.ledger.begin_blocking(call)
     if isinstance(step, Wait):
         rt.clock.sleep(step.delay)
         return None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.agent_run import AgentRun
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.health import Health
+    from failsoft.runtime.ledger import WriteRecord
     from failsoft.runtime.tool import Tool
     from failsoft.runtime.turn import Turn
 
@@ -26,8 +27,9 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "acted", "admitted", "args", "asked", "given_id", "hinted", "invoked", "key", "kwargs", "left_behind", "made", "parent", "recorded",
-        "required", "retry", "started", "tenant", "thread", "timeout", "tool", "turn", "waiting",
+        "acted", "admitted", "args", "asked", "given", "given_id", "hinted", "invoked", "kept", "key", "kwargs",
+        "left_behind", "made", "parent", "record", "recorded", "required", "retry", "started", "tenant", "thread",
+        "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +62,9 @@ class Call:
         self.retry = retry
         self.key = key
         self.required = required
+        self.given: str | None = None  # the id that its caller has chosen; its turn may know it by another
+        self.record: WriteRecord | None = None  # in the ledger of writes
+        self.kept: bool | None = None  # the store had that record before the tool started; None: there is none to have
         self.asked = False  # a user has taken up an offer: this one leaves no other (R10)
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
         self.recorded = False  # its turn has written down its end
@@ -82,7 +87,7 @@ class Call:
         return self.given_id
 
     def name(self, id: str | int) -> None:
-        """Give it the id that its caller knows it by."""
+        """Give it the id that its turn knows it by."""
         self.given_id = id
 
     @property
@@ -133,6 +138,10 @@ class Invoke(NamedTuple):
     timeout: float  # seconds; infinity: none
 
 
+class Begin(NamedTuple):
+    """Record a write before it starts. The answer is an ``Answer`` of the ledger's."""
+
+
 class Wait(NamedTuple):
     """Let some time pass."""
 
@@ -164,7 +173,7 @@ class Ended(NamedTuple):
     running: bool = False  # nobody waits for it any more, but it goes on (R8)
 
 
-Step = Invoke | Wait | Consult | Phrase
+Step = Invoke | Begin | Wait | Consult | Phrase
 Way = Generator[Step, Any, Outcome[Any]]
 
 NO_ATTEMPTS = Attempts()

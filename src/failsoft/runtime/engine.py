@@ -30,7 +30,7 @@ from failsoft.observe.trace import Trace
 from failsoft.runtime.attempt import attempt, blocked, expire, tell_orphan, unawaited
 from failsoft.runtime.beside import running_loop
 from failsoft.runtime.blocking import run_blocking
-from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Invoke, Past, Phrase, Wait
+from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Invoke, Past, Phrase, Wait
 from failsoft.runtime.clock import SYSTEM, Clock, current
 from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from failsoft.core.report import TurnReport
     from failsoft.runtime.isolation.workers import Workers
     from failsoft.runtime.keeping import Keeper
+    from failsoft.runtime.ledger import Answer, Ledger
     from failsoft.stores.base import Store
 
 log = logging.getLogger("failsoft")
@@ -74,6 +75,7 @@ class Engine:
         on_escalation: Callable[[Outcome[Any]], Any] | None,
         policies: tuple[Policy, ...] = (),
         store: Store | None = None,
+        store_required: bool = False,
         phraser: Phraser | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:
@@ -90,6 +92,12 @@ class Engine:
         self.phraser = phraser
         self.catalogue = catalogue or Catalogue()
         self.notebook = Notebook(self)
+        self.ledger: Ledger | None = None  # of writes; None: there is no store
+        if self.store is not None and self.notebook.pending is not None:
+            from failsoft.runtime.ledger import Ledger  # only with a store
+
+            self.ledger = Ledger(self.store, self.notebook.pending.run)
+        self.store_required = store_required
         self.tools: dict[str, Tool] = {}
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
@@ -148,7 +156,7 @@ class Engine:
         first = first or self.misfit(call)
         steps = way(self, call, first, ticket, past)
         token = SCOPE.set(call)
-        answer: Ended | Decision | None
+        answer: Ended | Decision | Answer | None
         try:
             step = next(steps)
             while True:
@@ -170,7 +178,10 @@ class Engine:
             leave(SCOPE, token)
             self.settle()
 
-    async def _perform(self, call: Call, step: Wait | Consult | Phrase) -> Decision | None:
+    async def _perform(self, call: Call, step: Begin | Wait | Consult | Phrase) -> Decision | Answer | None:
+        if isinstance(step, Begin):
+            assert self.ledger is not None
+            return await self.ledger.begin(call)
         if isinstance(step, Wait):
             await asyncio.sleep(step.delay)
             return None
@@ -265,6 +276,8 @@ class Engine:
             self.memory.save()
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
+        if self.ledger is not None:
+            self.ledger.settle()
         if self.keeper is not None:
             self.keeper.close()
         if self.store is not None:
@@ -359,6 +372,12 @@ class Engine:
         tool = vars(error).pop("orphan", None)  # for whoever hears of it first
         if tool is not None:
             tell_orphan(self, call, tool)
+        if call.record is not None and self.ledger is not None:
+            passed = isinstance(error, Passing)
+            if passed or call.left_behind or not call.under_way:
+                self.ledger.end(call, acted=not passed and call.under_way)
+            else:  # its tool may have acted, and nobody is told
+                self.ledger.leave(call)
         if call.recorded:
             return
         if not isinstance(error, Passing):  # with that the framework itself goes on, and may make the call again
@@ -420,6 +439,8 @@ class Engine:
         if self.escalations is not None:
             self.escalations.renew_after_fork()
         self.notebook.renew_after_fork()
+        if self.ledger is not None:
+            self.ledger.renew_after_fork()
         if self.keeper is not None:
             self.keeper.renew_after_fork()
         if self.memory is not None:

@@ -129,6 +129,7 @@ class Handle(core.Call, Generic[T]):
                 tenant=turn.tenant,
                 required=self.required,
             )
+            self.call.given = self.id if self.id in turn.given else None
         return self.call
 
 

@@ -33,6 +33,7 @@ from failsoft.stores.base import Store, key_of
 if TYPE_CHECKING:
     from failsoft.runtime.clock import Clock
     from failsoft.runtime.health import Health
+    from failsoft.runtime.ledger import Ledger
 
 PATIENCE = 0.5  # seconds
 PAUSE = 2.0
@@ -50,6 +51,7 @@ class Keeper:
         self._clock = clock
         self._paused_until = 0.0
         self._closed = False
+        self.ledger: Ledger | None = None  # whose records go to the same store
         self._circuits: dict[str, Any] = dict(store.find("breaker"))
         self._finding = Lock()
         self._found = 0  # losses
@@ -68,6 +70,8 @@ class Keeper:
 
     def flush(self, deadline: float) -> bool:
         """Wait until all events so far are durable; False if they are not by then (a real, monotonic time)."""
+        if self.ledger is not None:
+            self.ledger.settle()
         told = self._told
         heard = self._trace.flush(deadline)  # by everybody, not just the store
         durable = self._is_durable(deadline)

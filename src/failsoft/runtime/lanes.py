@@ -110,7 +110,7 @@ class Lanes:
     async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
         """One lane: run what is ready, one call after the other."""
         ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
-        awaited, kept = turn.awaited, turn.pending is not None
+        awaited, kept, recorded = turn.awaited, turn.pending is not None, turn.engine.ledger is not None
         engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
         admit, succeed = turn.machine.enter, turn.machine.succeed
         clock: float | None = None  # when the call before has ended, if that was just now
@@ -126,6 +126,8 @@ class Lanes:
                 handle.started = started = now() if clock is None else clock
                 clock = None
                 ticket = tool.ticket if handle.terms[2] and not turn.notes.wary else None
+                if recorded and ticket is not None and tool.is_write:
+                    ticket = None
                 first = None
                 if ticket is not None:
                     running = None

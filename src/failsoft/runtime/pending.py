@@ -8,8 +8,7 @@ Rules
   whose arguments are no JSON stays in this process.
 - A call is written down when its turn takes it and struck out when it ends, so what a dead process leaves is what it
   had open. A thread's turns run on one machine at a time; another one's open calls look dead from here.
-- What a thread has to do without is kept for as long as it holds, and read once, when the runtime begins; so are calls
-  that must not be made twice. These may be under way in another process: then they are not made twice either.
+- What a thread has to do without is kept for as long as it holds, and read once, when the runtime begins.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Pending:
         from failsoft.stores.base import key_of  # only who has a store pays for it
 
         self._records = records
-        self._run = run  # this runtime, as opposed to those before it
+        self.run = run  # this runtime, as opposed to those before it
         self._wall = wall
         self._key_of = key_of
 
@@ -87,14 +86,14 @@ class Pending:
 
     # -- calls that may dangle ---------------------------------------------------------------------------------------
 
-    def open_call(self, key: Key, turn_id: str, call_id: str, tool: str, same: str | None) -> None:
-        self._keep_call(key, turn_id, call_id, {"tool": tool, "run": self._run, "same": same})
+    def open_call(self, key: Key, turn_id: str, call_id: str, tool: str) -> None:
+        self._keep_call(key, turn_id, call_id, {"tool": tool, "run": self.run})
 
     def close_call(self, key: Key, turn_id: str, call_id: str) -> None:
         self._records.delete("pending", self._call(key, turn_id, call_id))
 
     def leave_call(self, key: Key, call: Dangling) -> None:
-        record = {"tool": call.tool, "run": self._run, "same": call.same, "text": call.text}
+        record = {"tool": call.tool, "run": self.run, "text": call.text}
         self._keep_call(key, call.turn_id, call.call_id, record)
 
     def find_calls(self, key: Key, explain: Callable[[Outcome[Any]], Explanation]) -> list[Dangling]:
@@ -109,19 +108,8 @@ class Pending:
             found.append(Dangling(call_id, record["tool"], record.get("text") or explain(lost).model, turn_id))
         return found
 
-    def find_lost(self) -> Iterator[tuple[Key, Dangling]]:
-        """Those of all threads that must not be made twice; without words, which others may have told by then."""
-        for place, record in self._records.find("pending"):
-            if "run" in record and record.get("same") is not None and not self._is_running(record):  # others are offers
-                *_, turn_id, call_id = _parts(place)
-                yield self._key(place), Dangling(call_id, record["tool"], "", turn_id, record["same"])
-
-    def is_open(self, key: Key, call: Dangling) -> bool:
-        """Has nobody told the end of it since?"""
-        return self._records.get("pending", self._call(key, call.turn_id, call.call_id)) is not None
-
     def _is_running(self, record: Mapping[str, Any]) -> bool:
-        return record.get("text") is None and record["run"] == self._run
+        return record.get("text") is None and record["run"] == self.run
 
     # -- missing tools -----------------------------------------------------------------------------------------------
 

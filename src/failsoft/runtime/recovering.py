@@ -123,7 +123,9 @@ def find_options(
         wanted = policy.then.tool
     if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
         return []
-    if bars_others(stop.tool.options, fault, call.tool.options):  # those that are left from an earlier stop included
+    if fault.rule == own_faults.BEGUN_BEFORE or bars_others(
+        stop.tool.options, fault, call.tool.options
+    ):  # those that are left from an earlier stop included
         return []
     opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
     found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]

@@ -73,8 +73,9 @@ class Runtime:
     rt`` closes it at the end.
 
     - ``manifest``: what is known about the tools: the path of a YAML file, or a mapping with the same keys.
-    - ``store``: where trace, recovery memory, open circuits and pending offers are kept: ``"sqlite:///failsoft.db"``, or
-      ``"memory:"``, which keeps nothing beyond the process.
+    - ``store``: where trace, recovery memory, circuits, retry offers and the records of writes are kept:
+      ``"sqlite:///failsoft.db"``, or ``"memory:"``, which keeps nothing beyond the process.
+    - ``store_required``: refuse a write that the store could not record before it starts; else it runs without a record.
     - ``trace``: a file to which every event is appended, as JSON lines.
     - ``policies``: rules of your own about failures; the manifest's come first.
     - ``memory``: ``"advise"``, ``"act"`` or ``"off"``: what is done with what has helped before.
@@ -89,6 +90,7 @@ class Runtime:
         manifest: str | Path | Mapping[str, Any] | None = None,
         *,
         store: str | Store = "memory:",
+        store_required: bool = False,
         trace: str | Path | None = None,
         policies: Iterable[Policy | Mapping[str, Any]] | None = None,
         memory: Mode | None = None,
@@ -107,6 +109,8 @@ class Runtime:
             from failsoft.runtime.shielding import open_shielded
 
             kept = open_shielded(store, wall=clock.wall)
+        if store_required and kept is None:
+            raise ManifestError('store_required: there is no store: give one, like store="sqlite:///failsoft.db"')
         self._owned = kept if isinstance(store, str) else None
         self._engine = Engine(
             clock,
@@ -115,6 +119,7 @@ class Runtime:
             on_escalation=on_escalation,
             policies=(*self._settings.policies, *read_policies(policies or ())),
             store=kept,
+            store_required=store_required,
             phraser=explain,
             catalogue=Catalogue(self._settings.explanations, self._settings.language),
         )
@@ -127,6 +132,7 @@ class Runtime:
             from failsoft.runtime.keeping import Keeper
 
             engine.keeper = Keeper(kept, engine.trace, clock)
+            engine.keeper.ledger = engine.ledger
         for tool in self._settings.tools.values():
             if tool.entrypoint is not None:
                 from failsoft.runtime.entrypoints import load_entrypoint

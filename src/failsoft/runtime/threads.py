@@ -63,12 +63,8 @@ class Notebook:
             self._restore(self.pending)
 
     def _restore(self, pending: Pending) -> None:
-        """Take up what threads had to do without when the process before ended, and what it left under way."""
+        """Resume what threads had to do without when the process before ended."""
         try:
-            for key, call in pending.find_lost():
-                state = self._open(key)
-                state.leave_dangling(call)
-                self._keep(key, state)
             for key, tool, absence in pending.find_absences(self._rt.now()):
                 state = self._open(key)
                 state.restore_absence(tool, absence)
@@ -132,10 +128,11 @@ class Notebook:
         if left is None or call.thread is None:
             return False
         key = (call.tenant, call.thread)
-        told = not left.text and self.pending is not None and not self.pending.is_open(key, left)  # elsewhere, since
         self._close(key, state, left)
         self._keep(key, state)
-        return not told
+        if self._rt.ledger is not None:
+            self._rt.ledger.note_left(call)
+        return True
 
     def find_loop(self, call: Call) -> Failure | None:
         """The failure that this call has had twice already; a call further in is nobody's loop."""
@@ -297,8 +294,12 @@ class Notebook:
     def list_dangling(self, key: Key) -> list[Dangling]:
         """The calls whose end nobody has told the model."""
         kept: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
-        calls = {place: call for place, call in kept.items() if call.text}
-        if self.pending is not None:
+        calls = dict(kept)
+        if self.pending is not None and self._rt.ledger is not None:
+            for turn_id, call_id, tool in self._rt.ledger.find_open(key):
+                fault = own_faults.cancelled(started=True)
+                lost: Outcome[Any] = Outcome(call_id, tool, "cancelled", fault=fault)
+                calls[turn_id, call_id] = Dangling(call_id, tool, self._rt.explain(lost).model, turn_id)
             calls |= {(call.turn_id, call.call_id): call for call in self.pending.find_calls(key, self._rt.explain)}
         return list(calls.values())
 
@@ -311,6 +312,8 @@ class Notebook:
                 self._close(key, state, call)
 
         self.use(key, close)
+        if self._rt.ledger is not None and calls:
+            self._rt.ledger.forget(key, {(call.turn_id, call.call_id) for call in calls})
         return calls
 
     def _close(self, key: Key, state: ThreadState, call: Dangling) -> None:
@@ -421,7 +424,7 @@ class Thread:
 
 
 def _mark(call: Call) -> str | None:
-    return mark(call.id, call.tool.id, call.tool.safe, call.args, call.kwargs)
+    return mark(call.tool.id, call.args, call.kwargs) if call.tool.is_write and call.given is not None else None
 
 
 def _same(call: Call) -> str | None:

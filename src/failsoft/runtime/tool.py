@@ -109,6 +109,11 @@ class Tool:
             self._refuse_missing_parameter(options.idempotency_key)
         self.renew_ticket()
 
+    @property
+    def is_write(self) -> bool:
+        """True if the tool acts on the world and must not be repeated: its calls are recorded before they start."""
+        return self.safe is False
+
     def renew_ticket(self) -> None:
         """Called whenever the health may have changed."""
         usable = self.plain and self.unavailable is None and not self.health.holds

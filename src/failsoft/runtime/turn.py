@@ -26,7 +26,6 @@ from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.report import TurnReport
-from failsoft.core.threads import mark
 from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
@@ -80,6 +79,7 @@ class Turn:
         self.acknowledged = False  # whether the store had all of it safe when the turn ended
         self.arrived: list[Handle[Any]] = []
         self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: whichever arrives next
+        self.given: set[str] = set()  # ids that callers have chosen
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 1))  # for calls without an id
         self.pending: Pending | None = None  # where its open calls are written down, if anywhere
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -136,8 +136,10 @@ class Turn:
             raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
         if id is None:
             id = self.new_id(name)
-        elif not isinstance(id, str):
-            refuse_odd_names(name, id=id)
+        else:
+            if not isinstance(id, str):
+                refuse_odd_names(name, id=id)
+            self.given.add(id)
         handle: Handle[Any] = Handle(self.lanes, id, found or name, given)
         if depends_on or given:
             find_needs(handle, depends_on)
@@ -180,6 +182,11 @@ class Turn:
     def left(self) -> float | None:
         """Seconds until the turn's deadline; None if it has none."""
         return None if self._deadline is None else self._deadline - self.engine.now()
+
+    @property
+    def over(self) -> bool:
+        """True once the turn has ended."""
+        return self._ended
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -260,6 +267,7 @@ class Turn:
         self._context = copy_context()
         handles: dict[str, Handle[Any]] = {}
         for call in plan.calls:
+            self.given.add(call.id)
             handle = handles[call.id] = Handle(self.lanes, call.id, self._find(call.tool) or call.tool, NONE)
             retry = self._retry(handle.tool, call.retry)
             handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
@@ -291,11 +299,9 @@ class Turn:
     def write_down(self, handle: Handle[Any]) -> None:
         """What is open outlives the process, where there is a store."""
         if self.pending is not None and self.thread is not None:
-            tool, same = handle.tool, None
-            if not isinstance(tool, str):
-                same = mark(handle.id, tool.id, tool.safe, (), handle.arguments)
-                tool = tool.id
-            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, tool, same)
+            tool = handle.tool
+            name = tool if isinstance(tool, str) else tool.id
+            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, name)
 
     def is_elsewhere(self) -> bool:
         """Does another thread's event loop run this turn?"""
@@ -426,6 +432,9 @@ class Turn:
         )  # fmt: skip
         self._ended, self._thread, self._context = True, 0, EMPTY
         self._events.over = True
+        if self.engine.ledger is not None:
+            self.engine.ledger.end_turn(self.id)
+            self.engine.ledger.settle()
         self.engine.settle()
         if past is not None:
             self.lanes.turn = past

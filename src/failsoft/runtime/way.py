@@ -26,7 +26,7 @@ from failsoft.core.retry import NoRetry, Retry, add_hinted_wait
 from failsoft.errors import CallFailed
 from failsoft.observe import events
 from failsoft.runtime.arguments import MisfitError
-from failsoft.runtime.call import NOTHING, Call, Consult, Ended, Past, Phrase, Step, Stop, Wait, Way
+from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Past, Phrase, Step, Stop, Wait, Way
 from failsoft.runtime.frames import without_callers
 from failsoft.runtime.gates import gate, held, is_absent, transition
 from failsoft.runtime.known import remember
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from failsoft.core.policy import Policy
     from failsoft.core.threads import Failure
     from failsoft.runtime.engine import Engine
+    from failsoft.runtime.ledger import Answer
 
 _PARTIAL = Decision("partial_success", "A partial result is acceptable")
 _QUEUED = 0.001  # seconds: less is not worth a word
@@ -57,16 +58,9 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         return _answer(rt, call, looping)
     while True:
         ended, first = first, None
-        fault = None if ended is not None else _admit(rt, call, stop)
+        fault = None if ended is not None else (yield from _enter(rt, call, stop))
         if fault is None and ended is None:
-            asked = rt.now()
-            call.invoked, call.acted = True, False
-            try:
-                ended = yield stop.invoke
-            except BaseException:
-                _break_off(rt, call, stop)
-                raise
-            ended = tell_queue(ended, ended.started - asked)
+            ended = yield from _invoke(rt, call, stop)
         if ended is not None:
             ended, part = _look(ended)
             total += ended.ran
@@ -81,7 +75,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             best, giver = kept, giver if kept is best else stop
         assert fault is not None
         effect = worst((effect, fault.effect))
-        own = ended is not None and ended.ran and stop.tool is call.tool
+        own = (ended is not None and ended.ran and stop.tool is call.tool) or fault.rule == own_faults.BEGUN_BEFORE
         primary = fault if own else primary or fault  # what went wrong last with the tool that was asked for
         retry = plan(rt, call, stop, fault, ended)
         options = find_options(rt, call, stop, fault, tried, later)
@@ -140,6 +134,45 @@ def _pause(rt: Engine, call: Call, stop: Stop, delay: float, retry: Retry | NoRe
         record(rt, call, stop, "neutral")
         raise
     call.waiting = False
+
+
+def _invoke(rt: Engine, call: Call, stop: Stop) -> Generator[Step, Any, Ended]:
+    """Make an attempt."""
+    asked = rt.now()
+    call.invoked, call.acted = True, False
+    try:
+        ended: Ended = yield stop.invoke
+    except BaseException:
+        _break_off(rt, call, stop)
+        raise
+    return tell_queue(ended, ended.started - asked)
+
+
+def _enter(rt: Engine, call: Call, stop: Stop) -> Generator[Step, Any, Fault | None]:
+    """Pass the gates, and have a write recorded; a fault keeps the attempt from starting."""
+    fault = _admit(rt, call, stop)
+    if fault is None and rt.ledger is not None and rt.ledger.wants(call, stop.tool):
+        fault = yield from _begin(rt, call, stop)
+    return fault
+
+
+def _begin(rt: Engine, call: Call, stop: Stop) -> Generator[Step, Any, Fault | None]:
+    """Have a write recorded before it starts; a fault keeps it from starting."""
+    call.waiting = True
+    try:
+        answer: Answer = yield Begin()
+    except BaseException:
+        record(rt, call, stop, "neutral")
+        raise
+    call.waiting = False
+    if answer == "begun":
+        return own_faults.begun_before()
+    call.kept = answer == "kept"
+    if call.kept:
+        return None
+    fields = {"message": f"{call.tool.id} could not be recorded before it starts", "refused": rt.store_required}
+    rt.emit(events.NOT_RECORDED, call.tool, call, fields)
+    return own_faults.not_recorded(call.tool.id) if rt.store_required else None
 
 
 def _ask(rt: Engine, call: Call, stop: Stop, report: ErrorReport) -> Generator[Step, Any, Decision | None]:
@@ -296,9 +329,18 @@ def _succeeded(rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, dec
     value = ended.value if part is None else part.value
     missing = None if part is None else part.missing
     status: Status = "succeeded"
-    return Outcome(
+    outcome: Outcome[Any] = Outcome(
         call.id, call.tool.id, status, value, total, tool.id, duration, None, decision, missing, call.tool.label
     )
+    _close_record(rt, call, outcome)
+    return outcome
+
+
+def _close_record(rt: Engine, call: Call, outcome: Outcome[Any]) -> None:
+    """A call that may have been recorded has ended."""
+    outcome.recorded = call.kept
+    if rt.ledger is not None and call.record is not None:
+        rt.ledger.end(call, acted=outcome.fault is None or outcome.fault.effect != "none")
 
 
 def tell_recovery(attempt: int, seconds: float) -> dict[str, Any]:
@@ -335,6 +377,7 @@ def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, 
         explanation=rt.explain,
         told=message,
     )
+    _close_record(rt, call, outcome)
     if rt.phraser is not None and message is None and not call.inner:
         yield Phrase(outcome)
     if total:
