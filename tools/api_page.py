@@ -68,6 +68,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "ToolUnavailable",
             "ManifestError",
             "TurnError",
+            "NothingDone",
         ),
     ),
     (

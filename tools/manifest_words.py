@@ -93,6 +93,7 @@ SECTIONS = (
             "read_only": "true",
             "idempotent": "false",
             "idempotency_key": "request_id",
+            "requests": "many",
             **_TOOL,
             "fallbacks": "[cached_search]",
             "error_handling": "{retries: [{max_attempts: 3, handle_errors: [UNAVAILABLE]}]}",

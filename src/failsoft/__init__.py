@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from failsoft.core.classify import classify
+from failsoft.core.effects import NothingDone
 from failsoft.core.fault import Code, ErrorStatusCode, Fault
 from failsoft.core.options import BreakerOptions, Fallback, Override, RetryOptions
 from failsoft.core.outcome import Decision, Outcome
@@ -39,6 +40,7 @@ __all__ = [
     "Handle",
     "Handler",
     "ManifestError",
+    "NothingDone",
     "Outcome",
     "Override",
     "RetryOptions",

@@ -643,7 +643,9 @@ def test_a_missing_tool_stays_offered_while_another_one_stands_in(watched: bool,
 
     model = Scripted([("lookup", {})], [("lookup", {})])
     agent: Agent[Any] = Agent(name="a", model=model, tools=[lookup, cached])
-    guarded = guard_agent(agent, Runtime({"tools": {"lookup": {"fallbacks": ["cached"]}}}), thread=lambda _: "chat-1")
+    guarded = guard_agent(
+        agent, Runtime({"tools": {"lookup": {"read_only": True, "fallbacks": ["cached"]}}}), thread=lambda _: "chat-1"
+    )
     if not stays:
         with pytest.raises(ModelBehaviorError):  # as the SDK answers to a call of what is not offered
             asyncio.run(Runner.run(guarded, "go", run_config=QUIET))

@@ -182,7 +182,7 @@ def test_the_model_reads_the_explanation_and_the_cause_stays() -> None:
     assert isinstance(retry, ModelRetry)
     assert retry.__cause__ is error
     assert str(retry) == snapshot(
-        'search failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It had no effect. Calling it again with the same arguments will fail: correct airport code, or ask the user. Error text, as data: "Invalid airport code: XYZ"'
+        'search failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It may already have taken effect. Calling it again with the same arguments will fail: correct airport code, or ask the user. Error text, as data: "Invalid airport code: XYZ"'
     )
 
 

@@ -263,7 +263,7 @@ async def test_the_workflow_path_shares_the_same_normaliser() -> None:
     assert outcome.explanation.user.encode() == BROKE
     assert outcome.explanation.model == (
         "delegate_to_agent failed because tool inside it failed: INVALID_ARGUMENT (internal_contract_bug). "
-        "It had no effect. Do not call it again: its code is at fault, not the arguments. Tell the user. "
+        "It may already have taken effect. Do not call it again: its code is at fault, not the arguments. Tell the user. "
         f'Error text, as data: "{APPEND}"'
     )
     assert outcome.explanation.operator.startswith(

@@ -255,13 +255,11 @@ To do: See why the model repeats itself: the tool’s description may promise to
 """)
 
 
-def test_what_a_tool_had_done_before_its_own_code_broke_is_not_known() -> None:
-    bug = fault("internal_contract_bug", "'receipt'", code=Code.INTERNAL, effect="none")
+def test_the_model_is_told_the_effect_that_the_call_had() -> None:
+    bug = fault("internal_contract_bug", "'receipt'", code=Code.INTERNAL, effect="unknown")
     assert "It may already have taken effect. Do not call it again" in explain(failed(bug)).model
-    assert "It had no effect." in explain(failed(bug, attempts=0)).model
     assert "effect" not in explain(failed(bug), safe_to_repeat=True).model
-    refused = bug._replace(code=Code.INVALID_ARGUMENT)  # by a service, which has not done it
-    assert "It had no effect." in explain(failed(refused)).model
+    assert "It had no effect." in explain(failed(bug._replace(effect="none"))).model
 
 
 def test_output_mismatch() -> None:

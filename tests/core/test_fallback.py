@@ -62,8 +62,9 @@ def test_the_wanted_one_keeps_what_was_said_about_it():
 
 
 def test_a_bug_of_a_write_may_have_come_after_it():
-    bug = FAULT._replace(effect="none", classification="permanent", category="internal_contract_bug")
+    bug = FAULT._replace(effect="unknown", classification="permanent", category="internal_contract_bug")
     assert names(ToolOptions(id="pay", fallbacks=LISTED, idempotent=False), bug) == []
+    assert names(ToolOptions(id="pay", fallbacks=LISTED, idempotent=False), bug._replace(effect="none")) != []
     assert names(ToolOptions(id="look", fallbacks=LISTED), bug) != []
 
 

@@ -53,7 +53,6 @@ class Empty(RuntimeError):
         wrapped(RuntimeError("no trip"), wrapped(Empty(), failed())),
         wrapped(RuntimeError("no trip"), failed()),
         wrapped(RuntimeError("no trip"), wrapped(RuntimeError("no plan"), failed())),
-        handled(RuntimeError("no trip"), failed()),
         ExceptionGroup("in a task group", [failed()]),
         ExceptionGroup("in a task group", [ExceptionGroup("in another", [failed()])]),
         wrapped(RuntimeError("no trip"), ExceptionGroup("in a task group", [failed()])),
@@ -63,6 +62,17 @@ def test_a_failed_call_is_found_wherever_it_hides(error: Exception) -> None:
     (found,) = failures_inside(error)
     assert found.tool == "search"
     assert adopt_fault(classify(error), error) == DOWN._replace(rule="nested: http_status: 503", cause=error)
+
+
+def test_an_error_raised_while_a_failed_call_was_handled_came_after_whatever_was_done_in_between() -> None:
+    error = handled(RuntimeError("no trip"), failed())
+    found = adopt_fault(classify(error), error)
+    assert found == DOWN._replace(rule="nested: http_status: 503", cause=error, effect="unknown", source="words")
+
+
+def test_a_wrapper_that_says_that_something_was_done_is_believed() -> None:
+    error = wrapped(RuntimeError("payment captured, but the receipt was not sent"), failed())
+    assert adopt_fault(classify(error), error).source == "disputed"
 
 
 def test_where_there_is_none_there_is_none() -> None:

@@ -59,7 +59,7 @@ TABLE = {
     "cancelled": ("CANCELLED", "transient", "tool_transient", "unknown"),
     "passed_on": ("CANCELLED", "transient", "tool_transient", "unknown"),
     "output_mismatch": ("INTERNAL", "permanent", "internal_contract_bug", "happened"),
-    "unprotected": ("INTERNAL", "permanent", "internal_contract_bug", "none"),
+    "unprotected": ("INTERNAL", "permanent", "internal_contract_bug", "unknown"),
     "partial_result": ("DATA_LOSS", "transient", "tool_transient", "unknown"),
     "loop_prevented": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
     "no_offer": ("FAILED_PRECONDITION", "permanent", "tool_validation", "none"),

@@ -175,6 +175,7 @@ faults = st.builds(
     st.just("rule"),
     st.none() | st.floats(0, 100),
     st.none() | st.integers(400, 599),
+    st.sampled_from(["remote", "local", "words", "disputed", "stated"]),
     st.none(),
 )
 reports = st.builds(

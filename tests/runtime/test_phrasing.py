@@ -90,7 +90,7 @@ async def test_it_gets_facts_that_are_safe_to_hand_on() -> None:
         "category": "tool_validation",
         "retryable": False,
         "retry_after": None,
-        "effect": "none",
+        "effect": "unknown",
         "wanted": ["city"],
         "message": "Invalid city: Nowhere, token [redacted]",
     }

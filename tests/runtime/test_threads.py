@@ -209,8 +209,8 @@ async def test_the_third_identical_failure_is_answered_not_run(way: str) -> None
     assert third.explanation.operator == second.explanation.operator
     assert faulty(third) == faulty(fourth) == ("tool_validation", "loop_prevented", 0)
     assert third.explanation.model == (
-        "hotels failed: INVALID_ARGUMENT (tool_validation, not run). It had no effect. It was not run this time: the "
-        'same call has failed before and would fail again. Error text, as data: "Invalid airport code: XYZ"'
+        "hotels failed: INVALID_ARGUMENT (tool_validation, not run). It may already have taken effect. It was not run this "
+        'time: the same call has failed before and would fail again. Error text, as data: "Invalid airport code: XYZ"'
     )
     assert third.escalated
     assert rt.metrics("hotels")["loops_prevented"] == 2

@@ -53,6 +53,7 @@ _SIGNALS: Final = {
     11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
 }  # fmt: skip
 
+_BELIEVED: Final = {68, 75}  # a host that is not known, and a program that asks to be tried again: nothing was done
 _MAPPED: Final = "The manifest gives this exit status its meaning"
 _VALIDATION: Final = {Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE}
 _OPERATOR: Final = {Code.PERMISSION_DENIED, Code.UNAUTHENTICATED, Code.FAILED_PRECONDITION, Code.UNIMPLEMENTED}
@@ -71,7 +72,7 @@ def judge_exit(program: str, status: int, said: object = "", meanings: Mapping[i
     if kind is None:
         judged = classify(tail) if tail else classify("")
         return judged._replace(message=message)
-    return Fault(*kind[:4], message, kind.reason, rule)
+    return Fault(*kind[:4], message, kind.reason, rule, source="stated" if status in _BELIEVED else "local")
 
 
 def _meaning(code: Code) -> Kind:

@@ -207,11 +207,7 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, *, safe_to_
         facts["retry"] = fill(pick(texts, f"retry.{rule}", again), facts)
         facts["steps"] = fill(pick(texts, f"steps.{rule}", f"steps.{fault.category}"), facts)
         if not safe_to_repeat:
-            effect = "unknown" if fault.effect == "none" and attempts and _broke_inside(fault) else fault.effect
-            facts["effect"] = pick(texts, f"effect.{effect}.{fault.classification}", f"effect.{effect}")
+            facts["effect"] = pick(
+                texts, f"effect.{fault.effect}.{fault.classification}", f"effect.{fault.effect}"
+            )  # fmt: skip
     return facts
-
-
-def _broke_inside(fault: Fault) -> bool:
-    """Was it the tool's own code that broke? The error cannot say what had been done by then."""
-    return fault.category == "internal_contract_bug" and fault.code is Code.INTERNAL

@@ -5,8 +5,8 @@ Rules
 - Fallbacks are asked in the order in which they are written; no ``handle_errors`` catches all.
 - For a tool that was not even run because its circuit is open, the error that opened the circuit decides.
 - A write whose effect is unknown is not done again by other means: a tool declared as not idempotent has no
-  alternative then (R11), nor has one that stands in for such a tool, unless it is declared safe. A tool that stumbled
-  over a bug of its own may have come far before. Nothing that has been tried in this call is tried again.
+  alternative then (R11), nor has one that stands in for such a tool, unless it is declared safe. ``fault.effect`` is
+  that of the call (``core.effects``). Nothing that has been tried in this call is tried again.
 - A tool that somebody else wants instead (a policy, another Error Handler) comes first, listed or not; effects and what
   has been tried count for it too.
 """
@@ -24,7 +24,7 @@ def bars_others(options: ToolOptions, fault: Fault, primary: ToolOptions | None 
 
     ``primary`` is what was asked for, where another tool stands in for it.
     """
-    if fault.effect == "none" and fault.category != "internal_contract_bug":
+    if fault.effect == "none":
         return False
     safe = options.safe_to_repeat
     return safe is False or (safe is None and primary is not None and primary.safe_to_repeat is False)

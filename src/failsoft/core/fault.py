@@ -28,6 +28,13 @@ Category = Literal[
     "internal_contract_bug",  # our own or the tool's code is wrong
 ]
 Effect = Literal["none", "unknown", "happened"]
+Source = Literal[
+    "remote",  # the other side: a status, a provider's code, a connection that was never made, a refusal by name
+    "local",  # this side: the exception's type, a parser, the operating system
+    "words",  # the text alone
+    "disputed",  # parts of the error contradict each other about the effect
+    "stated",  # failsoft itself, or the author of the tool
+]
 
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|[-\s]+")
 
@@ -98,7 +105,8 @@ class Fault(NamedTuple):
     rule: str  # what decided: the row of the tables, the override
     retry_after: float | None = None  # seconds after which the service wants to be asked again
     http_status: int | None = None  # where there was one
-    cause: BaseException | None = None  # the exception, without its traceback
+    source: Source = "stated"  # what kind of evidence decided: ``core.effects`` weighs ``effect`` by it
+    cause: BaseException | None = None  # the exception, without its traceback; always the last field
 
     @property
     def retryable(self) -> bool:

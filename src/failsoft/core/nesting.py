@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.effects import weakest, worst
 from failsoft.core.own_faults import NESTED
 from failsoft.errors import CallFailed
 
@@ -50,8 +51,23 @@ def adopt_fault(fault: Fault, error: BaseException) -> Fault:
         if inner is not None and (
             fault.rule == "unknown" or (fault.code, fault.category) == (inner.code, inner.category)
         ):
-            return inner._replace(rule=NESTED + inner.rule.removeprefix(NESTED), cause=error)
+            return _keep_doubts(fault, error, inner)._replace(
+                rule=NESTED + inner.rule.removeprefix(NESTED), cause=error
+            )
     return fault
+
+
+def _keep_doubts(fault: Fault, error: BaseException, inner: Fault) -> Fault:
+    """The inner fault, as far as the error around it agrees about the effect.
+
+    ``raise … from`` says that the two are one failure. An error that was raised while the inner one was handled came
+    after whatever the tool did in between.
+    """
+    if isinstance(error, _CARRIERS) or (error.__cause__ is not None and fault.source != "disputed"):
+        return inner
+    return inner._replace(
+        effect=worst((fault.effect, inner.effect)), source=weakest((fault.source, inner.source))
+    )  # fmt: skip
 
 
 def find_origin(outcome: Outcome[Any]) -> list[Outcome[Any]]:

@@ -46,6 +46,7 @@ Count = Literal["attempts", "calls"]
 Kind = Literal["thread", "process"]
 Values = Literal["pickle", "json"]
 OnTimeout = Literal["leave", "cancel"]
+Requests = Literal["one", "many"]
 T = TypeVar("T")
 
 
@@ -283,6 +284,7 @@ class ToolOptions(Options):
     idempotent: bool | None = None  # R11: true, false or undeclared
     read_only: bool = False
     idempotency_key: str | None = None  # the parameter that receives the key
+    requests: Requests = "one"  # "many": a refusal says nothing about the requests before it
     isolation: Isolation = field(default_factory=Isolation)
     concurrency: int | None = None  # attempts at a time; None: no limit
     queue: int = 100  # how many may wait for a slot
@@ -307,6 +309,7 @@ class ToolOptions(Options):
             idempotent: bool | None = ...,
             read_only: bool = ...,
             idempotency_key: str | None = ...,
+            requests: Requests = ...,
             isolation: Isolation | Kind = ...,
             concurrency: int | None = ...,
             queue: int = ...,
@@ -344,6 +347,7 @@ class ToolOptions(Options):
         flag("accept_partial", self.accept_partial)
         if self.idempotency_key is not None:
             word("idempotency_key", self.idempotency_key)
+        one_of("requests", self.requests, Requests)
         if self.concurrency is not None:
             whole("concurrency", self.concurrency, least=1)
         whole("queue", self.queue, least=0)

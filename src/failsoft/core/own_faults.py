@@ -305,7 +305,7 @@ def unprotected(tool: str) -> Fault:
         Code.INTERNAL,
         "permanent",
         "internal_contract_bug",
-        "none",
+        "unknown",  # the function ran before it returned
         f"{tool} returned a coroutine, which nobody protects: write it as async def",
         "A bug is not cured by repeating",
         UNPROTECTED,

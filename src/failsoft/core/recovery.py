@@ -185,6 +185,7 @@ def describe(report: ErrorReport, decision: Decision) -> dict[str, Any]:
         "code": fault.code.value,
         "category": fault.category,
         "effect": fault.effect,
+        "source": fault.source,
         "rule": fault.rule,
         "attempt": report.attempt,
         "fault_reason": fault.reason,
@@ -235,6 +236,7 @@ def rebuild(fields: Mapping[str, Any], policies: Iterable[Policy] = ()) -> Error
         fields["rule"],
         fields.get("retry_after"),
         fields.get("http_status"),
+        fields.get("source", "stated"),
     )
     evidence = fields.get("evidence")
     named = fields.get("policy")

@@ -21,6 +21,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.effects import worst
 from failsoft.core.memory import QUOTABLE
 from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
@@ -32,7 +33,7 @@ from failsoft.runtime.call import NOTHING, Ended, Past
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.gates import count_successes
 from failsoft.runtime.known import Known, recall
-from failsoft.runtime.way import tell_recovery, tell_success, worst
+from failsoft.runtime.way import tell_recovery, tell_success
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket

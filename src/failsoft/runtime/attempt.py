@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -183,7 +183,14 @@ def body(rt: Engine, tool: Tool, call: Call) -> Any:
         return fn(*args, **arguments)
     if tool.kind == "stream":
         return begin_blocking(fn(*args, **arguments))
-    return run_here(fn, arguments) if isinstance(fn, Foreign) else run_beside(lambda: fn(*args, **arguments))
+    return run_here(fn, arguments) if isinstance(fn, Foreign) else run_beside(lambda: start_async(fn, args, arguments))
+
+
+def start_async(
+    fn: Callable[..., Coroutine[Any, Any, Any]], args: tuple[Any, ...], arguments: Mapping[str, Any]
+) -> Coroutine[Any, Any, Any]:
+    """Call an async tool; a frame of its own shows in a traceback whether the tool took its arguments."""
+    return fn(*args, **arguments)
 
 
 def inline(rt: Engine, call: Call, tool: Tool) -> Ended:

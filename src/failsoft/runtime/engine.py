@@ -27,6 +27,7 @@ from failsoft.observe.log import flush as flush_log
 from failsoft.observe.log import is_logged, level_of
 from failsoft.observe.log import put as log_event
 from failsoft.observe.trace import Trace
+from failsoft.runtime.arguments import was_entered
 from failsoft.runtime.attempt import attempt, blocked, expire, tell_orphan, unawaited
 from failsoft.runtime.beside import running_loop
 from failsoft.runtime.blocking import run_blocking
@@ -213,8 +214,11 @@ class Engine:
     # -- from the happy path -----------------------------------------------------------------------------------------
 
     def broken(self, call: Call, started: float, error: Exception, *, entered: bool) -> Ended:
-        """The first attempt has failed on the happy path; unless entered, its arguments may not have fitted."""
-        misfit = None if entered else call.tool.misfit(call.args, call.kwargs)
+        """The end of a first attempt that failed on the happy path.
+
+        Unless it is known to have been entered, its arguments may not have fitted; its traceback tells.
+        """
+        misfit = None if entered or was_entered(error) else call.tool.misfit(call.args, call.kwargs)
         if misfit is not None:
             return Ended(started, started, fault=misfit, ran=False)
         if isinstance(error, Expired):

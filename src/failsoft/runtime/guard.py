@@ -118,7 +118,7 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
             value = fn(*args, **kwargs)
         except Exception as error:
             call = rt.open_call(tool, args, kwargs, started)
-            first = rt.broken(call, started, error, entered=_entered(error))
+            first = rt.broken(call, started, error, entered=False)
         else:
             ended = now()
             if tool.ticket is ticket and value.__class__ not in _ODD:
@@ -163,12 +163,6 @@ def _go_on(
     """The rest of a call whose first attempt has brought a value that is not plain."""
     call = rt.open_call(tool, args, kwargs, started)
     return rt.drive(call, rt.odd(call, started, ended, value), ticket)
-
-
-def _entered(error: Exception) -> bool:
-    """Was the function's body reached, or did its arguments not fit?"""
-    trace = error.__traceback__
-    return trace is None or trace.tb_next is not None
 
 
 _ODD = (Partial, *UNAWAITED, Task)

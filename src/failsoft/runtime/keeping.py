@@ -157,7 +157,7 @@ class Keeper:
 def _fault(data: dict[str, Any] | None) -> Fault | None:
     if data is None:
         return None
-    known = {name: data[name] for name in Fault._fields if name not in ("code", "cause")}
+    known = {name: data[name] for name in Fault._fields if name in data and name not in ("code", "cause")}
     return Fault(Code(data["code"]), **known)
 
 

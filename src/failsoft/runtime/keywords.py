@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from failsoft.core.durations import Duration
-from failsoft.core.options import BreakerOptions, Fallback, Isolation, Kind, Override, RetryOptions
+from failsoft.core.options import BreakerOptions, Fallback, Isolation, Kind, Override, Requests, RetryOptions
 from failsoft.core.own_faults import did_you_mean
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class ToolKeywords(TypedDict, total=False):
     idempotent: bool | None
     read_only: bool
     idempotency_key: str | None
+    requests: Requests
     isolation: Isolation | Kind | Mapping[str, Any]
     concurrency: int | None
     queue: int

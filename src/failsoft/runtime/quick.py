@@ -13,6 +13,8 @@ from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.again import recover
+from failsoft.runtime.arguments import was_entered
+from failsoft.runtime.attempt import body, start_async
 from failsoft.runtime.blocking import run_blocking, run_function
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.frames import without_frames
@@ -91,7 +93,8 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
     if at_once and tool.ticket is ticket:
         return succeed_at_once(rt, call, first.started, first.ended, first.value)
-    if isinstance(first.error, TypeError):
+    caller = start_async if tool.kind == "async" else body
+    if isinstance(first.error, TypeError) and not was_entered(first.error, caller):
         first = rt.misfit(call) or first
     return run_blocking(rt, call, first, ticket)
 

@@ -85,7 +85,8 @@ def effects_of(fn: Callable[..., Any]) -> Layer:
     if not isinstance(options, ToolOptions):
         return {}
     said = {name: getattr(options, name) for name in ("read_only", "idempotent", "idempotency_key")}
-    return {name: value for name, value in said.items() if value is not None and (value or name == "idempotent")}
+    layer = {name: value for name, value in said.items() if value is not None and (value or name == "idempotent")}
+    return layer if options.requests == "one" else {**layer, "requests": options.requests}
 
 
 def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:

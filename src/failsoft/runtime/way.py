@@ -9,13 +9,14 @@ fallback chain. A call that succeeds at once never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
 from failsoft.core.breaker import Refusal, Ticket
 from failsoft.core.classify import classify
 from failsoft.core.classify.evidence import read
+from failsoft.core.effects import effect_of_call, worst
 from failsoft.core.fault import Effect, Fault
 from failsoft.core.nesting import adopt_fault
 from failsoft.core.options import Fallback
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 _PARTIAL = Decision("partial_success", "A partial result is acceptable")
 _QUEUED = 0.001  # seconds: less is not worth a word
-_BADNESS: tuple[Effect, ...] = ("none", "unknown", "happened")
 
 
 def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING) -> Way:
@@ -115,11 +115,6 @@ def _look(ended: Ended) -> tuple[Ended, Partial | None]:
     if isinstance(ended.error, MisfitError):
         return ended._replace(ran=False), None
     return ended, ended.value if isinstance(ended.value, Partial) else None
-
-
-def worst(effects: Iterable[Effect]) -> Effect:
-    """The one of several attempts that tells what may have happened."""
-    return max(effects, key=_BADNESS.index)
 
 
 def _pause(rt: Engine, call: Call, stop: Stop, delay: float, retry: Retry | NoRetry) -> Generator[Step, None, None]:
@@ -238,10 +233,13 @@ def _break_off(rt: Engine, call: Call, stop: Stop) -> None:
 
 
 def _understand(rt: Engine, call: Call, stop: Stop, ended: Ended) -> Fault | None:
-    """The fault of an attempt that has ended, None if it has not got one. What calls inside it have done, it has done."""
+    """The fault of an attempt that has ended, with the effect that the call had; None if it succeeded."""
     fault = _find_fault(rt, stop, ended)
-    if fault is not None and call.acted:
-        fault = fault._replace(effect=worst((fault.effect, "unknown")))
+    if fault is not None:
+        many = stop.tool.options.requests == "many"
+        effect = effect_of_call(fault, entered=ended.ran, acted_inside=call.acted, many=many)
+        if effect != fault.effect:
+            fault = fault._replace(effect=effect)
     _tell_outer(call, stop, "happened" if fault is None else fault.effect)
     return fault
 

@@ -24,6 +24,7 @@ from failsoft.adapters.pydantic_ai.graceful import (
     original_of,
     retry_for,
 )
+from failsoft.core.effects import NothingDone
 from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
 from failsoft.errors import CallFailed
@@ -154,7 +155,8 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         try:
             return await self._attempt(name, tool, ctx, fitting)
         except (ApprovalRequired, CallDeferred):
-            raise PermissionError(f"{name} wants to be approved, and so cannot stand in for another tool") from None
+            refusal = f"{name} wants to be approved, and so cannot stand in for another tool"
+            raise NothingDone(refusal, code="PERMISSION_DENIED") from None
 
     async def _attempt(
         self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]

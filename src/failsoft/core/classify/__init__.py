@@ -6,6 +6,8 @@ Rules
   unknown, which is transient (R11 - R13).
 - A wrapper takes the label of what it wraps; a specific outer error beats a generic inner one.
 - An exception group is permanent if any leaf is (R28).
+- The fault says where its evidence comes from (``sources``), and whether another part of the error says otherwise about
+  the effect (``doubts``). What a call makes of that is ``core.effects``.
 - The fault of a guarded call inside is kept as it is: it has been classified where more was known (R24).
 - Nothing is imported, awaited or asked of the outside; no error is so broken that classifying it raises.
 - What has been classified is remembered where type and text are all there is to know; so many, and no more. Texts in
@@ -19,14 +21,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from failsoft.core.classify.chain import Finding, codes_of, examine, leaves
+from failsoft.core.classify.chain import LEAVES, Finding, codes_of, examine, find_doubt, leaves
+from failsoft.core.classify.doubts import doubts_text
 from failsoft.core.classify.engine import judge_text
 from failsoft.core.classify.hints import find_delay
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.classify.lookup import UNKNOWN, Verdict, facts_of
+from failsoft.core.classify.lookup import CODE, UNKNOWN, Verdict, by_code, facts_of
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
 from failsoft.core.classify.reading import LENGTH
-from failsoft.core.fault import Effect, Fault
+from failsoft.core.classify.sources import find_source
+from failsoft.core.effects import NothingDone, weakest, worst
+from failsoft.core.fault import Fault
 from failsoft.core.redact import read_text, sanitise
 from failsoft.errors import CallFailed
 
@@ -112,7 +117,9 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
         verdict = judge_text(text)
         transient = KINDS[verdict.kind].classification == "transient"
         delay = find_delay({}, (), text[:LENGTH], now=now) if transient else None
-        return _fault(verdict, _message(text), delay, None)
+        fault = _fault(verdict, _message(text), delay, None)
+        doubted = fault.effect == "none" and doubts_text(text, verdict.kind)
+        return fault._replace(source="disputed") if doubted else fault
     except Exception:  # objects whose every attribute lies: report them all the same
         return _fault(UNKNOWN, sanitise(subject), None, subject if isinstance(subject, BaseException) else None)
 
@@ -123,15 +130,37 @@ def _classify_error(error: BaseException, now: float | None) -> Fault:
     if isinstance(error, BaseExceptionGroup):
         return _classify_group(error, now)
     finding = examine(error, _text)
+    if isinstance(error, NothingDone):
+        return _take_word(error, finding, now)
     if finding.nested is not None:
-        return _classify_error(finding.nested, now)._replace(cause=error)
-    message = finding.texts[0]
-    return _fault(
-        finding.verdict,
-        _message(message) if message[:_LONG].strip() else type(error).__name__,
-        _delay(finding, now),
-        error,
-    )
+        fault = _classify_error(finding.nested, now)._replace(cause=error)
+    else:
+        message = finding.texts[0]
+        fault = _fault(
+            finding.verdict,
+            _message(message) if message[:_LONG].strip() else type(error).__name__,
+            _delay(finding, now),
+            error,
+        )
+    if fault.effect == "none" and _is_doubted(error, finding, now):
+        fault = fault._replace(source="disputed")
+    return fault
+
+
+def _take_word(error: NothingDone, finding: Finding, now: float | None) -> Fault:
+    """Nothing was done, on the author's word; the code is the author's too, where one is given."""
+    verdict = finding.verdict
+    if error.code is not None:
+        kind = by_code("grpc", error.code.value).kind
+        verdict = Verdict(CODE, kind, f"code: {error.code}", verdict.status)
+    fault = _fault(verdict, _message(finding.texts[0]) or type(error).__name__, _delay(finding, now), error)
+    return fault._replace(effect="none", source="stated", code=error.code or fault.code)
+
+
+def _is_doubted(error: BaseException, finding: Finding, now: float | None) -> bool:
+    """True if another part of the error says that something may have happened."""
+    others = [_classify_error(other, now) for other in finding.set_aside]
+    return any(fault.effect != "none" for fault in others) or find_doubt(error, finding, _text)
 
 
 def _delay(finding: Finding, now: float | None) -> float | None:
@@ -164,16 +193,20 @@ def _message(text: str) -> str:
 
 
 def _classify_group(group: BaseException, now: float | None) -> Fault:
-    faults = [_classify(leaf, now) for leaf in leaves(group)]
+    members = leaves(group)
+    faults = [_classify(leaf, now) for leaf in members]
     decisive = next((fault for fault in faults if fault.classification == "permanent"), faults[0])
-    effect: Effect = "unknown" if any(fault.effect == "unknown" for fault in faults) else decisive.effect
+    source = weakest(fault.source for fault in faults)
+    if len(members) >= LEAVES or find_doubt(group, Finding(), _text):  # there may be more leaves than are read
+        source = "disputed"
     delays = [fault.retry_after for fault in faults if fault.retry_after is not None]
     return decisive._replace(
         message=sanitise(f"{_text(group)}: {decisive.message}"),
         rule=f"group: {decisive.rule}",
-        effect=effect,
+        effect=worst(fault.effect for fault in faults),
         retry_after=max(delays, default=None),
         cause=group,
+        source=source,
     )
 
 
@@ -196,5 +229,6 @@ def _fault(verdict: Verdict, message: str, delay: float | None, cause: BaseExcep
         _message(verdict.rule),  # it may quote a code that came from outside
         delay,
         verdict.status,
+        find_source(verdict),
         cause,
     )

@@ -8,7 +8,8 @@ Rules
 - Texts are read only when no exception of the chain carries anything that weighs more.
 - A cancellation inside another error was its means, and a built-in programming error inside a library's own
   ``ValueError`` its way to find the input wrong: the outer one stands.
-- What was merely being handled when the error was raised (``__context__``) is asked only when nothing else has spoken.
+- What was merely being handled when the error was raised (``__context__``) is asked for the verdict only when nothing
+  else has spoken; about the effect it is always asked (``doubts``).
 - Who could not read an answer's body has seen its status: that stands.
 - A failure in connecting has sent nothing, whatever the exceptions inside it are called.
 - Cycles are cut; so many links are read, and no more.
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from failsoft.core.classify.doubts import is_doubted, is_remote_doubt
 from failsoft.core.classify.engine import PAGE, TEXT, UNSENT, WORDS, ceiling, judge, judge_text, read_codes
 from failsoft.core.classify.evidence import Evidence, gather, read
 from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
@@ -27,7 +29,7 @@ from failsoft.core.classify.tables import types
 from failsoft.errors import CallFailed
 
 _LINKS: Final = 16
-_LEAVES: Final = 32
+LEAVES: Final = 32
 # a library's own ``ValueError`` over one of these says that it could not do with what it was given
 _GIVEN: Final = frozenset(
     rule for name in types.ADOPTED for rule in (f"type: {name}", f"name: {name.removeprefix('builtins.')}")
@@ -40,26 +42,30 @@ TextOf = Callable[[BaseException], str]
 class Finding:
     """What a chain of exceptions brought forward."""
 
-    __slots__ = ("evidence", "nested", "texts", "verdict")
+    __slots__ = ("evidence", "nested", "seen", "set_aside", "texts", "verdict")
 
     def __init__(self) -> None:
         self.verdict: Verdict = UNKNOWN
         self.evidence: list[Evidence] = []  # outermost first
         self.texts: list[str] = []
         self.nested: BaseException | None = None  # one that carries a fault of its own, or several exceptions
+        self.seen: dict[
+            int, BaseException
+        ] = {}  # by identity: equal ones are not the same, and some cannot be compared
+        self.set_aside: list[BaseException] = []  # those of them that do not decide
 
 
 def examine(error: BaseException, text_of: TextOf) -> Finding:
     """Judge an exception and those it came from."""
     finding = Finding()
-    seen: dict[int, BaseException] = {}  # by identity: equal ones are not the same, and some cannot be compared
     start: BaseException | None = error
     while start is not None and finding.verdict.weight < GENERIC_CODE and finding.nested is None:
         first = len(finding.evidence)
-        _walk(start, text_of, finding, seen)
+        _walk(start, text_of, finding)
         _weigh(finding, first)
         start = next((one.handled for one in finding.evidence[first:] if one.handled is not None), None)
-    if finding.verdict.weight >= NAME:
+    if finding.verdict.weight >= NAME and finding.nested is not None:
+        finding.set_aside.append(finding.nested)
         finding.nested = None  # the outer error is specific
     kind = finding.verdict.kind
     if kind in UNSENT and any(evidence.facts.connecting for evidence in finding.evidence):
@@ -67,8 +73,39 @@ def examine(error: BaseException, text_of: TextOf) -> Finding:
     return finding
 
 
-def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: dict[int, BaseException]) -> None:
+def find_doubt(error: BaseException, finding: Finding, text_of: TextOf) -> bool:
+    """True if any part of the error, or of those that it came from, says that something may have happened after all."""
+    if is_doubted(finding.verdict.kind, list(zip(finding.evidence, finding.texts, strict=True))):
+        return True
+    handled = [link for link in _handled(error) if id(link) not in finding.seen]
+    return any(is_remote_doubt(gather(link), text_of(link)) for link in handled)
+
+
+def _handled(error: BaseException) -> list[BaseException]:
+    """The exceptions that were only being handled, directly or further in; shown in a traceback or not."""
+    found: list[BaseException] = []
+    links: list[tuple[BaseException, bool]] = [(error, False)]
+    seen: dict[int, BaseException] = {}
+    while links and len(seen) < 2 * _LINKS:
+        link, handled = links.pop(0)
+        if id(link) in seen:
+            continue
+        seen[id(link)] = link
+        if handled:
+            found.append(link)
+        cause, context = link.__cause__, link.__context__
+        if cause is not None:
+            links.append((cause, handled))
+        if context is not None and context is not cause:
+            links.append((context, True))
+        if isinstance(link, BaseExceptionGroup):
+            links += [(leaf, handled) for leaf in leaves(link)]
+    return [link for link in found if not isinstance(link, BaseExceptionGroup | CallFailed)]
+
+
+def _walk(start: BaseException, text_of: TextOf, finding: Finding) -> None:
     """Collect what a chain carries, outermost first."""
+    seen = finding.seen
     links = [start]
     while links and len(seen) < _LINKS:
         link = links.pop(0)
@@ -76,7 +113,10 @@ def _walk(start: BaseException, text_of: TextOf, finding: Finding, seen: dict[in
             continue
         seen[id(link)] = link
         if len(seen) > 1 and isinstance(link, (CallFailed, BaseExceptionGroup)):
-            finding.nested = finding.nested or link
+            if finding.nested is None:
+                finding.nested = link
+            else:
+                finding.set_aside.append(link)
             continue
         evidence = gather(link)
         links += evidence.inner
@@ -138,6 +178,6 @@ def leaves(group: BaseException, depth: int = 0) -> list[BaseException]:
     if depth >= _LINKS or not isinstance(members, tuple):
         return [group]
     found: list[BaseException] = []
-    for member in members[:_LEAVES]:
+    for member in members[:LEAVES]:
         found += leaves(member, depth + 1) if isinstance(member, BaseExceptionGroup) else [member]
-    return found[:_LEAVES]
+    return found[:LEAVES]

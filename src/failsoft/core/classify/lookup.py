@@ -246,6 +246,12 @@ def _by_provider(code: str) -> Verdict:
     return UNKNOWN
 
 
+def is_known(code: str) -> bool:
+    """True if a provider's code has a row of its own, so that it need not be read as words."""
+    key = _NOT_WORD.sub("", code.lower())
+    return key in providers.PROVIDERS or key in providers.STATUS
+
+
 def _by_type(name: str) -> Verdict:
     package, simple = name.partition(".")[0], name.rpartition(".")[2]
     known = f"{types.ALIASES.get(package, package)}.{simple}"

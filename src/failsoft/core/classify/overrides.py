@@ -151,4 +151,5 @@ def _changed(
         effect=effect or fault.effect,
         reason=REASON,
         rule=rule,
+        source=fault.source if effect is None else "stated",
     )

@@ -39,6 +39,7 @@ from failsoft.core.options import (
     Fallback,
     Isolation,
     Override,
+    Requests,
     RetryOptions,
     RetryRule,
     ToolOptions,
@@ -268,6 +269,9 @@ class OptionsBlock(SharedBlock):
     defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
     read_only: Flag = said("Whether it changes nothing; then it is repeated freely.")
     idempotency_key: Text | None = said("The parameter that receives a key which makes repeating safe.")
+    requests: Requests = said(
+        "Whether it makes one request or many; after many, an error never means that nothing happened."
+    )
     output: Any = said("What the value must look like, as a JSON Schema.")
 
     def layer(self) -> dict[str, Any]:

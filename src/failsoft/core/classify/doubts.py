@@ -1,0 +1,98 @@
+"""Evidence that contradicts "nothing happened": the worst of everything an error says decides about its effect.
+
+Rules
+-----
+- Status, codes, body, words and types of an exception are all asked, and so are those of the exceptions it came from.
+- A status that leaves the effect open (500, 502, 504) is never made harmless by a code or by words.
+- Words that say that something was done ("payment captured, but …") count like such a status.
+- An exception that was only being handled (``__context__``) counts only as remote evidence: a status, a remote code, a
+  lost connection, a time-out. A cache miss before a refused connection does not.
+- A general word for the same event is no contradiction: a connect time-out is also a time-out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from failsoft.core.classify import lookup
+from failsoft.core.classify.engine import UNSENT
+from failsoft.core.classify.evidence import Evidence
+from failsoft.core.classify.kinds import KINDS
+from failsoft.core.classify.lookup import WEAK_TYPE
+from failsoft.core.classify.reading import Reading
+from failsoft.core.classify.recall import recalled
+from failsoft.core.classify.sources import UNCONNECTED
+from failsoft.core.classify.tables.acted import ACTED, UNDONE
+from failsoft.core.classify.tables.http import by_status
+from failsoft.core.classify.wording import find_phrase
+
+# Kinds that say something and leave the effect open
+OPEN: Final = frozenset(
+    name for name, kind in KINDS.items() if kind.effect != "none" and name not in ("unknown", "cancelled")
+)
+# Time-outs that a general "timed out" describes as well
+_TIMED_OUT: Final = frozenset(
+    "connect_timeout lookup_timeout statement_timeout request_timeout pool_exhausted locked conflict query_cancelled".split()
+)
+_SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # in words, a lost connection is also one that was never made
+# Classes that are raised only after the request was sent, whatever stands around them
+_SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
+
+
+def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
+    """True if the links of a chain hold evidence against a verdict of this kind, which claims that nothing happened."""
+    connecting = any(evidence.facts.connecting for evidence, _ in links)
+    for evidence, text in links:
+        for found, sent in _structured(evidence):
+            unsent = connecting and found in UNSENT
+            same = found == "timeout" and kind in _TIMED_OUT
+            if found in OPEN and (sent or not (unsent or same)):
+                return True
+        if doubts_text("\n".join([text, *evidence.texts]), kind):
+            return True
+    return False
+
+
+def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
+    """The kinds that status, codes and type name; and whether each shows by itself that a request had been sent."""
+    facts, status = evidence.facts, evidence.status
+    if status is not None and status >= 300:
+        yield by_status(status) or "unknown", True
+    for space, code in evidence.codes:
+        yield lookup.by_code(space, code).kind, space != "errno" and not facts.tls
+    if not evidence.codes and status is None and not evidence.speechless:
+        sent = _SENT.search(facts.names[0]) is not None
+        weak = (
+            facts.verdict.weight <= WEAK_TYPE
+        )  # many of these are bases that say no more than that it was the network
+        if not weak or ((sent or facts.verdict.kind == "timeout") and not evidence.inner):
+            yield facts.verdict.kind, sent
+
+
+@recalled
+def doubts_text(text: str, kind: str) -> bool:
+    """True if a text holds evidence against a verdict of this kind, which claims that nothing happened."""
+    reading = Reading(text)
+    status = reading.status
+    if status is not None and by_status(status) in OPEN:
+        return True
+    phrase = find_phrase(reading.bare, OPEN, firm=True)
+    if phrase is not None and not reading.connecting and not (phrase.kind in UNSENT and kind in _SAME_WORDS):
+        return True
+    return says_done(reading.bare)
+
+
+def says_done(words: str) -> bool:
+    """True if the words say that something was done before the error."""
+    return any(UNDONE.search(found[0]) is None for found in ACTED.finditer(words))
+
+
+def is_remote_doubt(evidence: Evidence, text: str) -> bool:
+    """True if an exception that was only being handled shows that a request had been sent."""
+    if any(found in OPEN for found, _ in _structured(evidence)):
+        local = evidence.facts.verdict.kind == "garbled" and not evidence.codes and evidence.status is None
+        return not local
+    status = Reading(text).status
+    return status is not None and by_status(status) in OPEN

@@ -1,0 +1,39 @@
+"""Words that say that something was done, although the error is about something else.
+
+``ACTED`` finds "payment captured, but the receipt was refused" and "403 after the order was placed" in text that is
+spelled in lower case; ``UNDONE`` takes back what is denied ("no payment was captured").
+"""
+
+from __future__ import annotations
+
+import re
+
+_THING = (
+    r"(?:payments?|charges?|cards?|orders?|transfers?|transactions?|funds|money|amounts?|messages?|e-?mails?|sms|mails?"
+    r"|bookings?|reservations?|tickets?|invoices?|refunds?|subscriptions?|accounts?|users?|records?|rows?|entr(?:y|ies)"
+    r"|items?|events?|issues?|files?|documents?|objects?|jobs?|tasks?|writes?|changes?|posts?|comments?"
+    r"|deployments?|instances?|resources?|customers?|shipments?|withdrawals?|deposits?|uploads?|it)"
+)
+_DONE = (
+    r"(?:captured|charged|debited|created|sent|submitted|committed|transferred|booked|placed|paid|posted|saved|stored"
+    r"|written|inserted|updated|deleted|removed|published|delivered|issued|refunded|processed|accepted|queued|uploaded"
+    r"|deployed|applied|recorded|succeeded|completed|went through|confirmed|shipped|withdrawn|deposited|executed)"
+)
+_DOING = (
+    r"(?:captur|charg|debit|creat|send|submitt|committ|transferr|book|plac|pay|post|sav|writ|insert|updat|delet|publish"
+    r"|deliver|issu|refund|process|upload|deploy|apply|shipp|execut|confirm)ing"
+)
+_CONTRAST = r"(?:(?:but|however|although|though|yet|then|except|while|whereas|and|afterwards)\b|[;.:,–—-] ?(?=\w))"
+_BE = r"(?:(?:was|were|is|are|has|have|had|got|been|already|successfully|fully|partially|not|never|no|the) ){0,4}"
+
+ACTED = re.compile(
+    rf"(?:\b\w{{1,12}} )?\b(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
+    rf"|(?:successfully|partially) {_DONE}\b|{_DONE} (?:(?:the|your|an?|this) [\w#-]{{1,24}}|{_THING})\b)[^\n]{{0,80}}?{_CONTRAST}"
+    rf"|\b(?:after|although|though|despite|but|yet|however,?) (?:successfully )?(?:the |your |a |an |having )?"
+    rf"(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b|{_DONE} |{_DOING}\b)"
+    rf"|\bpartial(?:ly)? (?:succe|complet|appl|failure)"
+)
+UNDONE = re.compile(
+    r"\b(?:not|never|no|none|nothing|neither|without|cannot|could not|can't|won't|n't|unable|failed to|fails to|to be"
+    r"|must|should|would|will|may|if|unless|until|before|invalid|duplicate|too many|0)\b"
+)

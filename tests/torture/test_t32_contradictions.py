@@ -1,0 +1,162 @@
+"""T32: an error that contradicts itself was read as "nothing happened". Here the worst evidence decides."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.core.classify.made import make
+from tests.fakes import OFTEN
+
+from failsoft import Runtime
+
+RETRY: Any = {"max_attempts": 3, "initial_delay": "1ms", "budget": False}
+
+
+class Answered(Exception):
+    """A service has answered with a status, and perhaps a body."""
+
+    def __init__(self, text: str, status: int | None = None, body: Any = None) -> None:
+        super().__init__(text)
+        if status is not None:
+            self.status_code = status
+        if body is not None:
+            self.body = body
+
+
+def harmless() -> dict[str, Exception]:
+    """What alone says that nothing happened."""
+    return {
+        "refused": ConnectionRefusedError(111, "Connection refused"),
+        "unresolved": socket.gaierror(-2, "Name or service not known"),
+        "httpx refused": make("httpx.ConnectError", "All connection attempts failed"),
+        "429": Answered("Too Many Requests", 429),
+        "401": Answered("Unauthorized", 401),
+        "404": Answered("Not Found", 404),
+        "503": Answered("Service Unavailable", 503),
+        "words": RuntimeError("HTTP 429: rate limit exceeded"),
+        "code": Answered("no", 400, {"error": {"code": "rate_limit_exceeded"}}),
+        "unique": make("psycopg.errors.UniqueViolation", "duplicate key", sqlstate="23505"),
+    }
+
+
+def worse() -> dict[str, Exception]:
+    """What leaves the effect open, and is the other side's or the network's word."""
+    return {
+        "read timeout": make("httpx.ReadTimeout", "The read operation timed out"),
+        "timeout": TimeoutError("timed out"),
+        "reset": ConnectionResetError(104, "Connection reset by peer"),
+        "protocol": make("httpx.RemoteProtocolError", "Server disconnected without sending a response."),
+        "500": Answered("Internal Server Error", 500),
+        "502": Answered("Bad Gateway", 502),
+        "504": Answered("Gateway Timeout", 504),
+        "words": RuntimeError("HTTP 504 Gateway Timeout"),
+    }
+
+
+WORDS = (
+    "database is locked",
+    "rate limit exceeded",
+    "connection refused",
+    "quota exceeded",
+    "no space left on device",
+    "already exists",
+    "overloaded, try again later",
+    "deadlock detected",
+)
+CODES = ("rate_limit_exceeded", "insufficient_quota", "card_declined", "overloaded_error", "not_found")
+DONE = (
+    "payment captured, but",
+    "order 17 was placed; then",
+    "message sent, however",
+    "charged the card, but",
+    "the transfer was committed. Afterwards",
+)
+
+
+def combinations() -> Iterator[tuple[str, Exception]]:
+    for status, words in itertools.product((500, 502, 504, 520, 524), WORDS):
+        yield f"{status} attribute, {words}", Answered(words, status)
+        yield f"{status} text, {words}", RuntimeError(f"HTTP {status}: {words}")
+    for status, code in itertools.product((500, 502, 504), CODES):
+        yield f"{status}, code {code}", Answered("failed", status, {"error": {"code": code, "message": "no"}})
+    for how, (none, bad) in itertools.product(("cause", "context", "hidden"), itertools.product(harmless(), worse())):
+        error, other = harmless()[none], worse()[bad]
+        if (how, none) == ("cause", "httpx refused") and bad in ("timeout", "reset"):
+            continue  # how a connection that was never made comes out of httpx
+        if how == "cause":
+            error.__cause__ = other
+        else:
+            error.__context__ = other
+            error.__suppress_context__ = how == "hidden"
+        yield f"{none} {how} {bad}", error
+    for none, bad in itertools.product(harmless(), worse()):
+        yield f"group of {none} and {bad}", ExceptionGroup("both", [harmless()[none], worse()[bad]])
+        yield f"wrapped group of {none} and {bad}", wrapped(ExceptionGroup("both", [harmless()[none], worse()[bad]]))
+    for done, words in itertools.product(DONE, WORDS):
+        yield f"{done} {words}", RuntimeError(f"{done} {words} (429)")
+    for done in DONE:
+        yield f"a body: {done}", Answered("no", 403, {"error": {"message": f"{done} the receipt was refused"}})
+    for none in harmless():
+        yield f"group of {none} and a bug", ExceptionGroup("both", [harmless()[none], KeyError("receipt")])
+    yield "many leaves", ExceptionGroup("all", [harmless()["429"] for _ in range(40)])
+
+
+def wrapped(error: Exception) -> Exception:
+    outer = Answered("Too Many Requests", 429)
+    outer.__cause__ = error
+    return outer
+
+
+ALL = dict(combinations())
+
+
+async def outcome_of(error: Exception) -> tuple[Any, int]:
+    rt = Runtime()
+    acted: list[str] = []
+
+    @rt.tool(idempotent=False, retry=RETRY, breaker=OFTEN)
+    async def pay() -> None:
+        acted.append("pay")
+        raise error
+
+    return await rt.call("pay"), len(acted)
+
+
+def test_t32_the_worst_evidence_decides_in_every_contradiction() -> None:
+    assert len(ALL) >= 200
+    wrong = []
+    for name, error in ALL.items():
+        outcome, times = asyncio.run(outcome_of(error))
+        if (outcome.fault.effect, times) != ("unknown", 1):
+            wrong.append((name, outcome.fault.effect, outcome.fault.rule, times))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("none", harmless())
+def test_t32_alone_each_of_them_is_believed(none: str) -> None:
+    outcome, _ = asyncio.run(outcome_of(harmless()[none]))
+    assert outcome.fault.effect == "none"
+
+
+@pytest.mark.parametrize("none", harmless())
+@pytest.mark.parametrize(
+    "before",
+    [KeyError("cache miss"), ValueError("x"), RuntimeError("cache is cold"), FileNotFoundError(2, "x")],
+    ids=str,
+)
+def test_t32_a_local_error_that_was_being_handled_says_nothing(none: str, before: Exception) -> None:
+    error = harmless()[none]
+    error.__context__ = before
+    outcome, _ = asyncio.run(outcome_of(error))
+    assert outcome.fault.effect == "none"
+
+
+def test_t32_a_denial_is_no_confession() -> None:
+    for text in ("429: no payment was captured, but try again", "401: the order was not placed, so sign in first"):
+        outcome, _ = asyncio.run(outcome_of(RuntimeError(text)))
+        assert outcome.fault.effect == "none", text
