@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from typing import Any
 
 import pytest
 from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, virtual
 
-from failsoft import Outcome, Runtime
+from failsoft import Decision, ErrorReport, ManifestError, Outcome, Runtime, partial
 from failsoft.testing import FaultPlan
 
 # --- A1: "If all retries exhausted, escalate" (S-spec 4.1, 4.3, R30) --------------------------------------------------
@@ -94,3 +95,87 @@ async def test_a1_a_rate_limited_call_that_cannot_wait_escalates_once() -> None:
     rt.add(FaultPlan("429(retry_after=60)").wrap(Scripted("x")), id="search")
     assert (await rt.call("search")).escalated
     assert not (await rt.call("search")).escalated
+
+
+# --- A3: "Partial success (if acceptable)" (S-spec 6.1, R32) ----------------------------------------------------------
+
+HALF = partial(["page 1"], missing=["page 2", "page 3"])
+MOST = partial(["page 1", "page 2"], missing=["page 3"])
+LITTLE = partial([], missing=["page 1", "page 2", "page 3"])
+
+
+def in_both_places(accept: Any, tool: Any) -> list[Runtime]:
+    """A runtime with a tool ``search`` whose ``accept_partial`` is said in code, and one whose manifest says it."""
+    in_code, in_file = Runtime(), Runtime({"tools": {"search": {"accept_partial": accept}}})
+    in_code.add(tool(), id="search", accept_partial=accept)
+    in_file.add(tool(), id="search")
+    return [in_code, in_file]
+
+
+@pytest.mark.parametrize(("then", "attempts"), [(HALF, 5), (INVALID, 2), (DOWN, 5)])
+@virtual
+async def test_a3_a_part_that_is_not_acceptable_never_ends_a_call_well(then: Any, attempts: int) -> None:
+    for rt in in_both_places(False, lambda: Scripted(MOST, then)):
+        dependant = Scripted("done")
+        rt.add(dependant, id="compare")
+        async with rt.turn() as turn:
+            found = turn.call("search", id="s")
+            turn.call("compare", {"pages": found}, id="c")
+        outcome = turn.report.outcomes["s"]
+        assert (outcome.status, outcome.value, outcome.attempts) == ("failed", None, attempts)
+        assert (outcome.partial, outcome.missing) == (["page 1", "page 2"], ["page 3"])
+        assert outcome.to_dict()["partial"] == ["page 1", "page 2"]
+        assert pickle.loads(pickle.dumps(outcome)).partial == ["page 1", "page 2"]
+        assert (turn.report.outcomes["c"].status, dependant.attempts) == ("skipped", 0)
+        assert "s" not in turn.report.results
+
+
+@pytest.mark.parametrize(("then", "attempts"), [(HALF, 5), (INVALID, 2)])
+@virtual
+async def test_a3_after_retries_is_the_default_and_takes_the_best_part(then: Any, attempts: int) -> None:
+    runtimes = in_both_places("after_retries", lambda: Scripted(LITTLE, MOST, then))
+    unsaid = Runtime()
+    unsaid.add(Scripted(LITTLE, MOST, then), id="search")
+    for rt in (*runtimes, unsaid):
+        outcome = await rt.call("search")
+        assert (outcome.status, outcome.value, outcome.missing) == ("succeeded", ["page 1", "page 2"], ["page 3"])
+        assert outcome.partial is None
+        assert outcome.attempts == attempts + (then is INVALID)
+
+
+@virtual
+async def test_a3_true_takes_the_first_part_at_once() -> None:
+    for rt in in_both_places(True, lambda: Scripted(LITTLE, "all")):
+        outcome = await rt.call("search")
+        assert (outcome.status, outcome.value, outcome.attempts) == ("succeeded", [], 1)
+
+
+@pytest.mark.parametrize("wish", ["policy", "handler"])
+@virtual
+async def test_a3_nobody_can_make_a_part_acceptable_that_the_tool_rules_out(wish: str) -> None:
+    class Easy:
+        async def handle(self, report: ErrorReport) -> Decision:
+            return Decision("partial_success", "good enough")
+
+    book = [{"name": "easy", "then": "partial_success"}] if wish == "policy" else []
+    rt = Runtime(policies=book, error_handler=Easy() if wish == "handler" else None)
+    rt.add(Scripted(HALF), id="search", accept_partial=False)
+    outcome = await rt.call("search")
+    assert (outcome.status, outcome.partial) == ("failed", ["page 1"])
+
+
+@virtual
+async def test_a3_a_fallback_may_serve_what_the_part_could_not() -> None:
+    rt = Runtime()
+    rt.add(Scripted(HALF), id="search", accept_partial=False, fallbacks=["backup"])
+    rt.add(Scripted(HALF), id="backup")
+    outcome = await rt.call("search")  # the part of a fallback is none either: the call asks for the whole
+    assert (outcome.status, outcome.partial) == ("failed", ["page 1"])
+
+
+def test_a3_anything_else_is_refused() -> None:
+    for wrong in ("always", 1, None):
+        with pytest.raises(ManifestError, match="accept_partial"):
+            Runtime().add(Scripted(1), id="search", accept_partial=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ManifestError, match="accept_partial"):
+            Runtime({"tools": {"search": {"accept_partial": wrong}}})

@@ -155,7 +155,7 @@ def test_what_is_safe_to_repeat(said, safe):
         (ToolOptions, {"id": "a", "required": "yes"}, "required: 'yes' is neither true nor false"),
         (ToolOptions, {"id": "a", "idempotent": 1}, "idempotent: 1 is neither true nor false"),
         (ToolOptions, {"id": "a", "read_only": None}, "read_only: None is neither true nor false"),
-        (ToolOptions, {"id": "a", "accept_partial": 0}, "accept_partial: 0 is neither true nor false"),
+        (ToolOptions, {"id": "a", "accept_partial": 0}, "accept_partial: 0 is not one of true, false, after_retries"),
         (ToolOptions, {"id": "a", "retry": 3}, "retry: 3 is no RetryOptions: give one, or its options as a mapping"),
         (ToolOptions, {"id": "a", "fallbacks": [print]}, "is no Fallback: give one, or a tool's id"),
         (ToolOptions, {"id": "a", "defaults": []}, r"defaults: \[\] is not a mapping"),

@@ -115,6 +115,7 @@ def test_plain_data_survives_json() -> None:
         "status": "succeeded",
         "value": ["AF1"],
         "missing": None,
+        "partial": None,
         "fault": None,
         "attempts": 1,
         "via": "flight_search",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, dataclass, field
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from failsoft.core.durations import Seconds
@@ -47,6 +48,7 @@ Kind = Literal["thread", "process"]
 Values = Literal["pickle", "json"]
 OnTimeout = Literal["leave", "cancel"]
 Requests = Literal["one", "many"]
+AcceptPartial = bool | Literal["after_retries"]
 T = TypeVar("T")
 
 
@@ -289,7 +291,7 @@ class ToolOptions(Options):
     concurrency: int | None = None  # attempts at a time; None: no limit
     queue: int = 100  # how many may wait for a slot
     output: Any = None  # a type or a JSON Schema that the value must fit
-    accept_partial: bool = False
+    accept_partial: AcceptPartial = "after_retries"  # True: at once; False: never, the part is in Outcome.partial
 
     if TYPE_CHECKING:
 
@@ -314,7 +316,7 @@ class ToolOptions(Options):
             concurrency: int | None = ...,
             queue: int = ...,
             output: Any = ...,
-            accept_partial: bool = ...,
+            accept_partial: AcceptPartial = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -344,7 +346,10 @@ class ToolOptions(Options):
             if getattr(self, name) is not None:
                 flag(name, getattr(self, name))
         flag("read_only", self.read_only)
-        flag("accept_partial", self.accept_partial)
+        try:
+            read_accept_partial(self.accept_partial)
+        except ValueError as wrong:
+            raise ValueError(f"accept_partial: {wrong}") from None
         if self.idempotency_key is not None:
             word("idempotency_key", self.idempotency_key)
         one_of("requests", self.requests, Requests)
@@ -360,6 +365,13 @@ class ToolOptions(Options):
         if self.read_only or self.idempotent or self.idempotency_key is not None:
             return True
         return self.idempotent
+
+
+def read_accept_partial(value: object) -> AcceptPartial:
+    """One of the three things that can be said about partial results."""
+    if value is True or value is False or value == "after_retries":
+        return value
+    raise ValueError(f"{brief(value)} is not one of true, false, after_retries")
 
 
 @options

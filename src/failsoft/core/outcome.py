@@ -65,6 +65,7 @@ class Outcome(Generic[T]):
         "fault",
         "missing",
         "recorded",
+        "partial",
         "root",
         "status",
         "told",
@@ -91,6 +92,7 @@ class Outcome(Generic[T]):
         explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None,
         told: str | None = None,
         recorded: bool | None = None,
+        partial: Any = None,
     ) -> None:
         self._id = id
         self.tool = tool  # the id of the tool that was called
@@ -102,6 +104,7 @@ class Outcome(Generic[T]):
         self.fault = fault  # what went wrong last; None when it succeeded
         self.decision = decision  # what was done about it, and why
         self.missing = missing  # what a partial value lacks
+        self.partial = partial  # of a failed call: the best part that the tool gave, where a part is not acceptable
         self._label = label
         self.root = root  # for a skipped call: the id of the call whose failure is the cause
         self.escalated = escalated  # somebody has to know
@@ -154,6 +157,7 @@ class Outcome(Generic[T]):
             "status": self.status,
             "value": plain(self.value),
             "missing": plain(self.missing),
+            "partial": plain(self.partial),
             "fault": None if self.fault is None else self.fault.to_dict(),
             "attempts": self.attempts,
             "via": self.via,
@@ -174,13 +178,15 @@ class Outcome(Generic[T]):
 
     def __eq__(self, other: object) -> bool:
         """Same facts. Live exceptions and the wording of explanations do not count."""
-        return self._fields() == other._fields() if isinstance(other, Outcome) else NotImplemented
+        if not isinstance(other, Outcome):
+            return NotImplemented
+        return (*self._fields(), self.partial) == (*other._fields(), other.partial)
 
     __hash__ = None  # type: ignore[assignment]  # the value may be anything
 
     def __reduce__(self) -> tuple[Any, ...]:
         texts = None if self._explanation is None else self.explanation
-        return Outcome, (*self._fields(), texts, self.told, self.recorded)
+        return Outcome, (*self._fields(), texts, self.told, self.recorded, self.partial)
 
     def __repr__(self) -> str:
         parts = [f"{self.id!r}, {self.status}"]
@@ -207,7 +213,8 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
     made.attempts = attempts
     made.duration = duration
     made._label = label
-    made.fault = made.decision = made.missing = made.root = made.told = made._explanation = made.recorded = None
+    made.fault = made.decision = made.missing = made.partial = made.root = made.told = made._explanation = None
+    made.recorded = None
     made.escalated = False
     return made
 

@@ -15,7 +15,8 @@ class Partial(NamedTuple):
 def partial(value: Any, *, missing: Any) -> Any:
     """Return this from a tool that has only a part of its result.
 
-    It counts as a transient failure and is retried, unless the tool has ``accept_partial``; the best part is kept.
+    It counts as a transient failure: it is retried, and if no attempt brings more, the best part is the call's value.
+    With ``accept_partial=True`` it is taken at once; with ``False`` never: the call fails, ``outcome.partial`` has it.
     Typed as Any so that a tool's own return type stays true.
     """
     return Partial(value, missing)

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from failsoft.core.durations import Duration
-from failsoft.core.options import BreakerOptions, Fallback, Isolation, Kind, Override, Requests, RetryOptions
+from failsoft.core.options import (
+    AcceptPartial,
+    BreakerOptions,
+    Fallback,
+    Isolation,
+    Kind,
+    Override,
+    Requests,
+    RetryOptions,
+)
 from failsoft.core.own_faults import did_you_mean
 
 if TYPE_CHECKING:
@@ -69,4 +78,4 @@ class ToolKeywords(TypedDict, total=False):
     concurrency: int | None
     queue: int
     output: Any
-    accept_partial: bool
+    accept_partial: AcceptPartial

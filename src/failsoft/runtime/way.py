@@ -34,7 +34,6 @@ from failsoft.runtime.known import remember
 from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, renew, report_on, settle
 
 if TYPE_CHECKING:
-    from failsoft.core.policy import Policy
     from failsoft.core.threads import Failure
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.ledger import Answer
@@ -79,7 +78,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         primary = fault if own else primary or fault  # what went wrong last with the tool that was asked for
         retry = plan(rt, call, stop, fault, ended)
         options = find_options(rt, call, stop, fault, tried, later)
-        report = report_on(rt, call, stop, fault, retry, options, best)
+        report = report_on(rt, call, stop, fault, retry, options, best if _takes_parts(call, giver) else None)
         wanted = None
         if rt.handler is not None:
             answer = yield from _ask(rt, call, stop, report)
@@ -100,7 +99,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         if decision.strategy == "partial_success" and best is not None:
             now = rt.now()
             return _succeeded(rt, call, giver, Ended(now, now, best), total, decision)
-        return (yield from _fail(rt, call, primary._replace(effect=effect), decision, total, stop.policy))
+        return (yield from _fail(rt, call, stop, primary._replace(effect=effect), decision, best))
 
 
 def tell_queue(ended: Ended, seconds: float) -> Ended:
@@ -266,7 +265,7 @@ def _find_fault(rt: Engine, stop: Stop, ended: Ended) -> Fault | None:
     if ended.fault is not None:
         return ended.fault
     if isinstance(ended.value, Partial):
-        return None if options.accept_partial else own_faults.partial_result(ended.value.missing)
+        return None if options.accept_partial is True else own_faults.partial_result(ended.value.missing)
     return stop.tool.check_output(ended.value)
 
 
@@ -360,8 +359,14 @@ def tell_success(primary: str, attempts: int, seconds: float, total: float) -> d
     }
 
 
-def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, policy: Policy | None) -> Way:
-    message = None if policy is None else policy.then.message
+def _takes_parts(call: Call, giver: Stop) -> bool:
+    """Whether a part may end the call: neither the tool that was asked for nor the one that gave it rules that out."""
+    return call.tool.options.accept_partial is not False and giver.tool.options.accept_partial is not False
+
+
+def _fail(rt: Engine, call: Call, stop: Stop, fault: Fault, decision: Decision, best: Partial | None) -> Way:
+    message = None if stop.policy is None else stop.policy.then.message
+    total = call.made
     outcome: Outcome[Any] = Outcome(
         call.id,
         call.tool.id,
@@ -374,6 +379,8 @@ def _fail(rt: Engine, call: Call, fault: Fault, decision: Decision, total: int, 
         escalated=decision.strategy == "escalate",
         explanation=rt.explain,
         told=message,
+        missing=None if best is None else best.missing,
+        partial=None if best is None else best.value,
     )
     _close_record(rt, call, outcome)
     if rt.phraser is not None and message is None and not call.inner:

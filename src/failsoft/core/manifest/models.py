@@ -27,6 +27,7 @@ from failsoft.core.manifest.block import (
     Flag,
     From,
     Milliseconds,
+    Read,
     Size,
     Text,
     Whole,
@@ -34,6 +35,7 @@ from failsoft.core.manifest.block import (
     spellings,
 )
 from failsoft.core.options import (
+    AcceptPartial,
     BreakerOptions,
     Count,
     Fallback,
@@ -44,6 +46,7 @@ from failsoft.core.options import (
     RetryRule,
     ToolOptions,
     Values,
+    read_accept_partial,
 )
 
 ErrorCodes = tuple[ErrorCode, ...]
@@ -242,7 +245,12 @@ class SharedBlock(Block):
     isolation: Annotated[Isolation, From(IsolationBlock, Isolation)] = said("Where a sync tool runs.")
     concurrency: Whole | None = said("Attempts at a time; null: no limit.")
     queue: Annotated[int, Field(strict=True, ge=0)] = said("How many may wait for a slot.")
-    accept_partial: Flag = said("Whether a partial result is good enough.")
+    accept_partial: Annotated[AcceptPartial, Read(read_accept_partial, {"enum": [True, False, "after_retries"]})] = (
+        said(
+            "Whether a partial result is good enough: true takes it at once, after_retries when retries bring no more, "
+            "false never."
+        )
+    )
 
     def make(self) -> Layer:
         layer = self.layer()
