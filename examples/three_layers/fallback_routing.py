@@ -1,38 +1,42 @@
 """Fallbacks by error code: another tool answers, under the name of the one that was asked.
 
-python examples/three_layers/fallback_routing.py
+python examples/three_layers/fallback_routing.py "Tell me a joke"
+python examples/three_layers/fallback_routing.py "Test" --modelName="invalid-model"
 """
 
 from __future__ import annotations
 
-from scripted import run, service, show
+from scripted import fixed, run, service, show
 
-from failsoft import Code, Runtime
+from failsoft import ErrorStatusCode, Runtime
 
 HANDLING = {
     "fallbacks": [
         {
             "nodeId": "fallback_completion",
-            "handleErrors": [Code.UNAVAILABLE, Code.INTERNAL, Code.DEADLINE_EXCEEDED],
+            "handleErrors": [
+                ErrorStatusCode.Unavailable,
+                ErrorStatusCode.Internal,
+                ErrorStatusCode.DeadlineExceeded,
+            ],
         },
     ],
 }
 
 
-async def main() -> None:
+async def main(arguments: dict[str, str]) -> None:
     rt = Runtime()
-    rt.add(service("UNAVAILABLE"), id="completion", errorHandling=HANDLING, retry={"max_attempts": 2}, read_only=True)
-    rt.add(service("INVALID_ARGUMENT"), id="strict", errorHandling=HANDLING, read_only=True)
-    rt.add(service("Why did the tool cross the road?"), id="fallback_completion", read_only=True)
+    rt.add(service("about tools."), id="completion", errorHandling=HANDLING)
+    rt.add(fixed("from the fallback."), id="fallback_completion")
 
-    print("The primary fails, its fallback takes UNAVAILABLE:")
-    outcome = await rt.call("completion", {"prompt": "A joke:"}, id="joke")
+    print("The primary answers; if its model is not available, the fallback takes UNAVAILABLE:")
+    outcome = await rt.call("completion", arguments, id="joke")
     show(outcome)
-    print(f"  the call is still {outcome.id!r} of {outcome.tool!r}")
+    print(f"  the call is {outcome.id!r} of {outcome.tool!r} all the same")
 
     print("An error that the fallback does not take:")
-    show(await rt.call("strict", {"prompt": "A joke:"}))
+    show(await rt.call("completion", {**arguments, "prompt": ""}))
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, "Tell me a joke")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 from tests.fakes import DOWN, INVALID, ONCE, TIMEOUT, Scripted, records, virtual
 
 import failsoft
-from failsoft import Decision, ErrorReport, Runtime
+from failsoft import Decision, ErrorReport, ManifestError, Runtime
+from failsoft.core.manifest import check, load, load_plan
 
 # --- B1: the Error Handler as a function (S-spec 6.1) -----------------------------------------------------------------
 
@@ -139,3 +142,117 @@ async def test_b9_a_fallback_may_have_none_either() -> None:
     rt.add(backup, id="backup")
     await rt.call("search")
     assert backup.attempts == 1
+
+
+# --- B2: missing tools are graceful, in workflows too (S-norm, R34) ---------------------------------------------------
+
+PLAN = {
+    "calls": [
+        {"id": "flights", "tool": "flight_search"},
+        {"id": "hotels", "tool": "hotel_serch"},
+        {"id": "compare", "tool": "compare_prices", "args": {"of": {"$ref": "hotels"}}},
+        {"id": "weather", "tool": "weather"},
+    ]
+}
+
+
+def travel(manifest: Any = None) -> Runtime:
+    rt = Runtime(manifest)
+    for id in ("flight_search", "hotel_search", "compare_prices", "weather"):
+        rt.add(Scripted(id), id=id)
+    return rt
+
+
+@pytest.mark.parametrize("form", ["mapping", "text", "file"])
+@virtual
+async def test_b2_a_plan_with_an_unknown_tool_runs_the_rest(form: str) -> None:
+    text = json.dumps(PLAN)
+    path = Path(mkdtemp()) / "plan.json"
+    path.write_text(text)
+    report = await travel().run_plan({"mapping": PLAN, "text": text, "file": path}[form])
+    outcome = report.outcomes["hotels"]
+    assert outcome.fault is not None
+    assert (outcome.status, outcome.fault.category, outcome.attempts) == ("failed", "tool_unavailable", 0)
+    assert outcome.explanation.user == "This capability isn’t available in this deployment yet."
+    assert "did you mean hotel_search?" in outcome.fault.message
+    assert (report.outcomes["compare"].status, report.outcomes["compare"].root) == ("skipped", "hotels")
+    assert report.results == {"flights": "flight_search", "weather": "weather"}
+    assert [escalation.call_id for escalation in report.escalations] == ["hotels"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [{"id": "a", "tool": "weather", "depends_on": ["b"]}, {"id": "b", "tool": "weather", "depends_on": ["a"]}],
+        [{"id": "a", "tool": "weather"}, {"id": "a", "tool": "weather"}],
+        [{"id": "a", "tool": "weather", "depends_on": ["nowhere"]}],
+        [{"id": "a", "tool": "weather", "args": {"x": {"$ref": "nowhere"}}}],
+        [{"id": "a", "tool": "weather", "args": {"x": {"$ref": 3}}}],
+    ],
+)
+@virtual
+async def test_b2_what_is_wrong_with_the_plan_itself_refuses_all_of_it(wrong: Any) -> None:
+    ran = Scripted("x")
+    rt = Runtime()
+    rt.add(ran, id="weather")
+    with pytest.raises(ManifestError):
+        await rt.run_plan({"calls": [*wrong, {"id": "other", "tool": "weather"}]})
+    assert ran.attempts == 0
+
+
+def test_b2_check_reports_it_as_an_error(tmp_path: Path) -> None:
+    tools = {id: {"read_only": True} for id in ("flight_search", "hotel_search", "compare_prices", "weather")}
+    problems = check(load({"tools": tools}), load_plan(PLAN))
+    assert [(problem.severity, problem.field) for problem in problems] == [("error", "calls[1].tool")]
+    assert "did you mean hotel_search?" in problems[0].message
+
+
+# --- B10: the printed templates (S-layers, R40) -----------------------------------------------------------------------
+
+TRANSIENT = ["ErrorStatusCode.Unavailable", "ErrorStatusCode.DeadlineExceeded", "ErrorStatusCode.Internal"]
+TEMPLATE_1 = {"retries": [{"maxAttempts": 3, "handleErrors": TRANSIENT}]}
+TEMPLATE_2 = {"fallbacks": [{"nodeId": "fallback_completion", "handleErrors": TRANSIENT}]}
+
+
+async def attempts_of(tool: Scripted, handling: dict[str, Any], *, executions: int, **more: Any) -> list[int]:
+    """How often a failing tool runs in each of several executions."""
+    rt = Runtime({"tools": {"completion": {"errorHandling": handling, **more}}})
+    rt.add(tool, id="completion")
+    rt.add(Scripted("from the fallback"), id="fallback_completion")
+    counts = []
+    for _ in range(executions):
+        before = tool.attempts
+        await rt.call("completion")
+        counts.append(tool.attempts - before)
+    return counts
+
+
+@virtual
+async def test_b10_template_1_retries_three_times_in_every_execution_until_the_threshold_of_executions() -> None:
+    assert await attempts_of(Scripted(DOWN), TEMPLATE_1, executions=7) == [3, 3, 3, 3, 3, 0, 0]
+
+
+@virtual
+async def test_b10_template_2_keeps_the_default_retries_in_every_execution() -> None:
+    assert await attempts_of(Scripted(DOWN), TEMPLATE_2, executions=7) == [5, 5, 5, 5, 5, 0, 0]
+
+
+@virtual
+async def test_b10_an_explicit_breaker_wins() -> None:
+    said = {"breaker": {"failure_threshold": 5}}
+    assert await attempts_of(Scripted(DOWN), TEMPLATE_1, executions=3, **said) == [3, 2, 0]
+    rt = Runtime({"defaults": said, "tools": {"completion": {"errorHandling": TEMPLATE_1}}})
+    rt.add(tool := Scripted(DOWN), id="completion")
+    for _ in range(3):
+        await rt.call("completion")
+    assert tool.attempts == 5
+
+
+@virtual
+async def test_b10_the_same_block_in_python() -> None:
+    tool = Scripted(DOWN)
+    rt = Runtime()
+    rt.add(tool, id="completion", errorHandling=TEMPLATE_1)  # type: ignore[call-arg]
+    for _ in range(7):
+        await rt.call("completion")
+    assert tool.attempts == 15

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
-from tests.fakes import DOWN, ONCE, Scripted, Takes, records, virtual
+from tests.fakes import DOWN, OFTEN, ONCE, Scripted, Takes, records, virtual
 
 import failsoft
 from failsoft import Code, Decision, ErrorReport, Runtime
+from failsoft.core.manifest import check, load
 
 # --- C2: the state half-open is an input (S-spec 6.2, R42) ------------------------------------------------------------
 
@@ -79,3 +81,135 @@ async def test_c7_the_enum_in_a_block() -> None:
     rt.add(search, id="search", error_handling=handling)
     await rt.call("search")
     assert search.attempts == 2
+
+
+# --- C5, C6: common circuit breaker, per-fallback override, both visible (S-layers, R41) ------------------------------
+
+COMMON = {"minConsecutiveFailures": 2, "cooldownDuration": 30000}
+OWN = {"minConsecutiveFailures": 3, "cooldownDuration": "20s"}
+
+
+def layered(**handling: Any) -> Runtime:
+    return Runtime({"tools": {"primary": {"errorHandling": {"retries": [], **handling}}}})
+
+
+@virtual
+async def test_c5_a_fallback_without_a_cooldown_goes_by_the_common_one() -> None:
+    rt = layered(fallbacks=[{"nodeId": "own", "cooldown": OWN}, {"nodeId": "common"}], cooldown=COMMON)
+    own, common = Scripted(DOWN), Scripted(DOWN)
+    rt.add(Scripted(DOWN), id="primary")
+    rt.add(own, id="own", retry=ONCE)
+    rt.add(common, id="common", retry=ONCE)
+    for _ in range(5):
+        await rt.call("primary")
+    assert (own.attempts, common.attempts) == (3, 2)
+    assert rt.health("common", fallback_of="primary").state == "open"
+    assert rt.health("common", fallback_of="primary").retry_after == pytest.approx(30)
+    assert rt.health("own", fallback_of="primary").retry_after == pytest.approx(20)
+    assert (rt.health("common").state, rt.health("own").state) == ("closed", "closed")
+    await rt.call("common")  # called by its own name it is not cut off
+    assert common.attempts == 3
+    await asyncio.sleep(30)
+    assert rt.health("common", fallback_of="primary").state == "half_open"
+    await rt.call("primary")
+    assert common.attempts == 4  # one attempt is allowed
+
+
+@virtual
+async def test_c5_fallbacks_of_two_primaries_have_circuits_of_their_own() -> None:
+    handling = {"retries": [], "fallbacks": ["backup"], "cooldown": COMMON}
+    rt = Runtime({"tools": {"one": {"errorHandling": handling}, "two": {"errorHandling": handling}}})
+    backup = Scripted(DOWN)
+    for id in ("one", "two"):
+        rt.add(Scripted(DOWN), id=id)
+    rt.add(backup, id="backup", retry=ONCE)
+    for _ in range(3):
+        await rt.call("one")
+    assert rt.health("backup", fallback_of="one").state == "open"
+    assert rt.health("backup", fallback_of="two").state == "closed"
+
+
+@virtual
+async def test_c5_a_breaker_is_not_common() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN), id="primary", retry=ONCE, breaker={"failure_threshold": 2}, fallbacks=["backup"])
+    rt.add(Scripted(DOWN), id="backup", retry=ONCE)
+    for _ in range(5):
+        await rt.call("primary")
+    assert rt.health("backup") == rt.health("backup", fallback_of="primary")
+    assert rt.health("backup").state == "open"
+
+
+@virtual
+async def test_c6_events_of_a_fallbacks_own_circuit_name_the_primary() -> None:
+    rt = layered(fallbacks=[{"nodeId": "backup", "cooldown": OWN}], cooldown=COMMON)
+    rt.add(Scripted(DOWN), id="primary")
+    rt.add(Scripted(DOWN, DOWN, DOWN, "up"), id="backup", retry=ONCE)
+    for _ in range(3):
+        await rt.call("primary")
+    await asyncio.sleep(20)
+    await rt.call("primary")
+    opened = records(rt, "CircuitOpened")
+    assert [(one["tool_id"], one.get("primary"), one["code"]) for one in opened] == [
+        ("primary", None, "UNAVAILABLE"),
+        ("backup", "primary", "UNAVAILABLE"),
+    ]
+    assert [one["primary"] for one in records(rt, "CircuitHalfOpened")] == ["primary"]
+    assert [one["primary"] for one in records(rt, "CircuitClosed")] == ["primary"]
+    assert opened[1]["message"] == "Circuit breaker opened for backup"
+
+
+def test_c6_what_is_no_fallback_is_said() -> None:
+    rt = Runtime()
+    rt.add(Scripted(1), id="primary", fallbacks=["backup"])
+    rt.add(Scripted(1), id="backup")
+    with pytest.raises(failsoft.FailsoftError, match="other is no fallback of primary: its fallbacks are backup"):
+        rt.health("other", fallback_of="primary")
+    with pytest.raises(failsoft.FailsoftError, match="backup is no fallback of nowhere"):
+        rt.health("backup", fallback_of="nowhere")
+
+
+# --- C15: a fallback that does not exist (S-layers) -------------------------------------------------------------------
+
+
+@virtual
+async def test_c15_a_fallback_that_does_not_exist_is_named_where_it_is_needed(caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN), id="search", retry={"max_attempts": 2}, fallbacks=["backp", "second"], breaker=OFTEN)
+    rt.add(Scripted("x"), id="second")
+    with caplog.at_level("WARNING", "failsoft"):
+        await rt.call("search", id="s")
+        await rt.call("search")
+    said = [record.getMessage() for record in caplog.records if "backp" in record.getMessage()]
+    assert len([text for text in said if text.startswith("search: its fallback backp does not exist")]) == 1
+    events = [record for record in records(rt, "ToolError") if record["call_id"] == "s"]
+    assert [event.get("absent") for event in events] == [["backp"], ["backp"]]
+    assert events[-1]["decision"] == "alternative_tool"
+    assert "the fallback backp does not exist" in events[-1]["reason"]
+
+
+@virtual
+async def test_c15_the_operator_reads_it() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN), id="search", retry=ONCE, fallbacks=["backp"], breaker={"failure_threshold": 1})
+    ran, refused = await rt.call("search"), await rt.call("search")
+    for outcome in (ran, refused):
+        assert "the fallback backp does not exist" in outcome.explanation.operator
+        assert "backp" not in outcome.explanation.user
+
+
+@virtual
+async def test_c15_tools_may_be_registered_in_any_order(caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN), id="search", retry=ONCE, fallbacks=["backup"])
+    rt.add(Scripted("x"), id="backup")
+    with caplog.at_level("WARNING", "failsoft"):
+        outcome = await rt.call("search")
+    assert (outcome.via, [record for record in caplog.records if "exist" in record.getMessage()]) == ("backup", [])
+
+
+def test_c15_check_calls_it_an_error() -> None:
+    manifest = load({"tools": {"search": {"read_only": True, "fallbacks": ["backp"]}, "backup": {"read_only": True}}})
+    (problem,) = check(manifest)
+    assert (problem.severity, problem.field) == ("error", "tools.search.fallbacks")
+    assert "backp is not in the manifest; did you mean backup?" in problem.message

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from failsoft.core.backoff import delay
+from failsoft.core.backoff import LONGEST_HINT, delay
 from failsoft.core.options import RetryOptions
 
 MIDDLE = 0.5  # the random number that moves nothing
@@ -57,3 +59,28 @@ def test_any_number_of_retries(retry: int, multiplier: float) -> None:
 
 def test_the_cap_holds_from_the_first_retry() -> None:
     assert delay(RetryOptions(initial_delay="5s"), 1, jitter=MIDDLE) == 0.8
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 0.999])
+def test_a_hint_is_not_shortened(jitter: float) -> None:
+    assert delay(RetryOptions(), 1, jitter=jitter, hint=7.0) == 7.0
+
+
+def test_a_hint_does_not_shorten() -> None:
+    assert delay(RetryOptions(), 4, jitter=MIDDLE, hint=0.1) == 0.8
+    assert delay(RetryOptions(), 4, jitter=MIDDLE, hint=0.0) == 0.8
+
+
+@pytest.mark.parametrize("hint", [math.nan, -1.0, -math.inf])
+def test_a_hint_without_sense_is_none(hint: float) -> None:
+    assert delay(RetryOptions(), 1, jitter=MIDDLE, hint=hint) == 0.1
+
+
+@pytest.mark.parametrize("hint", [3601.0, 1e300, math.inf])
+def test_a_hint_has_an_end(hint: float) -> None:
+    assert delay(RetryOptions(), 1, jitter=MIDDLE, hint=hint) == LONGEST_HINT == 3600
+
+
+def test_the_end_of_hints_does_not_shorten_the_tools_own_delay() -> None:
+    patient = RetryOptions(initial_delay="2h", max_delay="2h")
+    assert delay(patient, 1, jitter=MIDDLE, hint=3 * 3600.0) == 7200

@@ -9,7 +9,7 @@ from typing import get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from failsoft.core.backoff import delay
+from failsoft.core.backoff import LONGEST_HINT, delay
 from failsoft.core.budget import FULL, Budget, spend
 from failsoft.core.durations import LONGEST, PATTERN, Seconds, seconds, text
 from failsoft.core.fault import Category, Code, Effect, Fault
@@ -70,14 +70,19 @@ def test_the_text_of_a_duration_means_the_same(value: float) -> None:
 
 
 @unhurried
-@given(options, st.integers(1, 10**9), jitters)
-def test_a_delay_within_its_bounds(options: RetryOptions, retry: int, jitter: float) -> None:
+@given(options, st.integers(1, 10**9), jitters, st.none() | st.floats())
+def test_a_delay_within_its_bounds(options: RetryOptions, retry: int, jitter: float, hint: float | None) -> None:
     wait = delay(options, retry, jitter=jitter)
     spread = options.jitter_percent / 100
     most = options.max_delay * (1 + spread)
     least = min(options.initial_delay, options.max_delay) * (1 - spread)
     assert math.isfinite(wait)
     assert least * (1 - 1e-12) <= wait <= most * (1 + 1e-12)
+    hinted = delay(options, retry, jitter=jitter, hint=hint)
+    assert hinted >= wait
+    assert hinted <= max(wait, LONGEST_HINT)
+    if hint is not None and hint <= LONGEST_HINT:
+        assert hinted >= hint
 
 
 @unhurried

@@ -57,6 +57,7 @@ class ErrorReport(NamedTuple):
     tenant: str | None = None  # whose conversation
     policy: Policy | None = None  # the policy book's first match
     evidence: Evidence | None = None  # what the recovery memory knows of this family of errors
+    absent: tuple[str, ...] = ()  # fallbacks that would take this error, but do not exist
     admitted: bool | None = None  # whether the call ran through a closed circuit; None: as attempt and state suggest
 
     @property
@@ -70,7 +71,7 @@ class ErrorReport(NamedTuple):
         """The report as plain data, to be sent somewhere else."""
         data = self._asdict()
         data["fault"] = self.fault.to_dict()
-        data["alternatives"] = list(self.alternatives)
+        data["alternatives"], data["absent"] = list(self.alternatives), list(self.absent)
         data["policy"] = None if self.policy is None else self.policy.name
         data["policy_says"] = None if self.policy is None else self.policy.then.to_dict()
         data["evidence"] = None if self.evidence is None else self.evidence.to_dict()
@@ -87,7 +88,7 @@ class ErrorReport(NamedTuple):
         if missing:
             raise ValueError(f"no ErrorReport: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
         known["fault"] = Fault.from_dict(data["fault"])
-        known["alternatives"] = tuple(data["alternatives"])
+        known["alternatives"], known["absent"] = tuple(data["alternatives"]), tuple(data.get("absent", ()))
         evidence, says = data.get("evidence"), data.get("policy_says")
         known["evidence"] = None if evidence is None else Evidence.from_dict(evidence)
         known["policy"] = None
@@ -108,6 +109,14 @@ class Handler(Protocol):
 
 def decide(report: ErrorReport) -> Decision:
     """Decide about one failure as the built-in Error Handler does: a pure function of the report."""
+    made = _decide_by_policy(report)
+    if report.absent and made.strategy != "retry":
+        none = " and ".join(f"the fallback {tool}" for tool in report.absent)
+        made = made._replace(reason=f"{made.reason}; {none} {'does' if len(report.absent) == 1 else 'do'} not exist")
+    return made
+
+
+def _decide_by_policy(report: ErrorReport) -> Decision:
     policy = report.policy
     if policy is None or policy.then.strategy is None:
         return _decide(report)
@@ -210,6 +219,8 @@ def _describe_rest(report: ErrorReport, fields: dict[str, Any]) -> None:
         fields["alternatives"] = list(report.alternatives)
     if report.has_partial:
         fields["has_partial"] = True
+    if report.absent:
+        fields["absent"] = list(report.absent)
     for name in ("required", "turn_left", "thread", "tenant", "admitted"):
         value = getattr(report, name)
         if value is not None:
@@ -258,5 +269,6 @@ def rebuild(fields: Mapping[str, Any], policies: Iterable[Policy] = ()) -> Error
         fields.get("tenant"),
         next((policy for policy in policies if policy.name == named), None),
         Evidence.from_dict(evidence) if isinstance(evidence, Mapping) else evidence,
+        tuple(fields.get("absent", ())),
         fields.get("admitted"),
     )

@@ -118,26 +118,18 @@ def plan_retry(
     )
     if why:
         return NoRetry(why)
-    if wish is not None and wish.delay is not None:
-        wait, in_time = wish.delay, True
-    else:
-        wait = delay(options, attempts.made, jitter=jitter)
-        in_time = _is_in_time(options, wait, attempts, now)
     hint = fault.retry_after
-    if hint is not None and hint > wait:  # never shortened (R6)
-        return _plan_hinted(options, hint, attempts, waited, now)
-    return Retry(wait) if in_time else NoRetry(f"max total retry time of {text(options.max_total_time)} reached")
-
-
-def _plan_hinted(options: RetryOptions, hint: float, attempts: Attempts, waited: float, now: float) -> Retry | NoRetry:
-    """Decide about a wait that the server asks for."""
-    if hint > LONGEST_HINT:
+    if hint is not None and hint > LONGEST_HINT:
         return NoRetry(f"the service asks for a wait of more than {text(LONGEST_HINT)}")
-    if waited + hint > options.max_hint_wait + MOMENT:
-        return NoRetry(f"the service asks for a wait of {text(hint)}, max_hint_wait is {text(options.max_hint_wait)}")
-    if not _is_in_time(options, 0.0, attempts, now):
+    wished = None if wish is None else wish.delay
+    backoff = delay(options, attempts.made, jitter=jitter, hint=hint)
+    wait = backoff if wished is None else max(wished, hint or 0.0)  # a hint is never shortened (R6)
+    hinted = wait == hint
+    if hinted and waited + wait > options.max_hint_wait + MOMENT:
+        return NoRetry(f"the service asks for a wait of {text(wait)}, max_hint_wait is {text(options.max_hint_wait)}")
+    if wished is None and not _is_in_time(options, 0.0 if hinted else wait, attempts, now):
         return NoRetry(f"max total retry time of {text(options.max_total_time)} reached")
-    return Retry(hint, hinted=True)
+    return Retry(wait, hinted)
 
 
 def plan_known(

@@ -195,7 +195,7 @@ class Stop:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
     __slots__ = (
-        "attempts", "began", "cause", "family", "health", "invoke", "policy", "probing", "retried", "retry",
+        "absent", "attempts", "began", "cause", "family", "health", "invoke", "policy", "probing", "retried", "retry",
         "ticket", "timeout", "tool",
     )  # fmt: skip
 
@@ -207,6 +207,7 @@ class Stop:
         self.invoke = Invoke(tool, self.timeout)
         self.attempts = NO_ATTEMPTS
         self.ticket = ticket
+        self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
         self.probing = False  # the latest attempt was a half-open probe
         self.policy: Policy | None = None  # the one that speaks of the latest failure
         self.family: Family | None = None  # of the latest failure

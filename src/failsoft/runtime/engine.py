@@ -316,10 +316,22 @@ class Engine:
                     self.keeper.restore_circuit(health, *key)
             return health
 
-    def view(self, tool: Tool) -> HealthView:
+    def health_as_fallback(self, tool_id: str, primary_id: str) -> Health | None:
+        """The health that a tool has as another one's fallback; None: it does not exist."""
+        primary = self.tools.get(primary_id)
+        listed = () if primary is None else primary.options.fallbacks
+        via = next((fallback for fallback in listed if fallback.tool == tool_id), None)
+        if primary is None or via is None:
+            known = ", ".join(fallback.tool for fallback in listed) or "none"
+            raise FailsoftError(f"{tool_id} is no fallback of {primary_id}: its fallbacks are {known}")
+        tool = self.tools.get(tool_id)
+        return None if tool is None else self.health_of(primary, tool, via)
+
+    def view(self, tool: Tool, health: Health | None = None) -> HealthView:
+        """A tool's circuit; ``health`` in place of its own where it is another tool's fallback."""
         now = self.now()
+        health = health or tool.health
         with self.lock:
-            health = tool.health
             return HealthView(
                 health.observe(now), health.state.failures, tool.unavailable is None, health.open_for(now)
             )

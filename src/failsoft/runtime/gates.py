@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from failsoft.core.breaker import State
     from failsoft.core.fault import Fault
     from failsoft.core.options import Fallback
-    from failsoft.runtime.call import Call
+    from failsoft.runtime.call import Call, Stop
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.health import Health
     from failsoft.runtime.tool import Shut, Tool
@@ -84,10 +84,17 @@ def count_successes(rt: Engine, tool: Tool, health: Health) -> int:
 # --- circuits ---------------------------------------------------------------------------------------------------------
 
 
-def transition(rt: Engine, call: Call, tool: Tool, state: State, fault: Fault | None = None) -> None:
-    """A breaker has changed."""
+def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | None = None) -> None:
+    """A breaker has changed. One that a fallback has for one primary only says which primary."""
     event_type, message = _TRANSITIONS[state]
+    tool = stop.tool
     fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
+    if stop.health is not tool.health:
+        fields["primary"] = call.tool.id
+        if fault is not None and state == "open":
+            fields["code"] = fault.code.value
+        rt.emit(event_type, tool, call, fields)
+        return
     if state == "open":
         if fault is not None:
             fields |= {"code": fault.code.value, "error": fault.message}

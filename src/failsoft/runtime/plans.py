@@ -22,7 +22,7 @@ _TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # lines, an object, or a key: no fi
 
 async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> TurnReport:
     """Submit all calls of a plan as one turn, and wait for its end."""
-    made = plan if isinstance(plan, Plan) else read_plan(plan, rt)
+    made = plan if isinstance(plan, Plan) else read_plan(plan)
     refuse_lost_keys(made, rt)
     timeout = None if made.timeout is None else Seconds(made.timeout)
     async with rt.turn(timeout=timeout, thread=made.thread) as turn:
@@ -37,10 +37,10 @@ def refuse_lost_keys(plan: Plan, rt: Runtime) -> None:
             refuse_lost_key(tool.options, call.idempotency_key, f"{call.place}: calls[{number}].idempotency_key")
 
 
-def read_plan(plan: Mapping[str, Any] | str | Path, rt: Runtime) -> Plan:
+def read_plan(plan: Mapping[str, Any] | str | Path) -> Plan:
     """A plan as a mapping, as YAML or JSON text, or in a file."""
     if not isinstance(plan, Mapping | str | Path):
         raise ManifestError(f"plan: {brief(plan)} is none: give a mapping, YAML or JSON text, or the path of a file")
     if isinstance(plan, Path) or (isinstance(plan, str) and not _TEXT.search(plan)):
-        return load_plan(read_file(plan), name=str(plan), known=rt.tools)
-    return load_plan(plan, name="plan", known=rt.tools)
+        return load_plan(read_file(plan), name=str(plan))
+    return load_plan(plan, name="plan")

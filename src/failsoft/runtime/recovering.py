@@ -118,7 +118,7 @@ def find_options(
     rt: Engine, call: Call, stop: Stop, fault: Fault, tried: set[str], later: list[Fallback], wanted: str | None = None
 ) -> list[Fallback]:
     """The tools that may stand in now, best first: none once the turn is over (R7)."""
-    policy = stop.policy
+    policy, stop.absent = stop.policy, ()
     if wanted is None and policy is not None:
         wanted = policy.then.tool
     if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
@@ -131,6 +131,7 @@ def find_options(
     found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]
     if rt.memory is not None and rt.memory.mode == "act" and stop.family is not None and wanted is None:
         found = [*rt.memory.order(stop.family, found)]
+    stop.absent = tuple([option.tool for option in found if option.tool not in rt.tools])
     return [*_able(rt, call, [*found, *later], tried)]
 
 
@@ -177,7 +178,9 @@ def report_on(
         stop.policy,
         None if stop.family is None or rt.memory is None else rt.memory.evidence(stop.family),
     )
-    return report if report.met_closed == call.admitted else report._replace(admitted=call.admitted)
+    if report.met_closed != call.admitted:
+        report = report._replace(admitted=call.admitted)
+    return report._replace(absent=stop.absent) if stop.absent else report
 
 
 def renew(call: Call, report: ErrorReport) -> ErrorReport:
@@ -249,7 +252,7 @@ def record(rt: Engine, call: Call, stop: Stop, result: Result, fault: Fault | No
         changed = stop.health.record(ticket, result, rt.now(), fault)
         stop.tool.renew_ticket()
     if changed is not None:
-        transition(rt, call, stop.tool, changed, fault)
+        transition(rt, call, stop, changed, fault)
     return changed
 
 
@@ -259,6 +262,8 @@ def _result(fault: Fault, ended: Ended) -> Result:
 
 def leave(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> None:
     """No further attempt of this tool: with ``count: calls`` the breaker hears of it now."""
+    if stop.absent:
+        stop.tool.warn_absent(stop.absent)
     if ended is not None:
         record(rt, call, stop, _result(fault, ended), fault)
         learn(rt, stop, ended.ended, worked=False)

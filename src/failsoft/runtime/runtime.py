@@ -341,14 +341,16 @@ class Runtime:
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def health(self, tool_id: str) -> HealthView:
-        """A tool's circuit, as of now.
+    def health(self, tool_id: str, *, fallback_of: str | None = None) -> HealthView:
+        """A tool's circuit, as of now; with ``fallback_of`` the one that it has as the fallback of that tool.
 
         ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
         ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through.
         """
-        tool = self._engine.tools.get(tool_id)
-        return HealthView("closed", 0, available=False) if tool is None else self._engine.view(tool)
+        engine = self._engine
+        tool = engine.tools.get(tool_id)
+        health = None if fallback_of is None else engine.health_as_fallback(tool_id, fallback_of)
+        return HealthView("closed", 0, available=False) if tool is None else engine.view(tool, health)
 
     def metrics(self, tool_id: str) -> dict[str, Any]:
         """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more); of any other name, zeros."""

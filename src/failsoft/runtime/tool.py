@@ -35,6 +35,7 @@ class Tool:
     """One tool of one runtime."""
 
     __slots__ = (
+        "_absent",
         "_check",
         "_signature",
         "_warned",
@@ -105,6 +106,7 @@ class Tool:
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
         self._warned = False
+        self._absent: set[str] = set()  # fallbacks that a warning has named
         if options.idempotency_key is not None:
             self._refuse_missing_parameter(options.idempotency_key)
         self.renew_ticket()
@@ -193,6 +195,15 @@ class Tool:
                 "idempotent=True or idempotent=False",
                 self.id,
             )
+
+    def warn_absent(self, fallbacks: tuple[str, ...]) -> None:
+        """Log once for each fallback that is needed and does not exist. Tools may be registered in any order."""
+        for id in fallbacks:
+            if id not in self._absent:
+                self._absent.add(id)
+                log.warning(
+                    "%s: its fallback %s does not exist: register a tool of this id, or correct it", self.id, id
+                )
 
 
 def unguarded(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -221,7 +221,7 @@ def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
         return own_faults.circuit_open(stop.tool.id, answer.retry_after, stop.health.opened_by)
     stop.ticket = answer
     if after != before:
-        transition(rt, call, stop.tool, after)
+        transition(rt, call, stop, after)
     return None
 
 

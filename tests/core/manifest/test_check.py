@@ -42,7 +42,7 @@ def test_nothing_to_say():
         ),
         (
             "{read_only: true, fallbacks: [nowhere]}",
-            "warning f.yaml:1:9: tools.a.fallbacks: nowhere is not in the manifest: code has to register it",
+            "error f.yaml:1:9: tools.a.fallbacks: nowhere is not in the manifest: add it, without an entrypoint if code registers it",
         ),
     ],
 )
@@ -52,8 +52,7 @@ def test_warnings_about_a_tool(tool, said):
 
 def test_a_name_that_is_nearly_right():
     assert found("tools: {flights: {read_only: true, fallbacks: [flihgts]}}") == [
-        "warning f.yaml:1:9: tools.flights.fallbacks: flihgts is not in the manifest: code has to register it"
-        "; did you mean flights?"
+        "error f.yaml:1:9: tools.flights.fallbacks: flihgts is not in the manifest; did you mean flights?"
     ]
 
 
@@ -154,7 +153,7 @@ def test_a_retry_of_what_may_have_happened_must_be_meant():
 def test_tools_that_policies_name():
     row = "{name: one, when: {tool: 'a*'}, then: {tool: b}}"
     assert policies(row) == [
-        "warning f.yaml:2:5: policies[0].then.tool: b is not in the manifest: code has to register it"
+        "warning f.yaml:2:5: policies[0].then.tool: b is not in the manifest: add it, without an entrypoint if code registers it"
     ]
     assert policies(row, known=["b"]) == ["warning f.yaml:2:5: policies[0].when.tool: a* matches no tool"]
     assert policies(row, known=["a1", "b"]) == []
@@ -169,7 +168,9 @@ MANIFEST = "tools: {a: {read_only: true, timeout: 5s}}"
         ("calls: [{tool: a}]", []),
         (
             "calls: [{tool: b}]",
-            ["warning p.yaml:1:9: calls[0].tool: b is not in the manifest: code has to register it"],
+            [
+                "error p.yaml:1:9: calls[0].tool: b is not in the manifest: add it, without an entrypoint if code registers it"
+            ],
         ),
         (
             "{timeout: 5s, calls: [{tool: a}]}",

@@ -82,14 +82,16 @@ def test_s_tests_2_5():
 def test_s_layers_basic_retry():
     rule = RetryRule(max_attempts=3, handle_errors=(Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.INTERNAL))
     assert example_of("s_layers_1_basic_retry").tools["completion"].options == ToolOptions(
-        id="completion", retry=RetryOptions(rules=(rule,))
+        id="completion", retry=RetryOptions(rules=(rule,)), breaker=BreakerOptions(count="calls")
     )
 
 
 def test_s_layers_fallback_routing():
     codes = (Code.UNAVAILABLE, Code.INTERNAL, Code.DEADLINE_EXCEEDED)
     assert example_of("s_layers_2_fallback_routing").tools["completion"].options == ToolOptions(
-        id="completion", fallbacks=(Fallback(tool="fallback_completion", handle_errors=codes),)
+        id="completion",
+        fallbacks=(Fallback(tool="fallback_completion", handle_errors=codes),),
+        breaker=BreakerOptions(count="calls"),
     )
 
 
@@ -114,7 +116,9 @@ def test_s_layers_combined_in_both_spellings(spelling):
                 handle_errors=(Code.UNAVAILABLE, Code.INTERNAL),
                 cooldown=BreakerOptions(failure_threshold=3, timeout="20s", count="calls"),
             ),
-            Fallback(tool="secondary_fallback"),
+            Fallback(
+                tool="secondary_fallback", cooldown=BreakerOptions(failure_threshold=2, timeout="30s", count="calls")
+            ),
         ),
         breaker=BreakerOptions(failure_threshold=2, timeout="30s", count="calls"),
     )

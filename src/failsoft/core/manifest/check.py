@@ -5,8 +5,8 @@ Rules
 - An *error* cannot work: a tool that does not exist, two policies that contradict each other.
 - A *warning* works, but differently from what a reader would think: a policy that is never reached, retries that
   outlast their turn, a default that nothing uses.
-- Tools may also come from code. Whoever knows them says so (``known``); then a tool that is nowhere is an error, else
-  it is a warning.
+- Tools may also come from code. Whoever knows them says so (``known``). A fallback or a plan's tool that is nowhere is an
+  error all the same: a tool that code registers can be listed in the manifest without an entrypoint.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ class _Tools:
         self.ids = {*manifest.tools, *(known or ())}
         self.in_code = known
 
-    def find(self, id: str, place: str, field: str) -> Iterator[Finding]:
-        """Say so if there is no such tool."""
+    def find(self, id: str, place: str, field: str, *, missing: Severity = "error") -> Iterator[Finding]:
+        """Say so if there is no such tool; ``missing`` is how bad that is while code may still register it."""
         if id in self.ids:
             return
         close = did_you_mean(id, self.ids)
         if self.in_code is None:
-            yield "warning", place, field, f"{id} is not in the manifest: code has to register it{close}"
+            instead = close or ": add it, without an entrypoint if code registers it"
+            yield missing, place, field, f"{id} is not in the manifest{instead}"
         else:
             yield "error", place, field, f"there is no tool {id}{close}"
 
@@ -124,7 +125,7 @@ def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Fin
             message = "what may have happened is repeated only with even_if_effect_unknown: true"
             yield "warning", place, f"{field}.then", message
         if policy.then.tool is not None:
-            yield from tools.find(policy.then.tool, place, f"{field}.then.tool")
+            yield from tools.find(policy.then.tool, place, f"{field}.then.tool", missing="warning")
         for glob in policy.when.tool if tools.in_code is not None else ():
             if not any(fnmatchcase(id, glob) for id in tools.ids):
                 yield "warning", place, f"{field}.when.tool", f"{glob} matches no tool"

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from failsoft.core.entrypoint import Command, Entrypoint, Function
 from failsoft.core.fault import Category, Classification, Effect
-from failsoft.core.layers import Layer, assemble
+from failsoft.core.layers import CALLS_COUNT, COMMON, Layer, assemble
 from failsoft.core.manifest.block import (
     Block,
     Conflict,
@@ -261,7 +261,7 @@ class SharedBlock(Block):
         self.refuse_both(("cooldown", "breaker"))
         layer = self.given()
         if "cooldown" in layer:
-            layer["breaker"] = layer.pop("cooldown")
+            layer["breaker"], layer[COMMON] = layer.pop("cooldown"), True
         return layer
 
 
@@ -283,7 +283,11 @@ class OptionsBlock(SharedBlock):
     output: Any = said("What the value must look like, as a JSON Schema.")
 
     def layer(self) -> dict[str, Any]:
-        return _spread(super().layer(), cooldown="breaker")
+        layer = super().layer()
+        handling = layer.get("error_handling")
+        if handling is not None and "breaker" not in layer:
+            layer[COMMON if "cooldown" in handling else CALLS_COUNT] = True
+        return _spread(layer, cooldown="breaker")
 
 
 class Tool(NamedTuple):

@@ -6,14 +6,14 @@ Rules
   ``flights``, and makes this call wait for it. ``{"$literal": ...}`` stands for what is in it, ``$ref`` included. Both
   stand alone in their mapping.
 - A call without an id is ``<tool>-1``, ``<tool>-2`` and so on, past the ids that are taken.
-- Refused, by name: an id that is there twice, a reference to no call, a cycle (with its path), and a tool that is not
-  known, where the caller says which are. Everything that is wrong is said at once.
+- Refused, by name: an id that is there twice, a reference to no call, and a cycle (with its path). Everything that is
+  wrong is said at once. A tool that does not exist is no mistake of the plan's form: its call fails, the others run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -102,8 +102,8 @@ class PlanBlock(Block):
         return self.given()
 
 
-def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "", known: Collection[str] | None = None) -> Plan:
-    """Read a plan: the text of a file (YAML or JSON) called ``name``, or a mapping; ``known`` are the tools there are."""
+def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Plan:
+    """Read a plan: the text of a file (YAML or JSON) called ``name``, or a mapping."""
     document = open_document(source, name or "plan")
     refuse_other(document, "plan")
     plan = parse(PlanBlock, document)
@@ -113,7 +113,7 @@ def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "", known:
         _read_call(document, ("calls", number), {**call, "id": id})
         for number, (call, id) in enumerate(zip(written, _name(written), strict=True))
     )
-    _refuse_nonsense(document, calls, known)
+    _refuse_nonsense(document, calls)
     raise_problems(document.problems)
     return Plan(**plan, calls=calls, name=document.name)
 
@@ -189,7 +189,7 @@ class _Refs:
         self._document.problems.append(self._document.problem(path, message))
 
 
-def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall], known: Collection[str] | None) -> None:
+def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall]) -> None:
     ids = Counter(call.id for call in calls)
     seen: set[str] = set()
     for number, call in enumerate(calls):
@@ -197,8 +197,6 @@ def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall], known: Co
         if call.id in seen:
             _note(document, (*path, "id"), f"{call.id} is there twice: give each call its own id")
         seen.add(call.id)
-        if known is not None and call.tool not in known:
-            _note(document, (*path, "tool"), f"there is no tool {call.tool}{did_you_mean(call.tool, known)}")
         for need, arguments in call.needs.items():
             if need not in ids:
                 where: Path = (*path, "args", arguments[0]) if arguments else (*path, "depends_on")

@@ -39,13 +39,14 @@ def run(plan: str, manifest: str | None, trace: Path | None, store: str | None, 
     path = find_manifest(manifest)
     assert path is not None, "it is needed"
     rt = _open(path, trace, store)
-    written = _load(plan, rt, path)
+    written = _load(plan, rt)
     console = None if as_json else make_console()
     report = asyncio.run(_play(rt, written, console))
     if console is None:
         print_json({**report.to_dict(), "waterfall": report.waterfall().to_dict()})
     else:
         console.print(_closing(report, console.width))
+        _hint_at_tools(console, report, rt, path)
     return int(bool(report.failures or report.skipped))
 
 
@@ -71,22 +72,31 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
         ) from None
 
 
-def _load(name: str, rt: Runtime, manifest: str) -> Plan:
-    from failsoft.core.manifest import load, load_plan
+def _load(name: str, rt: Runtime) -> Plan:
+    from failsoft.core.manifest import load_plan
     from failsoft.runtime.plans import refuse_lost_keys
 
     shown = "standard input" if name == "-" else name
     try:
-        plan = load_plan(read(name), name=shown, known=rt.tools)
+        plan = load_plan(read(name), name=shown)
         refuse_lost_keys(plan, rt)
     except ManifestError as error:
-        unknown = any("there is no tool" in problem for problem in error.problems)
-        hint = f"The tools are: {', '.join(rt.tools) or 'none'}." if unknown else ""
-        nowhere = [id for id, tool in load(read(manifest), name=manifest).tools.items() if tool.entrypoint is None]
-        if unknown and nowhere:
-            hint += f" {manifest} has no entrypoint for {', '.join(nowhere)}: to be run from here they need one."
-        raise CommandError(f"{shown} has mistakes", problems=error.problems, hint=hint) from None
+        raise CommandError(f"{shown} has mistakes", problems=error.problems) from None
     return plan
+
+
+def _hint_at_tools(console: Console, report: TurnReport, rt: Runtime, manifest: str) -> None:
+    """Where a tool was not found, say which there are, and which the manifest names without an entrypoint."""
+    from failsoft.core.manifest import load
+    from failsoft.core.own_faults import UNKNOWN_TOOL
+
+    if all(outcome.fault is None or outcome.fault.rule != UNKNOWN_TOOL for outcome in report.failures.values()):
+        return
+    hint = f"The tools are: {', '.join(rt.tools) or 'none'}."
+    nowhere = [id for id, tool in load(read(manifest), name=manifest).tools.items() if tool.entrypoint is None]
+    if nowhere:
+        hint += f" {manifest} has no entrypoint for {', '.join(nowhere)}: to be run from here they need one."
+    console.print(clean(hint), soft_wrap=True)
 
 
 async def _play(rt: Runtime, plan: Plan, console: Console | None) -> TurnReport:
