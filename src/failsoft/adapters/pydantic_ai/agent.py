@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as brief
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast, overload
 
 import pydantic_ai
 from pydantic_ai import Tool
@@ -16,7 +15,7 @@ from pydantic_ai.agent.spec import AgentSpec
 from pydantic_ai.output import OutputDataT
 from pydantic_ai.tools import AgentDepsT, ToolParams
 
-from failsoft.adapters.pydantic_ai.capability import Failsoft, Graceful
+from failsoft.adapters.pydantic_ai.capability import Failsoft, Failures, Graceful
 from failsoft.adapters.pydantic_ai.graceful import make_graceful
 from failsoft.adapters.pydantic_ai.toolset import KEY
 from failsoft.errors import ManifestError
@@ -55,7 +54,9 @@ class AgentConfig:
 
 
 class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
-    """A pydantic-ai agent whose tools' exceptions become words for the model, unless a tool or ``config`` opts out."""
+    """A pydantic-ai agent whose tools' exceptions become ``ModelRetry``, unless a tool or ``config`` opts out."""
+
+    tool_failed: ClassVar[Failures] = "never"  # what holds for a ``Failsoft`` that says nothing about it
 
     def __init__(
         self,
@@ -198,12 +199,36 @@ def _make_graceful(config: AgentConfig | None, tools: Sequence[Any], capabilitie
 
 
 def _graceful(tool: Any) -> Any:
-    """A tool of the constructor's, made graceful; the user's own object stays as it is."""
+    """A graceful form of a tool that was given to the constructor. The user's own object is not changed."""
     if not isinstance(tool, Tool):
         return make_graceful(tool)
     if ((tool.metadata or {}).get(KEY) or {}).get("graceful_errors", True) is False:
         return tool
-    made = copy.copy(tool)
-    made.function = make_graceful(tool.function)
-    made.function_schema = replace(tool.function_schema, function=made.function)
-    return made
+    return _GracefulTool(tool)
+
+
+class _GracefulTool(Tool[Any]):
+    """Another tool with its function made graceful. Everything else is read from that tool, and written to it.
+
+    So what the user changes there later, such as ``requires_approval``, holds here as well.
+    """
+
+    def __init__(self, tool: Tool[Any]) -> None:
+        object.__setattr__(self, "_tool", tool)
+        object.__setattr__(self, "_made", (None, None))
+
+    def __getattribute__(self, name: str) -> Any:
+        tool = object.__getattribute__(self, "_tool")
+        if name == "function":
+            return make_graceful(tool.function)
+        if name != "function_schema":
+            return getattr(tool, name)
+        schema, made = object.__getattribute__(self, "_made")
+        if schema is not tool.function_schema:
+            schema = tool.function_schema
+            made = replace(schema, function=make_graceful(schema.function))
+            object.__setattr__(self, "_made", (schema, made))
+        return made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(object.__getattribute__(self, "_tool"), name, value)

@@ -9,12 +9,14 @@ from inspect import isawaitable
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapRunHandler
+from pydantic_ai.capabilities import CapabilityOrdering, WrapRunHandler
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
+from failsoft.adapters.pydantic_ai.hooks import AfterHooks
 from failsoft.adapters.pydantic_ai.interrupted import explain_interrupted
+from failsoft.adapters.pydantic_ai.private import Always
 from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
 from failsoft.core.durations import Duration
@@ -26,24 +28,13 @@ from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.settings import read_time, refuse_odd_hooks
 from failsoft.runtime.turn import Turn
 
-# pydantic-ai copies its RunContext for every hook of every capability, also where the hook does nothing: one capability
-# more costs a run more than all the rest here. There is one that it puts into each agent which has none of that kind.
-# ``Failsoft`` is of that kind: it takes its place, and does its work.
-try:
-    from pydantic_ai.capabilities._pending_messages import PendingMessageDrainCapability as Always
-except ImportError:
-
-    class Always:  # type: ignore[no-redef]  # another version's agents have no such one, or one of another name
-        """Nothing whose place could be taken."""
-
-
 Failures = Literal["never", "permanent", "always"]
 
 log = logging.getLogger("failsoft")
 
 
 @dataclass
-class Failsoft(Always, AbstractCapability[AgentDepsT]):
+class Failsoft(AfterHooks[AgentDepsT], Always):
     """Runs all tools of an agent through a runtime: ``Agent(..., capabilities=[Failsoft(runtime)])``.
 
     One run is one turn; the conversation is the thread. A tool's id is its name. It counts as not idempotent until its
@@ -54,8 +45,11 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
     _: KW_ONLY
     graceful: bool = True
     """Whether failures become words for the model where a tool does not say so itself; else they are raised."""
-    tool_failed: Failures = "never"
-    """Which failures reach the model as ``ToolFailed``, which costs none of a tool's retries, instead of ``ModelRetry``."""
+    tool_failed: Failures | None = None
+    """Which failures reach the model as ``ToolFailed``, which costs none of a tool's retries, instead of ``ModelRetry``.
+
+    Unsaid: ``"always"``; with failsoft's own ``Agent``, which promises ``ModelRetry``, ``"never"``.
+    """
     trusted: Collection[str] = ()
     """Ids of MCP toolsets whose hints (``readOnlyHint``, ``idempotentHint``) are believed."""
     timeout: Duration | None = None
@@ -69,7 +63,8 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
         if self.timeout is not None:
             read_time("timeout", self.timeout)
         try:
-            one_of("tool_failed", self.tool_failed, Failures)
+            if self.tool_failed is not None:
+                one_of("tool_failed", self.tool_failed, Failures)
             texts("trusted", self.trusted, like='{"github"}')
         except ValueError as error:
             raise ManifestError(str(error)) from None
@@ -77,9 +72,6 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
     @classmethod
     def get_serialization_name(cls) -> str | None:
         return None  # it holds a runtime: no file can say that
-
-    def get_ordering(self) -> CapabilityOrdering:
-        return CapabilityOrdering(position="outermost")
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         return GuardedToolset(guard_sources(toolset, self), self)
@@ -121,7 +113,7 @@ class Failsoft(Always, AbstractCapability[AgentDepsT]):
 
 
 @dataclass
-class Graceful(AbstractCapability[AgentDepsT]):
+class Graceful(AfterHooks[AgentDepsT]):
     """S-agent for the tools that are no functions of the agent's own, where there is no ``Failsoft`` that does it."""
 
     default: bool = True
@@ -131,7 +123,7 @@ class Graceful(AbstractCapability[AgentDepsT]):
         return None
 
     def get_ordering(self) -> CapabilityOrdering:
-        return CapabilityOrdering(wrapped_by=[Failsoft])
+        return CapabilityOrdering(position="outermost", wrapped_by=[Failsoft])
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         return GracefulToolset(toolset, self.default)

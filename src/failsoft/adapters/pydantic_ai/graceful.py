@@ -17,11 +17,11 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable
-from traceback import walk_tb
 from typing import Any, TypeVar
 
 from pydantic_ai import exceptions
 
+from failsoft.adapters.pydantic_ai.private import came_from_agent, came_from_server
 from failsoft.core.redact import sanitise
 from failsoft.core.secret_formats import REDACTED
 from failsoft.runtime.foreign import BrokenOffError, Passing
@@ -49,7 +49,7 @@ CONTROL: tuple[type[Exception], ...] = tuple(
 )  # fmt: skip
 
 _MARK = "_failsoft_original"
-_AGENTS = ("pydantic_ai.agent", "pydantic_ai._agent_graph")  # where an agent runs that a tool has started
+_FRAMEWORK = "_failsoft_framework"  # on an error of which pydantic-ai itself made a ``ModelRetry`` or ``ToolFailed``
 
 
 class ServerError(Exception):
@@ -122,11 +122,14 @@ def meant(error: Exception) -> BaseException:
     original: Exception | None = error
     if isinstance(error, exceptions.ModelRetry):
         original = original_of(error)
-    elif isinstance(error, exceptions.ToolFailed) and _is_servers(error):
+        if original is not None and marked(error) is None:
+            setattr(original, _FRAMEWORK, True)
+    elif isinstance(error, exceptions.ToolFailed) and came_from_server(error):
         original = FailedServerError(error.message)
+        setattr(original, _FRAMEWORK, True)
     if original is None or isinstance(original, CONTROL):
         return error
-    if not any(module.startswith(_AGENTS) for module in _came_through(original)):
+    if not came_from_agent(original):
         return original
     broken_off = BrokenOffError(sanitise(original))
     broken_off.__cause__ = original
@@ -144,6 +147,11 @@ def marked(error: Exception) -> Exception | None:
     return getattr(error, _MARK, None)
 
 
+def is_made_by_framework(error: BaseException | None) -> bool:
+    """True if pydantic-ai made a ``ModelRetry`` or ``ToolFailed`` of this error: an MCP server's, or its own timeout."""
+    return hasattr(error, _FRAMEWORK)
+
+
 def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:
     """pydantic-ai's own timeout, of which it makes a ``ModelRetry``: but nobody knows what the tool has done by then."""
     cause = retry.__context__
@@ -154,14 +162,4 @@ def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:
 
 def _server_error_of(retry: exceptions.ModelRetry) -> BaseException | None:
     """An MCP server's error, of which pydantic-ai makes one as well."""
-    return retry.__cause__ or ServerError(retry.message) if _is_servers(retry) else None
-
-
-def _is_servers(error: BaseException) -> bool:
-    """Has pydantic-ai made it of an MCP server's error? What a hook of the user's raises is none of those."""
-    return _came_through(error)[-1:] == ["pydantic_ai.mcp"]
-
-
-def _came_through(error: BaseException) -> list[str]:
-    """The modules that an error came through, its own last."""
-    return [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    return retry.__cause__ or ServerError(retry.message) if came_from_server(retry) else None

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
+from failsoft.adapters.pydantic_ai.private import SYNTHESIZED
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.runtime import Runtime
 
-_MADE_UP = "pydantic_ai_synthesized_tool_return"  # in an answer's metadata: how pydantic-ai marks those
-_TOLD = "failsoft"  # beside it: the outcome
+_TOLD = "failsoft"  # in the metadata of an answer that pydantic-ai made up: the outcome
 
 
 def explain_interrupted(runtime: Runtime, messages: Iterable[ModelMessage], thread: str | None) -> None:
@@ -30,4 +30,4 @@ def explain_interrupted(runtime: Runtime, messages: Iterable[ModelMessage], thre
 def _is_made_up(part: Any) -> bool:
     if not isinstance(part, ToolReturnPart) or not isinstance(part.metadata, dict):
         return False
-    return _MADE_UP in part.metadata and _TOLD not in part.metadata
+    return SYNTHESIZED in part.metadata and _TOLD not in part.metadata

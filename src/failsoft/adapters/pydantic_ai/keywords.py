@@ -7,7 +7,6 @@ from typing import Any, Generic, TypedDict
 
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_ai import RunContext, Tool
-from pydantic_ai._instructions import AgentInstructions
 from pydantic_ai.agent import AgentModelSettings, AgentRetries, EndStrategy
 from pydantic_ai.agent.abstract import AgentMetadata
 from pydantic_ai.capabilities import AbstractCapability, AgentCapability
@@ -18,6 +17,7 @@ from pydantic_ai.template import TemplateStr
 from pydantic_ai.tools import AgentDepsT, DocstringFormat, ToolFuncEither, ToolPrepareFunc
 from pydantic_ai.toolsets import AgentToolset
 
+from failsoft.adapters.pydantic_ai.private import AgentInstructions
 from failsoft.runtime.keywords import ToolKeywords
 
 

@@ -19,11 +19,14 @@ from failsoft.adapters.pydantic_ai.graceful import (
     CONTROL,
     FailedServerError,
     is_control,
+    is_made_by_framework,
     marked,
     meant,
     original_of,
     retry_for,
 )
+from failsoft.adapters.pydantic_ai.hooks import choose_for_hooks, give_back, take_failures
+from failsoft.adapters.pydantic_ai.private import function_of, origin_of
 from failsoft.core.effects import NothingDone
 from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
@@ -74,17 +77,23 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
+        failures = take_failures()
         try:
             value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
             return await whole(value) if isinstance(value, STREAMS) else value
         except Exception as error:
             graceful = said(tool).get("graceful_errors", self.default)
-            if graceful and not is_control(error):
-                raise retry_for(error, name) from error
-            original = None if graceful else marked(error)
-            if original is None:
+            original = marked(error)
+            if original is None and (not graceful or is_control(error)):
                 raise
-        raise original  # another agent has made the function graceful, but here it is to be loud
+            failed = original or error
+            told = retry_for(failed, name) if original is None else error
+        finally:
+            give_back(failures)
+        if not graceful:
+            raise failed  # another agent made the function graceful; in this agent the error is raised
+        told.__cause__ = failed
+        raise choose_for_hooks(failures, failed, told)
 
 
 @dataclass
@@ -97,7 +106,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         tools = await self.wrapped.get_tools(ctx)
         for name, tool in tools.items():
-            if name not in self.known and not _is_guarded(tool):
+            if name not in self.known and not hasattr(function_of(tool), "__failsoft__"):
                 introduce(self.rules.runtime, name, self._declared(tool))
         self.known = tools
         return tools
@@ -117,21 +126,33 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
-        if _is_guarded(tool):
-            outcome = await self._run_guarded(name, tool_args, ctx, tool)
-        else:
-            runners = Runners(partial(self._runner, name, tool, ctx))
-            outcome = await self.rules.runtime.run(
-                name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id, id=ctx.tool_call_id or ""
-            )  # fmt: skip
+        failures = take_failures()
+        try:
+            outcome = await self._run(name, tool_args, ctx, tool)
+        finally:
+            give_back(failures)
+        if outcome.status == "succeeded":
+            return outcome.value if outcome.missing is None else _incomplete(outcome.value, outcome.explanation.model)
         if outcome.status == "cancelled":
-            raise CancelledError  # the run is over, and must not go on as if the tool had answered
-        if outcome.status != "succeeded":
-            failed = outcome.fault is not None and isinstance(outcome.fault.cause, FailedServerError)
-            if not failed and not said(tool).get("graceful_errors", self.rules.graceful):
-                raise _loud(outcome)
-            raise self._told(outcome, failed)
-        return outcome.value if outcome.missing is None else _incomplete(outcome.value, outcome.explanation.model)
+            raise CancelledError  # the run is over and must not go on as if the tool had answered
+        cause = None if outcome.fault is None else outcome.fault.cause
+        error = _loud(outcome)
+        failed = isinstance(cause, FailedServerError)
+        if not failed and not said(tool).get("graceful_errors", self.rules.graceful):
+            raise error
+        if is_made_by_framework(cause):
+            failures = None  # pydantic-ai shows its own ``ModelRetry`` and ``ToolFailed`` to no hook
+        raise choose_for_hooks(failures, error, self._told(outcome, failed, ctx))
+
+    async def _run(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
+    ) -> Outcome[Any]:
+        if hasattr(function_of(tool), "__failsoft__"):
+            return await self._run_guarded(name, tool_args, ctx, tool)
+        runners = Runners(partial(self._runner, name, tool, ctx))
+        return await self.rules.runtime.run(
+            name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id, id=ctx.tool_call_id or ""
+        )
 
     def _runner(
         self, asked: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], name: str
@@ -185,11 +206,12 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 raise
             return original.outcome
 
-    def _told(self, outcome: Outcome[Any], failed: bool) -> ModelRetry | ToolFailed:
-        """The failure in words for the model."""
+    def _told(self, outcome: Outcome[Any], failed: bool, ctx: RunContext[AgentDepsT]) -> ModelRetry | ToolFailed:
+        """The failure as text for the model."""
         fault = outcome.fault
+        which = self.rules.tool_failed or getattr(ctx.agent, "tool_failed", "always")
         permanent = fault is not None and fault.classification == "permanent"
-        failed |= self.rules.tool_failed == "always" or (self.rules.tool_failed == "permanent" and permanent)
+        failed |= which == "always" or (which == "permanent" and permanent)
         told = (ToolFailed if failed else ModelRetry)(outcome.explanation.model)
         told.__cause__ = None if fault is None else fault.cause
         return told
@@ -218,22 +240,9 @@ def _loud(outcome: Outcome[Any]) -> BaseException:
     raise AssertionError("it did not fail")
 
 
-def _origin(tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
-    """The tool as its own toolset has made it: combined toolsets put others around it."""
-    while (inner := getattr(tool, "source_tool", None)) is not None:
-        tool = inner
-    return tool
-
-
 def _source(tool: ToolsetTool[Any]) -> AbstractToolset[Any]:
     """The toolset that a tool comes from, whatever has renamed it on its way."""
-    source = _origin(tool).toolset
+    source: AbstractToolset[Any] = origin_of(tool).toolset
     while isinstance(source, WrapperToolset):
         source = source.wrapped
     return source
-
-
-def _is_guarded(tool: ToolsetTool[Any]) -> bool:
-    """Is its function one that a runtime has guarded already (``@rt.tool``)?"""
-    schema = getattr(getattr(_origin(tool), "call_func", None), "__self__", None)
-    return hasattr(getattr(schema, "function", None), "__failsoft__")
