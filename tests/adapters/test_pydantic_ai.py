@@ -13,11 +13,13 @@ from typing import Any
 
 import pydantic_ai
 import pytest
+from click.testing import CliRunner
 from inline_snapshot import snapshot
 from pydantic import TypeAdapter
 from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
+from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ToolOrOutput
 from tests.adapters.pydantic_ai_driver import Driver, Script, agent_with, failing, samples, talk, texts
 from tests.adapters.story import SCENES, Story, tell, transcript
@@ -26,6 +28,8 @@ from tests.fakes import records
 from failsoft import CircuitOpen, FailsoftError, ManifestError, Runtime, TurnReport, partial
 from failsoft.adapters.pydantic_ai import Agent, AgentConfig, Failsoft
 from failsoft.adapters.pydantic_ai.graceful import CONTROL, make_graceful
+from failsoft.runtime.scope import SCOPE
+from failsoft.surfaces.cli import cli
 from failsoft.testing import Ask, adapter_checks, check_adapter
 
 ROOT = Path(__file__).parents[2]
@@ -806,3 +810,73 @@ def test_metadata_that_are_no_options_are_refused() -> None:
     search, _ = failing()
     with pytest.raises(ManifestError, match="search: its metadata say True: write options"):
         talk(agent_with(Runtime(), Tool(search, metadata={"failsoft": True})))
+
+
+# --- leaving a run ------------------------------------------------------------------------------------------------------------
+
+
+class Answering(AbstractCapability[Any]):
+    """Answers a cancellation in place of the run."""
+
+    async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
+        try:
+            return await handler()
+        except asyncio.CancelledError:
+            return AgentRunResult("cancelled")
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_run_that_is_left_does_not_wait_for_its_calls(blocks: bool, first: bool) -> None:
+    def wait() -> None:
+        time.sleep(5)
+
+    async def wait_later() -> None:
+        await asyncio.sleep(5)
+
+    reports: list[TurnReport] = []
+    guard: list[Any] = [Failsoft(Runtime(), on_report=reports.append)]
+    capabilities = [*guard, Answering()] if first else [Answering(), *guard]
+    tool = Tool(wait if blocks else wait_later, name="wait")
+    agent = pydantic_ai.Agent("test", tools=[tool], capabilities=capabilities)
+
+    async def leave() -> float:
+        task = asyncio.create_task(agent.run("go", model=Script([[Ask("wait", {})]]).model))
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+        task.cancel()
+        await asyncio.wait([task])
+        return time.monotonic() - began
+
+    assert asyncio.run(leave()) < 2
+    assert [outcome.status for outcome in reports[0].outcomes.values()] == ["cancelled"]
+
+
+def test_a_run_has_no_deadline_unless_one_is_given() -> None:
+    reports: list[Any] = []
+
+    async def left() -> str:
+        scope: Any = SCOPE.get()
+        return str(scope.turn.timeout)
+
+    for manifest, timeout, limit in (
+        ({}, None, "None"),
+        ({}, "2h", "7200.0"),
+        ({"turn": {"timeout": "1m"}}, None, "60.0"),
+    ):
+        agent = agent_with(Runtime(manifest), left, on_report=reports.append, timeout=timeout)
+        assert texts(talk(agent, "left")) == [limit]
+    assert [report.outcomes["call-0-0"].tool for report in reports] == ["left"] * 3
+
+
+def test_why_explains_a_run(tmp_path: Path) -> None:
+    async def search() -> str:
+        raise ConnectionResetError("gone")
+
+    file = tmp_path / "trace.jsonl"
+    runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}}, trace=file)
+    talk(agent_with(runtime, search), "search")
+    asyncio.run(runtime.close())
+    shown = CliRunner().invoke(cli, ["why", "--trace", str(file)])
+    assert shown.exit_code == 0, shown.output
+    assert "search" in shown.output

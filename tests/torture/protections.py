@@ -200,4 +200,24 @@ PROTECTIONS: dict[int, Protection] = {
         '    if fault.effect == "none" and _is_doubted(error, finding, now):\n',
         "    if False:\n",
     ),
+    43: Protection(
+        "no guard outside a durable engine's retries",
+        "adapters/pydantic_ai/engines.py",
+        "            if retries_steps(one):\n",
+        "            if False:\n",
+    ),
+    44: Protection(
+        "a tool is read whenever it is used, not copied",
+        "adapters/pydantic_ai/agent.py",
+        "    return _GracefulTool(tool)\n",
+        '    made = __import__("copy").copy(tool)\n'
+        "    made.function_schema = replace(tool.function_schema, function=make_graceful(tool.function))\n"
+        "    return made\n",
+    ),
+    47: Protection(
+        "blocking tools run in threads that nobody joins",
+        "adapters/pydantic_ai/capability.py",
+        "        if has_executor():\n",
+        "        if True:\n",
+    ),
 }

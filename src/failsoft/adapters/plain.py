@@ -34,7 +34,7 @@ from failsoft.errors import FailsoftError, TurnError
 from failsoft.runtime.arguments import MisfitError, read_arguments
 from failsoft.runtime.beside import is_on_loop, run_beside
 from failsoft.runtime.dangling import explain_dangling
-from failsoft.runtime.foreign import refuse_other
+from failsoft.runtime.foreign import open_turn, refuse_other
 from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import SCOPE
@@ -64,7 +64,7 @@ async def run_tool_calls(
     turn = SCOPE.get()
     if isinstance(turn, Turn) and thread is None and tenant is None and timeout is None:
         return _write_all(asked, await _run_all(runtime, asked))
-    async with runtime.turn(thread=thread, tenant=tenant, timeout=timeout):
+    async with open_turn(runtime, thread=thread, tenant=tenant, timeout=timeout):
         outcomes = await _run_all(runtime, asked)
     return _write_all(asked, outcomes)
 

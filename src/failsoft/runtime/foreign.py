@@ -25,13 +25,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from failsoft.core.fault import Code, Fault
-from failsoft.core.options import Isolation, Override, ToolOptions
+from failsoft.core.options import Isolation, Override, ToolOptions, TurnOptions
 from failsoft.core.own_faults import quote
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tool import Tool
 
 if TYPE_CHECKING:
+    from failsoft.core.durations import Duration
     from failsoft.runtime.runtime import Runtime
+    from failsoft.runtime.turn import Turn
 
 Runner = Callable[[dict[str, Any]], Any]  # the value; a coroutine of it where the framework awaits
 Control = tuple[type[BaseException], ...]
@@ -241,6 +243,16 @@ def refuse_other(runtime: object, right: str) -> None:
 def timeout_of(runtime: Runtime, tool: str) -> float | None:
     """How long a declared tool may take, for what cannot run as one of its calls."""
     return runtime._engine.tools[tool].options.timeout
+
+
+def open_turn(
+    runtime: Runtime, *, timeout: Duration | None, thread: str | None, tenant: str | None = None, id: str | None = None
+) -> Turn:
+    """The turn of an agent's run. It has no deadline unless one is given here or in the manifest."""
+    turn = runtime.turn(timeout=timeout, thread=thread, tenant=tenant, id=id)
+    if timeout is None and turn.timeout == TurnOptions().timeout:
+        turn.timeout = None
+    return turn
 
 
 def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:

@@ -238,6 +238,11 @@ class Turn:
             if self.engine.keeper is not None and self.parent is None:
                 await self._acknowledge(self.engine.keeper)
 
+    def cancel_open(self) -> None:
+        """Cancel the calls that are still open, for an owner that no longer waits for them."""
+        if self._is_open():
+            self.perform(self.machine.cancel())
+
     # -- submitting --------------------------------------------------------------------------------------------------
 
     def _say(

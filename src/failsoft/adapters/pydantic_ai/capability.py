@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from inspect import isawaitable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic_ai import RunContext
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.capabilities import CapabilityOrdering, WrapRunHandler
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
+from failsoft.adapters.pydantic_ai.engines import refuse_engine_toolsets, refuse_engines
 from failsoft.adapters.pydantic_ai.hooks import AfterHooks
 from failsoft.adapters.pydantic_ai.interrupted import explain_interrupted
-from failsoft.adapters.pydantic_ai.private import Always
+from failsoft.adapters.pydantic_ai.private import Always, has_executor
 from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
 from failsoft.core.durations import Duration
 from failsoft.core.report import TurnReport
 from failsoft.core.values import one_of, texts
 from failsoft.errors import ManifestError
-from failsoft.runtime.foreign import hide, refuse_other
+from failsoft.runtime.foreign import hide, open_turn, refuse_other
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.settings import read_time, refuse_odd_hooks
 from failsoft.runtime.turn import Turn
@@ -53,7 +56,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
     trusted: Collection[str] = ()
     """Ids of MCP toolsets whose hints (``readOnlyHint``, ``idempotentHint``) are believed."""
     timeout: Duration | None = None
-    """The turn's; unsaid, the runtime's."""
+    """For all calls of a run together. Unsaid: the manifest's for turns, and without one no limit."""
     on_report: Callable[[TurnReport], Any] | None = None
     """Called with the report of every run; a coroutine function is awaited."""
 
@@ -73,7 +76,12 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
     def get_serialization_name(cls) -> str | None:
         return None  # it holds a runtime: no file can say that
 
+    def for_agent(self, agent: AbstractAgent[AgentDepsT, Any]) -> Self:
+        refuse_engines(agent.root_capability)
+        return self
+
     def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        refuse_engine_toolsets(toolset)
         return GuardedToolset(guard_sources(toolset, self), self)
 
     async def before_model_request(self, ctx: RunContext[AgentDepsT], request_context: Any) -> Any:
@@ -95,12 +103,24 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
         request_context.model_request_parameters = replace(parameters, function_tools=offered)
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        turn = self.runtime.turn(timeout=self.timeout, thread=ctx.conversation_id, id=ctx.run_id)
+        refuse_engines(ctx.root_capability)  # it may have come with this run
+        turn = open_turn(self.runtime, timeout=self.timeout, thread=ctx.conversation_id, id=ctx.run_id)
         try:
             async with turn:
-                return await handler()
+                with self._daemon_threads():
+                    result = await handler()
+                turn.cancel_open()  # another capability has answered a cancellation: the run's calls are not waited for
+                return result
         finally:
             await self._tell(turn)
+
+    def _daemon_threads(self) -> AbstractContextManager[None]:
+        """Run blocking functions in threads that do not keep the program from ending, unless the user chose others."""
+        if has_executor():
+            return nullcontext()
+        from failsoft.runtime.executor import executor_of  # not importable in Temporal's workflow sandbox
+
+        return Agent.using_thread_executor(executor_of(self.runtime))
 
     async def _tell(self, turn: Turn) -> None:
         if self.on_report is not None:

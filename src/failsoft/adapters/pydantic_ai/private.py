@@ -8,8 +8,14 @@ adapter works without them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "SYNTHESIZED", "AgentInstructions", "Always", "came_from_agent", "came_from_server", "function_of", "has_executor",
+    "is_engine_toolset", "origin_of", "retries_steps",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from pydantic_ai._instructions import AgentInstructions
@@ -25,7 +31,16 @@ except ImportError:
         """A capability that does nothing."""
 
 
-__all__ = ["SYNTHESIZED", "AgentInstructions", "Always"]
+try:
+    from pydantic_ai._utils import _thread_executor
+except ImportError:
+    _thread_executor = ContextVar("no_executor", default=None)
+
+
+def has_executor() -> bool:
+    """True if the user chose an executor for blocking functions, with ``using_thread_executor``."""
+    return _thread_executor.get() is not None
+
 
 # In the metadata of a tool return: pydantic-ai has made it up for a call that was interrupted. Without this mark its own
 # text stays.

@@ -1,0 +1,49 @@
+"""Durable engines beside a guard.
+
+Temporal and Prefect run each tool in a unit of their own (an activity, a task) and retry that unit. The guard is further
+out: it does not see those retries, so a payment is made several times and reported as one attempt. ``Failsoft`` therefore
+refuses to run beside them. DBOS runs tools in the workflow itself, inside the guard.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.toolsets import AbstractToolset
+
+from failsoft.adapters.pydantic_ai.private import is_engine_toolset, retries_steps
+from failsoft.errors import FailsoftError
+
+
+class OutsideEngineError(FailsoftError, UserError):
+    """The guard is outside a durable engine's retries. A ``UserError``, so that the engine does not retry it either."""
+
+
+def refuse_engines(root: AbstractCapability[Any] | None) -> None:
+    """Raise if a capability of this agent retries tools inside the guard."""
+    if root is not None:
+        found: list[AbstractCapability[Any]] = []
+        root.apply(found.append)
+        for one in found:
+            if retries_steps(one):
+                raise _refusal(type(one).__name__)
+            refuse_engines(getattr(one, "wrapped", None))
+
+
+def refuse_engine_toolsets(toolset: AbstractToolset[Any]) -> None:
+    """The same for the older agents that wrap another one, such as ``TemporalAgent``: only their toolsets are seen."""
+    found: list[AbstractToolset[Any]] = []
+    toolset.apply(found.append)
+    for one in found:
+        if is_engine_toolset(one):
+            raise _refusal(type(one).__name__)
+
+
+def _refusal(engine: str) -> OutsideEngineError:
+    return OutsideEngineError(
+        f"Failsoft(rt) does not work beside {engine}: the engine retries each tool inside the guard, so a tool would act "
+        "several times and be reported as one attempt. Leave Failsoft(rt) out, decorate a function with @rt.tool and "
+        "call it in the tool's body: then the whole guarded call is inside the engine's unit and acts once"
+    )

@@ -1,0 +1,72 @@
+"""The runtime's daemon threads as a ``concurrent.futures.Executor``, for frameworks that run blocking tools themselves.
+
+The interpreter joins a framework's own worker threads when it exits: a tool that hangs would keep the program from
+ending. These threads are not joined. A future that is cancelled while its function runs is abandoned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Executor, Future
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from failsoft.runtime.offload import Job, Offload
+    from failsoft.runtime.runtime import Runtime
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DaemonExecutor(Executor):
+    """Runs functions in the daemon threads of a runtime."""
+
+    def __init__(self, offload: Offload) -> None:
+        self._offload = offload
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run the function as soon as a thread is free. Raises ``RuntimeError`` when abandoned calls hold all threads."""
+        future: _Future[T] = _Future(self._offload)
+
+        def run() -> T:
+            if not future.set_running_or_notify_cancel():
+                raise CancelledError
+            return fn(*args, **kwargs)
+
+        job = self._offload.submit(run, future.finish)
+        if job is None:
+            raise RuntimeError("no thread is left: too many are busy with calls that were abandoned")
+        future.job = job
+        return future
+
+
+class _Future(Future[T]):
+    """The future of one job."""
+
+    def __init__(self, offload: Offload) -> None:
+        super().__init__()
+        self._offload = offload
+        self.job: Job | None = None
+
+    def finish(self, job: Job) -> None:
+        """The job has ended."""
+        if self.done():
+            return
+        if job.error is None:
+            self.set_result(job.value)
+        else:
+            self.set_exception(job.error)
+        self.job = None
+
+    def cancel(self) -> bool:
+        """Cancel the job before it runs; abandon it if it is running, and let it go on."""
+        job = self.job
+        if job is None or self.done():
+            return super().cancel()
+        self._offload.abandon(job)
+        return super().cancel()
+
+
+def executor_of(runtime: Runtime) -> DaemonExecutor:
+    """An executor on the threads of a runtime."""
+    return DaemonExecutor(runtime._engine.offload)
