@@ -200,6 +200,20 @@ PROTECTIONS: dict[int, Protection] = {
         '    if fault.effect == "none" and _is_doubted(error, finding, now):\n',
         "    if False:\n",
     ),
+    35: Protection(
+        "a write waits until its record is durable",
+        "runtime/ledger.py",
+        '        taken = self._store.claim("pending", values, ttl=DANGLES_FOR, timeout=PATIENCE)\n',
+        "        taken = {}\n"
+        "        for place, value in values.items():\n"
+        '            self._store.put("pending", place, value, ttl=DANGLES_FOR)\n',
+    ),
+    36: Protection(
+        "a start that finds the record of another one is not run",
+        "runtime/way.py",
+        '    if answer == "begun":\n',
+        '    if answer == "":\n',
+    ),
     43: Protection(
         "no guard outside a durable engine's retries",
         "adapters/pydantic_ai/engines.py",

@@ -83,6 +83,7 @@ ENGLISH: Texts = {
     "retry.dependency_failed": "Calling it again helps only once {root} works.",
     "retry.turn_timed_out": "Call it again in the next turn if it is still needed.",
     "retry.cancelled": "Call it again only if it is still wanted.",
+    "retry.begun_before": "It was not run this time. Call it again only once you know that it did not.",
     "retry.loop_prevented": "It was not run this time: the same call has failed before and would fail again.",
     "effect.none": "It had no effect.",
     "effect.unknown": "It may already have taken effect: check before calling again.",
