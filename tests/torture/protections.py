@@ -188,6 +188,12 @@ PROTECTIONS: dict[int, Protection] = {
         '    if frame.number != number:\n        raise Confused("it answered',
         '    if False:\n        raise Confused("it answered',
     ),
+    30: Protection(
+        "a run of backslashes is tried once, from its beginning",
+        "core/escapes.py",
+        "(?<!\\\\) \\\\++ (?:",
+        "\\\\ \\\\* (?:",
+    ),
     31: Protection(
         "a local exception of a tool that was entered leaves the effect open",
         "core/effects.py",
@@ -213,6 +219,12 @@ PROTECTIONS: dict[int, Protection] = {
         "runtime/way.py",
         '    if answer == "begun":\n',
         '    if answer == "":\n',
+    ),
+    39: Protection(
+        "a sign ends a bare value only where the text clearly goes on",
+        "core/secret_names.py",
+        """[&;,] (?! {_FIELD}""",
+        """(?!) (?! {_FIELD}""",
     ),
     43: Protection(
         "no guard outside a durable engine's retries",

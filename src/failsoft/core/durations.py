@@ -27,7 +27,7 @@ MOMENT = 1e-6  # a microsecond: a limit missed by less has been met, so that bin
 
 _PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _WHOLE = re.compile(PATTERN)
-_PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
+_PART = re.compile(r"(?<![0-9.])([0-9.]++)(ms|s|m|h)")
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 _EXAMPLE = 'write a number with a unit of ms, s, m or h, like "30s", "500ms" or "1m30s"'
 

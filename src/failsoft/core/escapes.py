@@ -20,7 +20,7 @@ _HEX = r"(?:[2-7][0-9A-Fa-f]|0[9AaDd])"
 _ESCAPE = re.compile(
     rf"""(?x)
     % (?:25)* (?P<percent> 20(?=%|[A-Z]{{3}}|[\w.~+/=%:$-]{{13}}) | (?!20){_HEX} )
-    | \\ \\* (?: (?:u00|x) (?P<code> {_HEX} ) | (?P<end> (?:r\\+)?n ) | [rtbfv] | (?P<mark> ["'/&] )
+    | (?<!\\) \\++ (?: (?:u00|x) (?P<code> {_HEX} ) | (?P<end> (?:r\\+)?n ) | [rtbfv] | (?P<mark> ["'/&] )
       | (?:x1[bB]|u001[bB]|033|e) \[ [\d;]{{0,16}} m )
     | & (?:amp;)* (?: (?P<name> amp|quot|apos|lt|gt ) | \#x0?(?P<hexadecimal> {_HEX} ) | \#0?(?P<decimal> \d\d\d?) ) ;
     """

@@ -217,7 +217,13 @@ _PREFIXED = (
     ("Braintree", "access_token$production$ access_token$sandbox$", r"[\w$-]{16,}"),
     ("OpenAI session, Yandex, Baidu", "sess- AQVN t1.9eu y0_ ALTAK-", r"(?=[\w-]{0,40}\d)[\w/.-]{30,}"),
     ("Firecrawl, MailerSend, Trello", "fc- mlsn. ATTA", HEX),
-    ("NuGet, Intercom", "oy2 dG9rO", r"(?=[\w-]{0,40}\d)[\w-]{36,}"),
+    ("NuGet, Intercom", "oy2 dG9rO", r"(?=[\w+/-]{0,40}\d)[\w+/=-]{30,}"),
+    ("Amazon Bedrock", "ABSK bedrock-api-key-", r"(?=[A-Za-z+/]{0,40}\d)[\w+/=-]{24,}"),
+    ("GitLab runner", "GR1348941", r"[\w-]{12,}"),
+    ("Brave Search, Gemini", "BSA AQ.Ab8", r"(?=[A-Za-z_-]{0,24}\d)[\w-]{20,}"),
+    ("Vercel, Weights & Biases, LlamaCloud, Mem0", "vcp_ vck_ vci_ vca_ vcr_ vercel_blob_rw_ wandb_v1_ llx- m0-", MIX),
+    ("Apify, RunPod, Browserbase, Scrapfly", "apify_api_ apify_proxy_ rpa_ bb_live_ bb_test_ scp-live- scp-test-", MIX),
+    ("Paddle, Polar, Cal.com", "pdl_live_apikey_ pdl_sdbx_apikey_ polar_oat_ polar_pat_ cal_live_ cal_test_", MIX),
     ("Amazon MWS", "amzn.mws.", UUID),
     ("Fernet, PASETO, Zoho", "gAAAAA v2.local. v4.local. v4.public. 1000.", r"(?=[\w-]{0,40}\d)[\w.=-]{60,}"),
     ("ClickUp, CockroachDB, Resend", "pk_ CCDB1_ re_", r"(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{6,22}_[A-Za-z0-9]{20,}"),
@@ -252,6 +258,8 @@ _MARKED = (
     ),
 )
 
+# Of a value on a command line: a quote ends it only where something else begins.
+_REST = r"(?:[^\s\"']|[\"'](?![)\]},;:.]{0,4}(?:\s|\Z)|,\s?[\"']))+"
 _KEYS = r"(?:api|access|account|auth|encryption|master|private|secret|session|shared|signing|storage)[ _-]?key"
 _NAMES_HAVE = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
@@ -266,6 +274,12 @@ SHAPES = (
         ("private key",),
     ),
     Format(
+        "private key without its first line",
+        ("private",),
+        r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{8,80}={0,2}\s{1,8}){1,64}+(?=-{4,5} ?END [A-Z0-9 ]{0,30}PRIVATE KEY)",
+        ("private key",),
+    ),
+    Format(
         "private key (PuTTY)",
         ("private",),
         r"(Private-Lines:\s{0,4})(?:[^P\s]|\s++(?!Private-MAC|\Z)|P(?!rivate-MAC))++",
@@ -276,14 +290,14 @@ SHAPES = (
     Format(
         "password in a URL",
         ("://",),
-        r"(://[^\s/?#:@\"'<>\[\]]{0,128}:)(?!\d{1,5}(?:[/?#\s,;)\]}\"'<>]|$))"
-        r"(?:[^\s?#\"'<>]{1,200}(?=@)|[^\s/?#@\"'<>*]{4,200}+\Z)",
+        r"(://[^\s/?#:@\"'<>\[\]]{0,128}:)(?!\d{2,5}[/?#](?:[\w.~%@?#\"'-]|\s|$)|\d{1,5}(?:\s|$|[,;)\]}\"'<>](?!\S{0,200}@)))"
+        r"(?:\S(?:(?!://|\?[a-z_]{2,40}=[\w%]|([\"'])[,:]\s?\2)\S){0,200}(?=@)|[^\s/?#@\"'<>*]{4,200}+\Z)",
     ),
     Format("key as user in a URL", ("@",), r"(://)(?=[A-Za-z_-]{0,60}\d)[\w-]{20,200}+(?=@|:[^\s/@]{0,64}@)", ("://",)),
     Format(
         "MySQL address",
         ("@",),
-        r"(?<![\w.-])([\w.-]{1,64}+:)[^\s@\"']{1,128}+(?=@(?:tcp|unix)\()",
+        r"(?<![\w.-])([\w.-]{1,64}+:)\S{1,128}(?=@(?:tcp|unix)\()",
         ("@tcp(", "@unix("),
     ),
     Format(
@@ -303,7 +317,8 @@ SHAPES = (
         "option on a command line",
         ("-",),
         rf"(--(?i:(?:[a-z\d]{{1,16}}[-_]){{0,3}}[a-z\d]{{0,16}}?(?:{_NAMES}|pass)(?:[= ]|[\"'],\s?)[\"']?))"
-        r"(?i:(?!-|\[redacted\]|(?-i:[A-Z_]+(?![\w-]))|(?:options?|flags?|arguments?|parameters?|and|or|is|was|must|cannot|for|to|in|instead|with|when|if|not|has)\b))[^\s\"']+",
+        r"(?i:(?!--?[a-z][a-z-]*(?:[\s=]|[\"'](?:\s|,|\Z)|\Z)|\[redacted\]|(?:(?-i:[A-Z_]+)|options?|flags?|arguments?|parameters?|and|or|is|are|was|must|cannot|for|to|in|instead|with|when|if|not|has)\W{0,5}(?:\s|\Z)))"
+        + _REST,
         _NAMES_HAVE,
     ),
     Format(
@@ -349,8 +364,8 @@ SHAPES = (
     Format(
         "XML element",
         ("<",),
-        rf"(?i)(<[\w:.-]{{0,32}}?(?:{_NAMES})(?:\s[^<>]{{0,100}})?>\s{{0,20}})"
-        r"(?!\[redacted\])(?:[^<]{1,200}+(?=</)|[^<>\s\"'}\]]{6,200}+\Z)",
+        rf"(?i)(<([\w:.-]{{0,32}}?(?:{_NAMES}))(?:\s[^<>]{{0,100}})?>\s{{0,20}})"
+        r"(?!\[redacted\])(?:(?:[^<]|<(?!/\2>)){1,200}+(?=</)|[^<>\s\"'}\]]{6,200}+\Z)",
         _NAMES_HAVE,
     ),
     # headers
@@ -395,6 +410,13 @@ BLOCKS = (
         + _START
         + r"(?<![/+._-])(?=[A-Za-z\d]{0,39}[/+]|[A-Za-z]{0,38}\d[A-Za-z]{0,38}\d)(?=[a-zA-Z/+]{0,39}\d)"
         r"(?=[a-z\d/+]{0,39}[A-Z])(?=[A-Z\d/+]{0,39}[a-z])[A-Za-z0-9][A-Za-z0-9/+]{39}(?![\w/+=]|[.-]\w)",
+    ),
+    Format(
+        "lines of base64, as in a private key without its first and last line",
+        ANYWHERE,
+        r"(?<![A-Za-z0-9+/=])(?=[a-z\d+/]{0,60}[A-Z])(?=[A-Z\d+/]{0,60}[a-z])(?=[A-Za-z+/]{0,60}\d)"
+        r"[A-Za-z0-9+/]{56,80}(?:\s{1,16}[A-Za-z0-9+/]{56,80}(?![A-Za-z0-9+/]))++"
+        r"(?:\s{1,16}[A-Za-z0-9+/]{1,80}={1,2}|\s{1,16}[A-Za-z0-9+/]{24,80}(?![A-Za-z0-9+/]))?",
     ),
     Format("Azure storage key", ("==",), _START + r"[A-Za-z0-9+/]{86}=="),
 )

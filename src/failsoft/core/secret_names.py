@@ -15,8 +15,11 @@ Rules
 - Not a secret: nothing (``null``, ``***``), a type, a call, and what reads on: "password: must be changed". In a list
   no sentence is one.
 - A quoted value ends at the same quote behind as many backslashes (more of them are a quote within), or where there
-  is none at the end of the line; a block of YAML where its lines are no longer indented. Without quotes a value ends
-  at a blank, a quote, ``&``, ``;`` or before ``,name=``.
+  is none at the end of the line; a block of YAML where its lines are no longer indented.
+- Without quotes a value ends at a blank. A sign ends it only where the text clearly goes on: ``&name=``, ``;name=`` and
+  ``,name=`` with a plain value behind them, a tag, a quote that closes. Generated passwords contain all of these signs,
+  so a quote, ``&`` or ``<`` alone ends nothing. A value that begins with a sign is one of eight characters or more, and
+  not a placeholder, a type or a list.
 
 Why so fine: masking every word behind "token" hides "Unexpected token: …" from the one who has to mend it, and
 masking no short value lets ``password=hunter2`` through.
@@ -24,6 +27,7 @@ masking no short value lets ``password=hunter2`` through.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from failsoft.core.secret_formats import compiled
@@ -99,12 +103,27 @@ _VALUE = r"""(?x)
         (?P<escape> \\{0,16} ) (?P<quote> ["'`] ) (?: (?:Bearer|Basic|Token)[ ] )?+
         (?P<quoted> (?: (?! (?<!\\) (?P=escape) (?P=quote) ) [^\n] )*+ )
       | \{ (?P<braced> [^\s{}]{6,128} ) \}
-      | (?P<bare> [^\s"'`&;<>(){}\[\]\\,|] [^\s"'`&;<>]*+ ) ) )
+      | (?P<bare> (?!\\[nrt]) \S ) ) )
 """
-_NEXT = r",[\w.-]+[=:]"
+# the next field of a list of fields, with a value that is plain
+_FIELD = r"""[ ]?
+    (?: [A-Z]{2,24}(?:[_-][A-Z]{1,24}){0,4} | [A-Za-z][a-z]{2,24}(?:[_.-]?[A-Za-z][a-z]{1,24}|[ ][A-Z][a-z]{1,24}){0,4}
+      | id|ts|db|ip|tz|to ) (?:\[\])? = (?: ["']?[\w.%+/:@*()\\-]++ (?:[&;,\s"')\]}]|\Z) | \s | \Z )
+    | (?<=&)[a-z]=[\w.%+\\-]++ (?:[&\s]|["')}]{0,3}(?:\s|\Z))"""
+_CLOSED = r"""(?x) [)\]}>]{0,3}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:;|] [ ]?["'{\[\\] | /?>(?:\s|<|\Z) | \\[nrt"'] | ["'`](?:\W|\Z)
+    | [.&] [a-z]{3} | [,;)] [ ]? [A-Za-z_]\w{0,40} [=(] )"""
+_TAG = r"<(?:/[A-Za-z][a-z]{1,24}(?:[A-Z:._-]?[a-z]{1,24}){0,4}|/?(?:a|b|br|code|div|em|h\d|hr|i|li|p|pre|span|strong|td|tr)\s?/?)>"
+_PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: ["'\w] ) | < (?! {_TAG[1:]} )
+    | (?P<quote>["'`]) (?! [)\]}}>]{{0,3}}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:] [ ]? (?P=quote) | ,[{{\[] ) ) )"""
+_BARE = rf"(?x) \S {_PART}{{0,400}}+"  # so much is enough to judge a value by
+_REST = rf"(?x) {_PART}*+"
+# what a bare value that begins with a sign may be instead
+_STRUCTURE = r"""(?x) \$?[(\[{<]{1,2}[\w .:@/-]*[)\]}>]{1,2}\W{0,2}\Z | [(\[{<]*[A-Za-z_.'-]+\W{0,3}\Z
+    | [(\[{]{1,3} (?: ["'][\w .@:/-]*["'] | \d{1,10}(?![:(=]) | [A-Za-z_.]{3,40} ) [,:)\]}(=] | [^A-Za-z0-9]*\Z"""
 _NOTHING = (
-    r"(?i)\W{0,2}|\*+\w{0,4}|[x.•]{3,}|\$?\{{1,2}\w+\}{0,2}|(?-i:\$[A-Z_]+)|\w*\s?\[redacted\]"
+    r"(?i)\W{0,2}|\*+(?:\w{0,4}|(?-i:[a-z_]+))|<[\w .-]+>?|\$\([a-z]+|[x.•]{3,}|\$?\{{1,2}\w+\}{0,2}|(?-i:\$[A-Z_]+)|\w*\s?\[redacted\]"
     r"|%\w|%\(\w+\)s|[a-z_.]+(?:\(\)?|\[)"
+    r"|(?-i:[a-z_.]{3,}|(?:[A-Z][a-z]+){1,4})(?:\([\"']?[\w.,=*-]*|\[[\"'][\w.-]*)"
 )
 _NAME_ITSELF = (
     r"(?i)\A--|\A[a-z]+(?:[_.-][a-z]+)+\Z|(?-i:\A[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)+\Z)"
@@ -115,6 +134,7 @@ _STRONG = (
     r"|[0-9a-f]{32}[0-9a-f-]*"
 )
 _ENCODED = r"(?i)base64|sha\d|md5"  # "the token is base64-encoded"
+_CLOSING = "\\.,:;)]}>|"  # at the end of a bare value: not part of it
 _PLAIN_WORD = r"[A-Z]?[a-z'’-]+|[A-Z]+"
 
 
@@ -206,17 +226,47 @@ def _find_secret(text: str, start: int, name: _Name, sign: _Sign) -> tuple[int, 
     if found["block"] is not None:
         return found.span("block")
     if found["quoted"] is not None:
-        value, listed = found["quoted"], found["list"] is not None
-        if name.strong and not name.query:
-            return found.span("quoted") if compiled(_STRONG).fullmatch(value) else None
-        return found.span("quoted") if _is_secret_quoted(value, name, sign, listed=listed) else None
+        span = _find_quoted(found, name, sign)
+        if not name.sure or sign.pair or sign.spoken or _is_closed(text, found):
+            return span
+        raw = _find_bare(text, found.start("quote" if found["list"] is None else "list"), name, sign)
+        return span if raw is None else raw if span is None else (min(span[0], raw[0]), max(span[1], raw[1]))
     if found["braced"] is not None:
         placeholder = found["braced"].islower() or found["braced"].isupper()
+        raw = _find_bare(text, found.start("braced") - 1, name, sign)
+        if raw is not None and raw[1] > found.end():
+            return raw
         return found.span("braced") if name.sure and not placeholder else None
-    value = compiled(_NEXT).split(found["bare"], maxsplit=1)[0].rstrip("\\.,:)]}|")
-    first = found.start("bare")
+    return _find_bare(text, found.start("bare"), name, sign)
+
+
+def _is_closed(text: str, found: re.Match[str]) -> bool:
+    """Whether a quoted value ends where one would: else the quote may be the first character of a password."""
+    end = found.end()
+    if not found["quoted"] and not found["escape"]:
+        return text[end : end + 2].strip(" \n,;)]}") == found["quote"]
+    return bool(found["escape"]) or (
+        text[end : end + 1] == found["quote"] and compiled(_CLOSED).match(text, end + 1) is not None
+    )
+
+
+def _find_quoted(found: re.Match[str], name: _Name, sign: _Sign) -> tuple[int, int] | None:
+    value, listed = found["quoted"], found["list"] is not None
+    if name.strong and not name.query:
+        return found.span("quoted") if compiled(_STRONG).fullmatch(value) else None
+    return found.span("quoted") if _is_secret_quoted(value, name, sign, listed=listed) else None
+
+
+def _find_bare(text: str, first: int, name: _Name, sign: _Sign) -> tuple[int, int] | None:
+    bare = compiled(_BARE).match(text, first)
+    if bare is None:
+        return None
+    value = bare[0].rstrip(_CLOSING)
     end = first + len(value)
-    return (first, end) if _is_secret_bare(value, name, sign, text[end : end + 1]) else None
+    if not _is_secret_bare(value, name, sign, text[end : end + 1]):
+        return None
+    rest = compiled(_REST).match(text, bare.end())
+    return first, first + len(text[first : bare.end() if rest is None else rest.end()].rstrip(_CLOSING))
 
 
 def _is_secret_quoted(value: str, name: _Name, sign: _Sign, *, listed: bool) -> bool:
@@ -235,6 +285,8 @@ def _is_secret_quoted(value: str, name: _Name, sign: _Sign, *, listed: bool) -> 
 def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
     if not value or value.lower() in _REMARKS or compiled(_NOTHING).fullmatch(value):
         return False
+    if not value[0].isalnum() and value[0] not in "_.$%*/+-=~@":
+        return len(value) >= 8 and (name.sure or name.query) and not _is_structure(value)
     if sign.spoken:
         return len(value) >= 12 and not compiled(_ENCODED).match(value) and any(char.isalpha() for char in value)
     if name.strong and not name.query:
@@ -245,6 +297,14 @@ def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
         return _looks_random(value)
     reads_on = after in {" ", ",", ".", ":"} and compiled(_PLAIN_WORD).fullmatch(value)
     return not (sign.colon and reads_on)
+
+
+def _is_structure(value: str) -> bool:
+    """Whether a value that begins with a sign is a placeholder, a type, a list … and not a generated password."""
+    if compiled(_STRUCTURE).match(value) is None:
+        return False
+    kinds = (str.islower, str.isupper, str.isdigit, lambda char: not char.isalnum())
+    return len(value) < 12 or not all(any(map(kind, value[1:-1])) for kind in kinds)
 
 
 def _looks_random(value: str) -> bool:

@@ -38,7 +38,7 @@ _OF_ALL: Final = frozenset({"__dict__", "__weakref__"})  # every class has these
 _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
 # whoever parses the caller's text means its end, not that of a connection
 _PARSER: Final = re.compile(
-    r"\.(?!.*(?:Response|Reply|Message|Protocol))\w*(?:Pars(?:e|er|ing)|Decode|Lex|Syntax|Unpack)(?:Error|Exception)$"
+    r"[^.]*\.(?!\w*(?:Response|Reply|Message|Protocol))\w*(?:Pars(?:e|er|ing)|Decode|Lex|Syntax|Unpack)(?:Error|Exception)\Z"
 )
 _ENDS: Final = frozenset({"disconnected", "garbled"})
 # what a class name can only hint at: the text knows better
@@ -142,7 +142,7 @@ def _is_plain(cls: type[BaseException]) -> bool:
 
 def _judge_names(names: list[str]) -> Verdict:
     weak, settled = UNKNOWN, False
-    parser = any(_PARSER.search(name) for name in names)
+    parser = any(_PARSER.match(name) for name in names)
     for name in names:
         if name in types.ADOPTED and names[0][:9] != "builtins.":
             return weak if weak.weight else Verdict(FIRM_NAME, types.ADOPTED[name], f"type: {name}, derived from")

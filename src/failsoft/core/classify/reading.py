@@ -43,7 +43,7 @@ _NOISE = (
     ("\n[", r"\n\[(?:SQL|parameters): [^\n]*"),  # SQLAlchemy
     ("(Background", r"\(Background on this error at:[^\n]*"),
     (" information", r"For (?:more|further) information[^\n]*"),  # httpx, pydantic
-    ("(configured", r"\(configured [^)\n]*\)"),  # PyMongo: its own settings
+    ("(configured", r"\(configured [^()\n]*\)"),  # PyMongo: its own settings
 )
 # gRPC: the words of the call, among those of the library
 _DETAILS = 'details = "'
@@ -60,9 +60,9 @@ _FRAME = (
     r"|^(?:Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?"
 )
 # an exception's repr: its name, and its text in quotation marks, which are no quotation
-_REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?:, [\s\S]*)?\)$"
+_REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?=, |\)\Z)"
 _CAPITAL = re.compile(r"[A-Z](?<!\w.)\w{2,60}")
-_PATH = r"([a-z_]\w*+)(?:\.\w++)*+\.$"
+_PATH = r"(?<!\w)(?<!\w\.)(?:[^\Wa-z_]++\.)*+[^\Wa-z_]*+([a-z_]\w*+)(?:\.\w++)*+\.$"
 _DIGITS = re.compile(r"[3-5](?<!\d.)\d\d(?!\d)")
 _WRITTEN = frozenset(map(str, STATUS))
 _AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"

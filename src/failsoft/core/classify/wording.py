@@ -6,6 +6,7 @@ Rules
 - Its pattern is taken apart into branches, by the letters that they begin with: ``(?:no|unknown) tool|tool not found``
   has branches in "no", "unkn" and "tool". A branch is tried where a word of the text begins so.
 - What begins with anything but letters is tried where the longest piece of plain text in it occurs.
+- A repeat without a limit gets one (``WORD``) when its branch is compiled, so that no text makes it run far.
 
 Why so: a typical message has ten words, and a search for all of a table's patterns would take longer than everything
 else. Looking words up leaves a few short patterns, and those that nobody needs are never compiled.
@@ -19,12 +20,18 @@ from functools import lru_cache
 
 from failsoft.core.classify.tables.phrases import PHRASES, Phrase
 
+WORD = 60  # characters that a repeat in a phrase takes at most
 _BEGINNING = re.compile(r"([a-z]{2,4}+)[a-z]*+")  # of a word
-_SYNTAX = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()|]")  # of a pattern: escapes and classes are passed over
+_SYNTAX = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]|[()|]"
+)  # of a pattern: escapes and classes are passed over
 _START = re.compile(r"[a-z]{3,4}(?![?*+{])|[a-z]{2}(?=(?:[ ':=/-]|\[ -\])(?![?*+{]))")
-_NOT_PLAIN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]")
+_NOT_PLAIN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]")
 _GROUP = re.compile(r"\([^()]*\)|.\{[\d,]*\}")
 _PIECE = re.compile(r"[a-z0-9' ]+(?![?*+{])")
+_REPEAT = re.compile(
+    r"(\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]|[?}][?+]?)|([*+])([?+]?)"
+)  # without a limit, and what only looks like one
 _ASSERTED = re.compile(r"\\b|\^|\(\?<?[!=](?:\\.|[^\\()])*\)")
 
 
@@ -59,10 +66,14 @@ class _Row:
                 continue
             pattern = self._patterns.get(start)
             if pattern is None:
-                pattern = self._patterns[start] = re.compile(f"{start}(?:{'|'.join(self._branches[start])})")
+                pattern = self._patterns[start] = re.compile(self.pattern(start))
             if pattern.search(text):
                 return True
         return False
+
+    def pattern(self, start: str) -> str:
+        """The branches that begin with these letters, as one pattern that takes linear time on any text."""
+        return f"{start}(?:{'|'.join(map(_limit, self._branches[start]))})"
 
 
 _ROWS: list[_Row | None] = [None] * len(PHRASES)  # made when first needed
@@ -103,6 +114,11 @@ def _split(pattern: str) -> list[str]:
         if sign == "|" and not depth:
             ends.append(found.start())
     return [pattern[end + 1 : after] for end, after in zip(ends, [*ends[1:], None], strict=True)]
+
+
+def _limit(branch: str) -> str:
+    """Give a limit to every repeat that has none."""
+    return _REPEAT.sub(lambda found: found[1] or f"{{{int(found[2] == '+')},{WORD}}}{found[3]}", branch)
 
 
 def _begin(branch: str, before: str = r"\b") -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_BLANKS = re.compile(r" +(?=\n)")
+_BLANKS = re.compile(r"(?<! ) ++(?=\n)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 PLAIN_WIDTH = 100  # where nobody says how wide it is
 

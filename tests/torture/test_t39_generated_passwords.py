@@ -1,0 +1,82 @@
+"""T39: generated passwords with symbols survived masking in ``.env``, DSN, YAML and URLs. Here none does, in no carrier."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote, urlencode
+from xml.sax.saxutils import escape
+
+import pytest
+from tests.core.planted import survivors
+from tests.torture.scale import times
+
+from failsoft import classify
+from failsoft.core.redact import sanitise
+
+PASSWORDS = times(1000, 150)
+SEED = 20261117
+ALPHABET = string.ascii_letters + string.digits + string.punctuation
+
+CARRIERS: dict[str, Callable[[str], str]] = {
+    ".env": lambda p: f"could not load .env\nDB_HOST=db\nDB_PASSWORD={p}\nDEBUG=1",
+    "shell": lambda p: f"sh: export DB_PASSWORD={p} failed with exit status 1",
+    "raw URL": lambda p: f"cannot connect to postgres://app:{p}@db.example.com:5432/orders",
+    "raw URL without a port": lambda p: f'connect failed: "redis://:{p}@cache/0"',
+    "encoded URL": lambda p: f"cannot connect to amqp://app:{quote(p, safe='')}@mq.example.com:5672/",
+    "DSN of words": lambda p: f"connection failed: host=db user=app password={p} dbname=orders",
+    "Go DSN": lambda p: f"dial app:{p}@tcp(db:3306)/orders: refused",
+    "YAML": lambda p: f"in config.yml:\n  database:\n    user: app\n    password: {p}\n    port: 5432",
+    "JSON": lambda p: "bad body " + json.dumps({"user": "app", "password": p, "retries": 3}),
+    "JSON within JSON": lambda p: json.dumps({"error": json.dumps({"password": p}), "code": 400}),
+    "raw query": lambda p: f"GET https://api.example.com/login?user=app&password={p}&next=home failed",
+    "encoded query": lambda p: f"GET https://api.example.com/login?{urlencode({'password': p, 'next': 'home'})} failed",
+    "option": lambda p: f"command failed: mytool --user app --password {p} --verbose",
+    "option with =": lambda p: f"command failed: mytool --db-password={p} --verbose",
+    "arguments": lambda p: f"command failed: {['mytool', '--password', p, '--verbose']!r}",
+    "keyword": lambda p: f"connect(host='db', password={p!r}, port=5432) failed",
+    "dict": lambda p: f"bad settings { ({'user': 'app', 'password': p, 'port': 5432})!r}",
+    "ADO": lambda p: f"login failed: Server=db;User Id=app;Password={p};Database=orders;Encrypt=true",
+    "header": lambda p: f"401 for headers\nHost: x\nX-Db-Password: {p}\nAccept: */*",
+    "XML": lambda p: f"<config><user>app</user><password>{escape(p)}</password></config>",
+    "raw XML": lambda p: f"<config><password>{p}</password></config>",
+    "INI": lambda p: f"[database]\npassword = {p}\nport = 5432",
+    "TOML": lambda p: f"[database]\npassword = {json.dumps(p)}\nport = 5432",
+    "properties": lambda p: f"spring.datasource.password={p}\nserver.port=80",
+    "first and last": lambda p: f"PGPASSWORD={p}",
+}
+
+
+def make_passwords() -> list[str]:
+    made = random.Random(SEED)
+    return ["".join(made.choices(ALPHABET, k=made.randint(12, 32))) for _ in range(PASSWORDS)]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_t39_no_generated_password_survives(carrier: str) -> None:
+    whole, parts = [], []
+    for password in make_passwords():
+        text = CARRIERS[carrier](password)
+        masked = sanitise(text)
+        forms = {password, json.dumps(password)[1:-1], quote(password, safe=""), escape(password), repr(password)[1:-1]}
+        if any(form in masked for form in forms):
+            whole.append(password)
+        if any(survivors(masked, form) - survivors(CARRIERS[carrier](""), form) for form in forms):
+            parts.append((password, masked))
+    assert (len(whole), len(parts), parts[:3]) == (0, 0, [])
+
+
+def test_t39_what_is_around_a_password_stays() -> None:
+    assert sanitise(CARRIERS[".env"]("(kX9m;&'p\"Q<2z")) == CARRIERS[".env"]("[redacted]")
+    assert sanitise(CARRIERS["ADO"]('(kX9m&p"Q2z;x')) == CARRIERS["ADO"]("[redacted]")
+    assert sanitise(CARRIERS["raw URL"]("(k/X9@m?p#Q")) == CARRIERS["raw URL"]("[redacted]")
+    assert classify(CARRIERS["YAML"]("(kX9m;&'p\"Q<2z")).message == CARRIERS["YAML"]("[redacted]")
+
+
+def test_t39_of_300_ordinary_texts_none_is_changed() -> None:
+    texts = (Path(__file__).parents[1] / "core" / "ordinary_texts.txt").read_text(encoding="utf-8").splitlines()
+    assert len(texts) == len(set(texts)) >= 300
+    assert [(text, sanitise(text)) for text in texts if sanitise(text) != text] == []
