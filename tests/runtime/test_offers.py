@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from typing import Any
 
 import pytest
-from tests.fakes import AUTH, DOWN, INVALID, OFTEN, ONCE, RESET, TIMEOUT, Scripted, Takes, phrases, records, virtual
+from tests.fakes import (
+    AUTH,
+    DOWN,
+    INVALID,
+    OFTEN,
+    ONCE,
+    RESET,
+    TIMEOUT,
+    Scripted,
+    Takes,
+    phrases,
+    real,
+    records,
+    virtual,
+)
 from tests.runtime.conversation import MISSING, THREAD, ask, faulty
 
 from failsoft import Runtime
+from failsoft.core.options import OnTimeout
 from failsoft.core.threads import OFFER_LASTS
+from failsoft.stores.memory import MemoryStore
 from failsoft.testing import virtual_time
 
 
@@ -296,3 +315,163 @@ async def test_calls_of_a_turn_inside_a_call_are_not_the_conversations() -> None
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [call.tool for call in rt.threads[THREAD].dangling] == ["sub_agent"]
+
+
+# --- what uses an offer up (R31) ---------------------------------------------------------------------------------------
+
+
+def stores() -> list[MemoryStore | None]:
+    return [None, MemoryStore()]
+
+
+def make(store: MemoryStore | None, *steps: object, **options: Any) -> tuple[Runtime, Scripted]:
+    rt, tool = Runtime() if store is None else Runtime(store=store), Scripted(*steps)
+    rt.add(tool, id="search", **{"retry": ONCE, "read_only": True, **options})
+    return rt, tool
+
+
+@pytest.mark.parametrize("store", stores(), ids=["memory", "store"])
+@virtual
+async def test_an_open_circuit_does_not_use_the_offer_up(store: MemoryStore | None) -> None:
+    rt, tool = make(store, DOWN, "fine", breaker={"failure_threshold": 1, "timeout": "30s"})
+    await ask(rt, tool="search")
+    thread = rt.threads[THREAD]
+    before = thread.offers
+    refused = await thread.retry("search")
+    assert faulty(refused) == ("tool_transient", "circuit_open", 0)
+    assert "in about 30 seconds" in refused.explanation.user
+    assert thread.offers == before != []
+    await asyncio.sleep(31)
+    assert (await thread.retry("search")).value == "fine"
+    assert (thread.offers, tool.attempts) == ([], 2)
+
+
+@pytest.mark.parametrize("store", stores(), ids=["memory", "store"])
+@virtual
+async def test_a_rate_hold_does_not_use_the_offer_up(store: MemoryStore | None) -> None:
+    held = RuntimeError("Rate limit exceeded (429), retry after 300 seconds")
+    rt, tool = make(store, held, "fine")
+    await ask(rt, tool="search")
+    thread = rt.threads[THREAD]
+    refused = await thread.retry("search")
+    assert faulty(refused)[1:] == ("rate_hold", 0)
+    assert "in about 5 minutes" in refused.explanation.user
+    assert len(thread.offers) == 1
+    await asyncio.sleep(301)
+    assert (await thread.retry("search")).value == "fine"
+    assert tool.attempts == 2
+
+
+@pytest.mark.parametrize("store", stores(), ids=["memory", "store"])
+@virtual
+async def test_a_full_queue_does_not_use_the_offer_up(store: MemoryStore | None) -> None:
+    rt, _ = make(store, DOWN, Takes(5, "fine"), concurrency=1, queue=0, breaker=OFTEN)
+    await ask(rt, tool="search")
+    thread = rt.threads[THREAD]
+    (before,) = thread.offers
+    busy = asyncio.ensure_future(rt.call("search", {"city": "BER"}))
+    await asyncio.sleep(1)
+    assert faulty(await thread.retry("search"))[1:] == ("queue_full", 0)
+    (after,) = thread.offers
+    assert (after.arguments, after.when) == (before.arguments, before.when)
+    assert after.expires == pytest.approx(before.expires)
+    assert (await busy).value == "fine"
+    assert (await thread.retry("search")).value == "fine"
+    assert thread.offers == []
+
+
+@pytest.mark.parametrize("store", stores(), ids=["memory", "store"])
+@virtual
+async def test_a_retry_that_is_cancelled_before_it_runs_gives_the_offer_back(store: MemoryStore | None) -> None:
+    rt, tool = make(store, DOWN, Takes(5, "fine"), concurrency=1, queue=10, breaker=OFTEN)
+    await ask(rt, tool="search")
+    busy = asyncio.ensure_future(rt.call("search", {"city": "BER"}))
+    await asyncio.sleep(1)
+    retry = asyncio.ensure_future(rt.threads[THREAD].retry("search"))
+    await asyncio.sleep(1)
+    retry.cancel()
+    await asyncio.wait([retry, busy])
+    assert len(rt.threads[THREAD].offers) == 1
+    assert (await rt.threads[THREAD].retry("search")).value == "fine"
+    assert tool.attempts == 3
+
+
+@pytest.mark.parametrize("store", stores(), ids=["memory", "store"])
+@virtual
+async def test_a_fallback_that_runs_for_the_retry_uses_the_offer_up(store: MemoryStore | None) -> None:
+    rt, _ = make(store, DOWN, breaker={"failure_threshold": 1}, fallbacks=["other"])
+    other = Scripted(DOWN, "fine")
+    rt.add(other, id="other", read_only=True, retry=ONCE, breaker=OFTEN)
+    await ask(rt, tool="search")
+    outcome = await rt.threads[THREAD].retry("search")
+    assert (outcome.value, outcome.via) == ("fine", "other")
+    assert rt.threads[THREAD].offers == []
+
+
+@virtual
+async def test_a_failed_take_gives_the_breakers_slot_back() -> None:
+    store = MemoryStore()
+    rt, tool = make(store, DOWN, "fine", breaker={"failure_threshold": 1, "timeout": "30s"})
+    await ask(rt, tool="search")
+    await asyncio.sleep(31)
+    take = store.take
+    store.take = lambda *_: None  # type: ignore[method-assign]  # another process is faster
+    outcome = await rt.threads[THREAD].retry("search")
+    assert faulty(outcome) == ("tool_validation", "no_offer", 0)
+    assert (outcome.decision and outcome.decision.strategy, outcome.escalated) == ("fail_gracefully", False)
+    assert rt.health("search").state == "half_open"
+    store.take = take  # type: ignore[method-assign]
+    assert (await rt.threads[THREAD].retry("search")).value == "fine"
+    assert tool.attempts == 2
+
+
+@real
+async def test_a_store_that_does_not_answer_makes_no_retry() -> None:
+    store, goes = MemoryStore(), threading.Event()
+    rt, tool = make(store, DOWN, "fine", breaker=OFTEN)
+    await ask(rt, tool="search")
+    take = store.take
+
+    def slowly(*place: Any) -> Any:
+        goes.wait(20)
+        return take(*place)
+
+    store.take = slowly  # type: ignore[method-assign]
+    began = time.monotonic()
+    assert faulty(await rt.threads[THREAD].retry("search"))[1:] == ("no_offer", 0)
+    assert (time.monotonic() - began < 3, tool.attempts) == (True, 1)
+    goes.set()
+    for _ in range(100):
+        await asyncio.sleep(0.02)
+        if rt.threads[THREAD].offers:
+            break
+    assert (await rt.threads[THREAD].retry("search")).value == "fine"  # the answer that came too late was given back
+
+
+@pytest.mark.parametrize("on_timeout", ["leave", "cancel"])
+@pytest.mark.parametrize("store", stores(), ids=["memory", "store"])
+@virtual
+async def test_a_read_that_the_turns_deadline_cuts_off_is_offered(
+    store: MemoryStore | None, on_timeout: OnTimeout
+) -> None:
+    rt, _ = make(store, Takes(10, "late"), "fine")
+    async with rt.turn(thread=THREAD, timeout="2s", on_timeout=on_timeout) as turn:
+        turn.call("search", {"city": "PAR"}, id="c1")
+    (offer,) = rt.threads[THREAD].offers
+    assert (offer.tool, offer.arguments) == ("search", {"city": "PAR"})
+    assert offer.explanation == turn.report.outcomes["c1"].explanation
+    await asyncio.sleep(20)  # its value comes, and nobody gets it
+    assert len(rt.threads[THREAD].offers) == 1
+    assert (await rt.threads[THREAD].retry("search")).value == "fine"
+    assert rt.threads[THREAD].offers == []
+    assert "Retry offered for search" in phrases(rt)
+
+
+@pytest.mark.parametrize("options", [{"idempotent": False}, {}], ids=["write", "undeclared"])
+@virtual
+async def test_what_may_have_acted_is_not_offered_at_the_deadline(options: dict[str, bool]) -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(10, "late")), id="search", **options)
+    async with rt.turn(thread=THREAD, timeout="2s") as turn:
+        turn.call("search", {"city": "PAR"})
+    assert rt.threads[THREAD].offers == []

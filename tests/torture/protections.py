@@ -220,6 +220,12 @@ PROTECTIONS: dict[int, Protection] = {
         '    if answer == "begun":\n',
         '    if answer == "":\n',
     ),
+    37: Protection(
+        "an offer is read and deleted in one step",
+        "runtime/pending.py",
+        '        record = self._records.take("pending", place)\n',
+        '        record = self._records.get("pending", place)\n        self._records.delete("pending", place)\n',
+    ),
     39: Protection(
         "a sign ends a bare value only where the text clearly goes on",
         "core/secret_names.py",

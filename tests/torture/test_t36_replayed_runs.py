@@ -9,7 +9,7 @@ from tests.torture.killing import kill_and_replay
 from tests.torture.scale import times
 
 FRAMEWORKS = ("langgraph", "pydantic_ai", "openai_agents")
-DELAYS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)[: times(10, 2)]
+DELAYS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)[: times(10, 1)]
 
 
 @pytest.mark.slow

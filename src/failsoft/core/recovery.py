@@ -29,6 +29,7 @@ from failsoft.core.breaker import State
 from failsoft.core.fault import Code, Fault
 from failsoft.core.memory import TOOL, Evidence
 from failsoft.core.outcome import Decision
+from failsoft.core.own_faults import NO_OFFER
 
 if TYPE_CHECKING:
     from failsoft.core.policy import Policy
@@ -109,6 +110,8 @@ class Handler(Protocol):
 
 def decide(report: ErrorReport) -> Decision:
     """Decide about one failure as the built-in Error Handler does: a pure function of the report."""
+    if report.fault.rule == NO_OFFER:  # nothing has failed
+        return Decision("fail_gracefully", report.fault.reason)
     made = _decide_by_policy(report)
     if report.absent and made.strategy != "retry":
         none = " and ".join(f"the fallback {tool}" for tool in report.absent)

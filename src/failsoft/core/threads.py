@@ -212,11 +212,14 @@ class ThreadState:
         self._look()
         return list(self.offers.values())
 
-    def take_offer(self, tool: str, now: float) -> Offer | None:
-        """Use an offer up."""
-        offer = self.offers.pop(tool, None)
+    def take_offer(self, offer: Offer) -> bool:
+        """Use an offer up; False if it is gone, or a newer one is in its place."""
+        mine = self.offers.get(offer.tool)
+        if mine is None or mine.when != offer.when:
+            return False
+        del self.offers[offer.tool]
         self._look()
-        return offer if offer is not None and now < offer.expires else None
+        return True
 
     def clear_offer(self, tool: str) -> bool:
         """A hard failure: nothing is left to retry. True if something was."""

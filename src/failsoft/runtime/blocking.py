@@ -14,7 +14,7 @@ from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
 from failsoft.runtime.attempt import answered, body, checked, has_slot, inline
-from failsoft.runtime.call import Begin, Call, Ended, Invoke, Phrase, Step, Wait
+from failsoft.runtime.call import Begin, Call, Ended, Invoke, Phrase, Step, TakeOffer, Wait
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.way import way
@@ -49,9 +49,11 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
         rt.settle()
 
 
-def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | Answer | None:
+def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | Answer | bool | None:
     if isinstance(step, Invoke):
         return attempt_blocking(rt, call, step)
+    if isinstance(step, TakeOffer):
+        return rt.notebook.take_offer_blocking(call, step.offer)
     if isinstance(step, Begin):
         assert rt.ledger is not None
         return rt.ledger.begin_blocking(call)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from failsoft.core.options import Fallback, RetryOptions
     from failsoft.core.policy import Policy
     from failsoft.core.recovery import ErrorReport
+    from failsoft.core.threads import Offer
     from failsoft.runtime.agent_run import AgentRun
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.health import Health
@@ -28,7 +29,7 @@ class Call:
 
     __slots__ = (
         "acted", "admitted", "args", "asked", "given", "given_id", "hinted", "invoked", "kept", "key", "kwargs",
-        "left_behind", "made", "parent", "record", "recorded", "required", "retry", "started", "tenant", "thread",
+        "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry", "started", "tenant", "thread",
         "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
@@ -65,7 +66,8 @@ class Call:
         self.given: str | None = None  # the id that its caller has chosen; its turn may know it by another
         self.record: WriteRecord | None = None  # in the ledger of writes
         self.kept: bool | None = None  # the store had that record before the tool started; None: there is none to have
-        self.asked = False  # a user has taken up an offer: this one leaves no other (R10)
+        self.offer: Offer | None = None  # the retry offer behind it; the user has asked for the call
+        self.asked = False  # that offer has been used up: this call leaves no other (R10)
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
         self.recorded = False  # its turn has written down its end
         self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
@@ -142,6 +144,12 @@ class Begin(NamedTuple):
     """Record a write before it starts. The answer is an ``Answer`` of the ledger's."""
 
 
+class TakeOffer(NamedTuple):
+    """Use up the retry offer behind the call. The answer is whether it was still there."""
+
+    offer: Offer
+
+
 class Wait(NamedTuple):
     """Let some time pass."""
 
@@ -173,7 +181,7 @@ class Ended(NamedTuple):
     running: bool = False  # nobody waits for it any more, but it goes on (R8)
 
 
-Step = Invoke | Begin | Wait | Consult | Phrase
+Step = Invoke | Begin | TakeOffer | Wait | Consult | Phrase
 Way = Generator[Step, Any, Outcome[Any]]
 
 NO_ATTEMPTS = Attempts()

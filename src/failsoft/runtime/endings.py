@@ -65,6 +65,8 @@ def _leave(turn: Turn, handle: Handle[Any]) -> None:
     outcome = _outcome(turn, handle, "timed_out", fault, attempts)
     turn.emit(events.CALL_LEFT, handle.tool, handle.id, {"duration_ms": round(outcome.duration * 1000, 3)})
     turn.settle(handle, outcome)
+    if turn.thread is not None and not handle.fills and not isinstance(handle.tool, str):
+        turn.engine.notebook.note_cut_off(handle.whole(), outcome)
     task = handle.task
     if task is None:
         return

@@ -31,7 +31,7 @@ from failsoft.runtime.arguments import was_entered
 from failsoft.runtime.attempt import attempt, blocked, expire, tell_orphan, unawaited
 from failsoft.runtime.beside import running_loop
 from failsoft.runtime.blocking import run_blocking
-from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Invoke, Past, Phrase, Wait
+from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Invoke, Past, Phrase, TakeOffer, Wait
 from failsoft.runtime.clock import SYSTEM, Clock, current
 from failsoft.runtime.consulting import consult, handler_failed
 from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
@@ -157,7 +157,7 @@ class Engine:
         first = first or self.misfit(call)
         steps = way(self, call, first, ticket, past)
         token = SCOPE.set(call)
-        answer: Ended | Decision | Answer | None
+        answer: Ended | Decision | Answer | bool | None
         try:
             step = next(steps)
             while True:
@@ -179,7 +179,11 @@ class Engine:
             leave(SCOPE, token)
             self.settle()
 
-    async def _perform(self, call: Call, step: Begin | Wait | Consult | Phrase) -> Decision | Answer | None:
+    async def _perform(
+        self, call: Call, step: Begin | TakeOffer | Wait | Consult | Phrase
+    ) -> Decision | Answer | bool | None:
+        if isinstance(step, TakeOffer):
+            return await self.notebook.take_offer(call, step.offer)
         if isinstance(step, Begin):
             assert self.ledger is not None
             return await self.ledger.begin(call)
@@ -394,6 +398,8 @@ class Engine:
                 self.ledger.end(call, acted=not passed and call.under_way)
             else:  # its tool may have acted, and nobody is told
                 self.ledger.leave(call)
+        if call.asked and not call.attempts:
+            self.notebook.return_offer(call)
         if call.recorded:
             return
         if not isinstance(error, Passing):  # with that the framework itself goes on, and may make the call again

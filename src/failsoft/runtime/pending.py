@@ -41,7 +41,7 @@ class Pending:
 
     # -- offers ------------------------------------------------------------------------------------------------------
 
-    def keep_offer(self, key: Key, offer: Offer) -> None:
+    def keep_offer(self, key: Key, offer: Offer, ttl: float = OFFER_LASTS) -> None:
         if offer.same is None:  # its arguments are no JSON
             return
         record = {
@@ -53,7 +53,16 @@ class Pending:
             "key": offer.key,
             "same": offer.same,
         }
-        self._records.put("pending", self._offer(key, offer.tool), record, ttl=OFFER_LASTS)
+        self._records.put("pending", self._offer(key, offer.tool), record, ttl=ttl)
+
+    def take_offer(self, key: Key, offer: Offer) -> bool:
+        """Use an offer up: of several processes one does. A newer offer of the same tool stays."""
+        place = self._offer(key, offer.tool)
+        record = self._records.take("pending", place)
+        if record is not None and record["when"] != offer.when:
+            self._records.put("pending", place, record, ttl=OFFER_LASTS)
+            return False
+        return record is not None
 
     def drop_offer(self, key: Key, tool: str) -> None:
         self._records.delete("pending", self._offer(key, tool))

@@ -123,7 +123,7 @@ def find_options(
         wanted = policy.then.tool
     if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
         return []
-    if fault.rule == own_faults.BEGUN_BEFORE or bars_others(
+    if fault.rule in (own_faults.BEGUN_BEFORE, own_faults.NO_OFFER) or bars_others(
         stop.tool.options, fault, call.tool.options
     ):  # those that are left from an earlier stop included
         return []

@@ -32,6 +32,7 @@ from failsoft.core.threads import (
     mark,
 )
 from failsoft.observe import events
+from failsoft.runtime.asking import ask_store
 from failsoft.runtime.health import LEASE, LONGEST_PROBE
 from failsoft.runtime.pending import Key, Pending
 from failsoft.runtime.recovering import can_be_replaced
@@ -74,7 +75,6 @@ class Notebook:
 
     def renew_after_fork(self) -> None:
         self._lock = threading.RLock()  # the garbage collector may end a forgotten turn in a thread that holds it
-        self._taking = threading.Lock()
 
     def open(self, thread: str | None, tenant: str | None) -> ThreadState:
         """A thread's notes, to be looked at for as long as one likes."""
@@ -169,7 +169,7 @@ class Notebook:
         if state is None or call.thread is None or call.inner:
             return
         with self._lock:
-            done = state.note_success(call.tool.id, _same(call))
+            done = state.note_success(call.tool.id, None if call.left_behind else _same(call))
             self._keep((call.tenant, call.thread), state)
             if done and self.pending is not None:
                 self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
@@ -177,8 +177,10 @@ class Notebook:
     def note_failure(self, call: Call, outcome: Outcome[Any]) -> None:
         """A call of a thread has failed for good: an offer is made, or cleared."""
         fault = outcome.fault
-        if call.thread is None or fault is None or call.left_behind:
+        if call.thread is None or fault is None or call.left_behind or fault.rule == own_faults.NO_OFFER:
             return
+        if call.asked and not outcome.attempts and fault.category not in HARD:
+            self.return_offer(call)
         tool, key, now = call.tool, (call.tenant, call.thread), self._rt.now()
         happened = None
         with self._lock:
@@ -196,7 +198,7 @@ class Notebook:
                         tool.id, (now,), bare, outcome.explanation, outcome.decision, outcome.escalated, outcome.told
                     )  # fmt: skip
                     state.note_failure(same, failure)
-            elif not call.inner and fault.retryable and not call.asked:
+            elif not call.inner and fault.retryable and call.offer is None:
                 offer = self._offer(call, outcome, now)
                 state.make_offer(offer)
                 if self.pending is not None:
@@ -219,6 +221,24 @@ class Notebook:
             call.key,
             _same(call),
         )
+
+    def note_cut_off(self, call: Call, outcome: Outcome[Any]) -> None:
+        """The turn's deadline has cut a call off: it may be tried again if repeating it is safe."""
+        if call.thread is None or call.inner or call.tool.safe is not True:
+            return
+        if call.offer is not None:
+            if call.asked and not outcome.attempts:
+                self.return_offer(call)
+            return
+        key = (call.tenant, call.thread)
+        offer = self._offer(call, outcome, self._rt.now())
+        self.use(key, lambda state, _: state.make_offer(offer))
+        if self.pending is not None:
+            self.pending.keep_offer(key, offer)
+        self._rt.emit(
+            events.RETRY_OFFERED, call.tool, call,
+            {"message": f"Retry offered for {call.tool.id}", "thread": call.thread},
+        )  # fmt: skip
 
     def note_left(self, call: Call) -> None:
         """The caller has left. If the call must not be made twice, that is remembered: a framework may take it up again."""
@@ -261,16 +281,52 @@ class Notebook:
         known = {offer.tool: offer for offer in offers}
         return list(self.pending.find_offers(key, known, self._rt.now()).values())
 
-    def take_offer(self, key: Key, tool: str) -> Offer | None:
-        """Use an offer up."""
+    async def find_offer(self, key: Key, tool: str) -> Offer | None:
+        """The offer of a tool; it stays. None where the store does not answer."""
+        none: list[Offer] = []
+        offers = self.list_offers(key) if self.pending is None else await ask_store(lambda: self.list_offers(key), none)
+        return next((offer for offer in offers if offer.tool == tool), None)
+
+    async def take_offer(self, call: Call, offer: Offer) -> bool:
+        """Use an offer up, once. False: it is gone, or the store does not answer."""
         if self.pending is None:
-            offer: Offer | None = self.use(key, lambda state, now: state.take_offer(tool, now))
-            return offer
-        with self._taking:  # a store cannot do this in one step
-            offer = next((offer for offer in self.list_offers(key) if offer.tool == tool), None)
-            self.use(key, lambda state, now: state.take_offer(tool, now))
-            self.pending.drop_offer(key, tool)
-        return offer
+            return self.take_offer_blocking(call, offer)
+        late = threading.Event()
+
+        def take() -> bool:
+            taken = self.take_offer_blocking(call, offer)
+            if taken and late.is_set():  # nobody waits any more, and no retry will run
+                self.return_offer(call)
+            return taken
+
+        taken = False
+        try:
+            taken = await ask_store(take, False)
+        finally:
+            if not taken:
+                late.set()
+        return taken
+
+    def take_offer_blocking(self, call: Call, offer: Offer) -> bool:
+        """The same where the caller may be blocked. The store is asked without a lock."""
+        if call.thread is None:
+            return False
+        key = (call.tenant, call.thread)
+        kept = self.pending if offer.same is not None else None  # arguments that are no JSON stay in this process
+        if kept is not None and not kept.take_offer(key, offer):
+            return False
+        mine: bool = self.use(key, lambda state, _: state.take_offer(offer))
+        return mine or kept is not None
+
+    def return_offer(self, call: Call) -> None:
+        """An offer was used up for a retry that has not run: it holds again, for the rest of its time."""
+        offer, now = call.offer, self._rt.now()
+        if offer is None or call.thread is None or now >= offer.expires:
+            return
+        key = (call.tenant, call.thread)
+        self.use(key, lambda state, _: state.make_offer(offer))
+        if self.pending is not None:
+            self.pending.keep_offer(key, offer, offer.expires - now)
 
     def forget(self, key: Key, tool: str | None) -> None:
         """Forget what a thread remembers about a tool, or about all of them."""
@@ -359,20 +415,22 @@ class Thread:
         return self._rt.notebook.list_offers(self._key)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
-        """The user wants it tried again: make the offered call once more. Without an offer the outcome says so."""
+        """Make the offered call once more: the user has asked for it. Without an offer the outcome says so.
+
+        The offer is used up when the retry runs. If an open circuit, a rate limit or a full queue refuses the retry, the
+        offer stays.
+        """
         rt = self._rt
         rt.refuse_if_closed()
         found = rt.find(tool)
         if isinstance(found, str):
             return self._nothing(found, None)
-        offer = rt.notebook.take_offer(self._key, found.id)
+        offer = await rt.notebook.find_offer(self._key, found.id)
         if offer is None:
             return self._nothing(found.id, found)
         call = rt.open_call(found, offer.args, dict(offer.arguments))
         call.tenant, call.thread = self._key
-        call.timeout, call.retry, call.key, call.asked = offer.timeout, offer.retry, offer.key, True
-        fields = {"message": f"Retry offer taken for {found.id}", "thread": call.thread}
-        rt.emit(events.OFFER_TAKEN, found, call, fields)
+        call.timeout, call.retry, call.key, call.offer = offer.timeout, offer.retry, offer.key, offer
         return await rt.run(call)
 
     def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:

@@ -27,14 +27,14 @@ from failsoft.core.retry import NoRetry, Retry, add_hinted_wait
 from failsoft.errors import CallFailed
 from failsoft.observe import events
 from failsoft.runtime.arguments import MisfitError
-from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Past, Phrase, Step, Stop, Wait, Way
+from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Past, Phrase, Step, Stop, TakeOffer, Wait, Way
 from failsoft.runtime.frames import without_callers
 from failsoft.runtime.gates import gate, held, is_absent, transition
 from failsoft.runtime.known import remember
 from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, renew, report_on, settle
 
 if TYPE_CHECKING:
-    from failsoft.core.threads import Failure
+    from failsoft.core.threads import Failure, Offer
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.ledger import Answer
 
@@ -143,11 +143,30 @@ def _invoke(rt: Engine, call: Call, stop: Stop) -> Generator[Step, Any, Ended]:
 
 
 def _enter(rt: Engine, call: Call, stop: Stop) -> Generator[Step, Any, Fault | None]:
-    """Pass the gates, and have a write recorded; a fault keeps the attempt from starting."""
+    """Pass the gates, use up the retry offer, have a write recorded. A fault keeps the attempt from starting."""
     fault = _admit(rt, call, stop)
+    if fault is None and call.offer is not None and not call.asked:
+        fault = yield from _take(rt, call, stop, call.offer)
     if fault is None and rt.ledger is not None and rt.ledger.wants(call, stop.tool):
         fault = yield from _begin(rt, call, stop)
     return fault
+
+
+def _take(rt: Engine, call: Call, stop: Stop, offer: Offer) -> Generator[Step, Any, Fault | None]:
+    """Use up the offer that a user's retry makes use of, once: the retry is about to run."""
+    call.waiting = True
+    try:
+        taken: bool | None = yield TakeOffer(offer)
+    except BaseException:
+        record(rt, call, stop, "neutral")
+        raise
+    call.waiting = False
+    if not taken:
+        return own_faults.no_offer(call.tool.id)
+    call.asked = True
+    fields = {"message": f"Retry offer taken for {call.tool.id}", "thread": call.thread}
+    rt.emit(events.OFFER_TAKEN, call.tool, call, fields)
+    return None
 
 
 def _begin(rt: Engine, call: Call, stop: Stop) -> Generator[Step, Any, Fault | None]:
