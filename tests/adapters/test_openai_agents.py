@@ -49,10 +49,10 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from pydantic import BaseModel
 from tests.adapters.story import SCENES, Story, tell, transcript
 
-from failsoft import ManifestError, Runtime, partial
+from failsoft import Runtime, partial
 from failsoft.adapters.openai_agents import guard_agent
-from failsoft.adapters.openai_agents.agent import group_of
-from failsoft.adapters.openai_agents.servers import GuardedServer
+from failsoft.adapters.openai_agents.guard import _GROUPS, Guard
+from failsoft.adapters.openai_agents.servers import guard_server
 from failsoft.errors import FailsoftError
 from failsoft.testing import Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
@@ -157,10 +157,19 @@ class Strict(Driver):
     failure: ClassVar[dict[str, Any]] = {"failure_error_function": None}
 
 
-@pytest.mark.parametrize("driver", [Driver, Strict])
 @pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
-def test_adapter(check: Any, driver: type[Driver]) -> None:
-    check_adapter(driver(), check)
+def test_adapter(check: Any) -> None:
+    check_adapter(Driver(), check)
+
+
+GOOD = {"a_value_arrives", "a_safe_retry_happens", "a_harmless_retry_happens", "control_flow_passes"}
+
+
+@pytest.mark.parametrize(
+    "check", [check for check in adapter_checks() if check.__name__ in GOOD], ids=lambda check: check.__name__
+)
+def test_adapter_without_failure_functions(check: Any) -> None:
+    check_adapter(Strict(), check)
 
 
 # --- MCP servers -----------------------------------------------------------------------------------------------------------
@@ -274,7 +283,8 @@ def test_servers_of_one_name_have_a_breaker_each() -> None:
 
 def test_a_guarded_server_is_the_server_for_everything_else() -> None:
     server = Server("x")
-    guarded: Any = GuardedServer(server, Runtime())
+    guarded: Any = guard_server(server, Guard(Runtime(), None, True))
+    assert isinstance(guarded, MCPServer)
     assert (guarded.name, guarded.cached_tools, guarded.calls) == ("docs", None, 0)
 
 
@@ -441,6 +451,9 @@ def test_the_sdks_timeout_becomes_the_tools() -> None:
         await asyncio.sleep(20)
         return "late"
 
+    with pytest.raises(ToolTimeoutError):
+        ask(Runtime(), hang)
+    hang.timeout_behavior = "error_as_result"
     told = ask(Runtime(), hang)
     assert "hang failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It may already have taken effect" in told
     assert "Tool timeout after 50ms" in told
@@ -673,21 +686,24 @@ def test_the_tool_that_the_model_is_made_to_call_stays_offered(choice: str) -> N
     assert model.offered == [[tool.name for tool in tools]] * 3
 
 
-def test_two_tools_of_one_name_must_agree() -> None:
+def test_two_tools_of_one_name_have_a_timeout_each() -> None:
     def make(seconds: float) -> FunctionTool:
         async def lookup() -> str:
             """Look something up."""
+            await asyncio.sleep(0.05)
             return "found"
 
         return function_tool(lookup, timeout=seconds)
 
     rt = Runtime()
-    assert ask(rt, make(5)) == ask(rt, make(5)) == "found"
-    with pytest.raises(ManifestError, match="rename one of the two tools"):
-        ask(rt, make(60))
+    for _ in range(2):
+        assert "Tool timeout after 10ms" in ask(rt, make(0.01))
+        assert ask(rt, make(5)) == "found"
     by_hand = Runtime()
     by_hand.declare("lookup", timeout="20s")
-    assert ask(by_hand, make(5)) == ask(by_hand, make(60)) == "found"
+    assert ask(by_hand, make(0.01)) == ask(by_hand, make(60)) == "found"
+    in_a_file = Runtime({"tools": {"lookup": {"timeout": "20s"}}})
+    assert ask(in_a_file, make(60)) == ask(in_a_file, make(0.01)) == "found"
 
 
 @pytest.mark.parametrize(
@@ -705,10 +721,10 @@ def test_mistakes_are_told_at_once(agent: Any, runtime: Any, options: Any, says:
 
 
 def test_runs_that_are_over_are_forgotten() -> None:
-    before = set(group_of._known)
-    assert ask(Runtime(), book)
+    before = set(_GROUPS.known)
+    assert ask(Runtime(), book, {"people": 2, "day": "Monday"})
     gc.collect()
-    assert set(group_of._known) <= before
+    assert set(_GROUPS.known) <= before
 
 
 class BreaksOff(Scripted):

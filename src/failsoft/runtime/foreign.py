@@ -205,6 +205,21 @@ def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
         refuse_other_words(found, words)
 
 
+def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> Any:
+    """The timeout that a framework's tool has now, if it is another one than when the tool was introduced.
+
+    None where the user has set one: in the manifest, or by declaring the tool by hand.
+    """
+    found = runtime._engine.tools.get(tool)
+    if found is None or not (isinstance(found.fn, Foreign) and found.fn.introduced):
+        return None
+    said = runtime._settings.tools.get(tool)
+    if said is not None and "timeout" in said.layer:
+        return None
+    now = words.get("timeout")
+    return None if now == (found.fn.declared or {}).get("timeout") else now
+
+
 def hide(
     runtime: Runtime, thread: str | None, brought: Collection[str], choice: Collection[str | None] = ()
 ) -> Collection[str]:

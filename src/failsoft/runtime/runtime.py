@@ -10,6 +10,7 @@ from contextvars import copy_context
 from time import monotonic as real_time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from uuid import uuid4
 from weakref import WeakSet
 
 from failsoft.core.durations import Duration
@@ -143,6 +144,7 @@ class Runtime:
 
             write_to(engine.trace, trace)
         self._runs = AgentRuns(engine, self._new_turn_id)
+        self._key = uuid4().hex  # for pickles
         _ALIVE.add(self)
 
     # -- tools -------------------------------------------------------------------------------------------------------
@@ -396,6 +398,10 @@ class Runtime:
 
     # -- life --------------------------------------------------------------------------------------------------------
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as a reference: what holds a runtime keeps the very same one."""
+        return _find, (self._key,)
+
     async def flush(self, patience: Duration | None = None) -> bool:
         """Wait until everybody who listens has had every event so far, and the store has all of it safe on disk.
 
@@ -431,6 +437,16 @@ class Runtime:
 
 
 _ALIVE: WeakSet[Runtime] = WeakSet()
+
+
+def _find(key: str) -> Runtime:
+    for runtime in list(_ALIVE):
+        if runtime._key == key:
+            return runtime
+    raise FailsoftError(
+        "a Runtime stays in its process: it cannot be unpickled in another one, or when it is gone. Pickle the bare agent, "
+        "and guard the agent again where it is loaded"
+    )
 
 
 def _after_fork() -> None:

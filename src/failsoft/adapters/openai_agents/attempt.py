@@ -10,46 +10,67 @@ import copy
 import json
 from collections.abc import Mapping
 from traceback import walk_tb
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from agents import FunctionTool, ToolOutputFileContent, ToolOutputImage, ToolOutputText
 from agents.exceptions import AgentsException, ModelBehaviorError, ToolTimeoutError, UserError
-from agents.tool import invoke_function_tool, set_function_tool_failure_error_function
+from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
 from pydantic import ValidationError
 
+from failsoft.adapters.openai_agents.private import forget_prepared, is_made_by_sdk, without_failure_function
 from failsoft.core import own_faults
 from failsoft.core.outcome import Outcome
 from failsoft.runtime.arguments import BrokenToolError, MisfitError, find_misfit
 from failsoft.runtime.foreign import BrokenOffError, Passing
 
 
-def disarm(tool: FunctionTool) -> FunctionTool:
-    bare = set_function_tool_failure_error_function(copy.copy(tool), None)
-    bare.timeout_seconds = None
-    return bare
+class Attempts:
+    """The attempts of one call."""
+
+    def __init__(self, asked: str, context: ToolContext[Any], text: str, given: Mapping[str, Any]) -> None:
+        self._asked = asked
+        self._context = context
+        self._text = text
+        self._given = given
+        self.error: Exception | None = None  # of the latest one, as the SDK raised it
+
+    async def run(self, tool: FunctionTool, invoker: Any, arguments: Any) -> Any:
+        """Make an attempt: of the tool that was asked for, or of one that replaces it."""
+        self.error = None
+        context, text = self._context, self._text
+        if tool.qualified_name != self._asked:
+            context = copy.copy(context)
+            context.tool_name = tool.name
+            forget_prepared(context)
+        if arguments != self._given:
+            text = json.dumps(arguments)
+        try:
+            return await invoke_bare(invoker, context, text)
+        except Exception as error:
+            self.error = error
+            raise _read(tool, invoker, context.tool_name, text, error)  # noqa: B904 - it says itself what it comes from
 
 
-async def attempt(
-    tool: FunctionTool, asked: str, context: ToolContext[Any], text: str, given: Mapping[str, Any], arguments: Any
-) -> Any:
-    if tool.qualified_name != asked:  # a stand-in: what was prepared for the other one is not for it
-        context = copy.copy(context)
-        context.tool_name, context._function_tool_arguments = tool.name, None
-    if arguments != given:
-        text = json.dumps(arguments)
-    try:
-        if is_made_by_sdk(tool):
-            return await tool.on_invoke_tool(context, text)
-        return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
-    except Exception as error:
-        raise _read(tool, context.tool_name, text, error)  # noqa: B904 - it says itself what it comes from
+class _Invoked(NamedTuple):
+    """What the SDK looks at to invoke a tool."""
+
+    on_invoke_tool: Any
+    timeout_seconds: None = None
 
 
-def _read(tool: FunctionTool, name: str, text: str, error: Exception) -> BaseException:
+async def invoke_bare(invoker: Any, context: ToolContext[Any], text: str) -> Any:
+    """Invoke a tool in the SDK's own way, but raise what it raises, and let nothing stop it."""
+    invoker = without_failure_function(invoker)
+    if is_made_by_sdk(invoker):
+        return await invoker(context, text)
+    return await invoke_function_tool(function_tool=cast("Any", _Invoked(invoker)), context=context, arguments=text)
+
+
+def _read(tool: FunctionTool, invoker: Any, name: str, text: str, error: Exception) -> BaseException:
     """What an error of the SDK's stands for; one of the tool's own is what it is."""
     misfit = None
-    if isinstance(error, ModelBehaviorError) or (isinstance(error, ValidationError) and not is_made_by_sdk(tool)):
+    if isinstance(error, ModelBehaviorError) or (isinstance(error, ValidationError) and not is_made_by_sdk(invoker)):
         misfit = find_misfit(tool.params_json_schema, text)
     if isinstance(error, ModelBehaviorError) and misfit is None:
         if _left_a_run(error):  # what the model in there asked for is not to be read as an error of this tool
@@ -72,11 +93,6 @@ def _from(cause: Exception | None, error: BaseException) -> BaseException:
     return error
 
 
-def is_made_by_sdk(tool: FunctionTool) -> bool:
-    """Of a function: then its arguments have been validated. Others read them themselves."""
-    return hasattr(tool.on_invoke_tool, "__agents_bind_function_tool__")
-
-
 def _is_control(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return any(map(_is_control, error.exceptions))
@@ -90,15 +106,8 @@ def _left_a_run(error: Exception) -> bool:
     return any(name == "agents.run" or name.startswith("agents.run_internal.") for name in modules)
 
 
-def is_watched(tool: FunctionTool) -> bool:
-    """Does somebody have to agree to its calls, or to its values? That was asked for another tool."""
-    return bool(tool.needs_approval or tool.tool_input_guardrails or tool.tool_output_guardrails)
-
-
-def say(outcome: Outcome[Any], context: ToolContext[Any]) -> Any:
-    if outcome.status != "succeeded":
-        context._function_tool_default_failure_handled = True  # type: ignore[attr-defined]  # no value: it need not fit
-        return outcome.explanation.model
+def say(outcome: Outcome[Any]) -> Any:
+    """A success as the SDK takes it, with what is missing from it."""
     value = outcome.value
     if outcome.missing is None:
         return value

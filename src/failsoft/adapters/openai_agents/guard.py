@@ -1,0 +1,250 @@
+"""What the tools and servers of a guarded agent share: how a call goes through the runtime, and what it answers."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast
+from weakref import WeakKeyDictionary, ref
+
+from agents import FunctionTool, RunContextWrapper, Tool, Usage
+from agents.exceptions import ToolTimeoutError
+from agents.run_config import ToolErrorFormatterArgs
+from agents.tool_context import ToolContext
+from agents.tracing import get_current_trace
+
+from failsoft.adapters.openai_agents import private
+from failsoft.adapters.openai_agents.attempt import Attempts, invoke_bare, say
+from failsoft.adapters.openai_agents.servers import GuardedServer, guard_server
+from failsoft.adapters.openai_agents.tools import GuardedTool, guard_tool, timeout_of
+from failsoft.core.fault import Fault
+from failsoft.core.outcome import Outcome
+from failsoft.core.own_faults import TOOL_TIMEOUT
+from failsoft.errors import CallFailed
+from failsoft.runtime.agent_run import AgentRun
+from failsoft.runtime.arguments import read_arguments
+from failsoft.runtime.foreign import MadeWhenAsked, Runner, changed_timeout, hide, introduce
+from failsoft.runtime.runtime import Runtime
+
+Thread = Callable[[RunContextWrapper[Any]], str | None]
+
+
+class _PerRun:
+    """Something that is remembered for a run: what all contexts of a run share is its usage."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[ref[Usage], Any]] = {}
+
+    def get(self, context: Any) -> Any:
+        found = self.known.get(id(getattr(context, "usage", None)))
+        return None if found is None else found[1]
+
+    def put(self, context: Any, value: Any) -> None:
+        usage = getattr(context, "usage", None)
+        if usage is not None:
+            key = id(usage)
+            self.known[key] = ref(usage, lambda _: self.known.pop(key, None)), value
+
+
+_GROUPS = _PerRun()
+
+
+def group_of(context: RunContextWrapper[Any]) -> str | None:
+    """The conversation's id as ``RunConfig(group_id=...)`` gives it.
+
+    Only tools see that. Elsewhere it is known from the trace, or, where nothing is traced, from an earlier tool call of
+    the run.
+    """
+    config = getattr(context, "run_config", None)
+    if config is not None:
+        if _GROUPS.get(context) is None:
+            _GROUPS.put(context, config.group_id)
+        return cast("str | None", config.group_id)
+    found: str | None = getattr(get_current_trace(), "group_id", None)
+    return cast("str | None", _GROUPS.get(context)) if found is None else found
+
+
+class Guard:
+    """The guard of one agent and its clones."""
+
+    def __init__(self, runtime: Runtime, thread: Thread | None, graceful: bool) -> None:
+        self.runtime = runtime
+        self.graceful = graceful
+        self.kinds: dict[tuple[type, type], type] = {}  # of twins
+        self._thread = thread
+        self._servers: WeakKeyDictionary[Any, GuardedServer] = WeakKeyDictionary()
+        self._offered = _PerRun()  # tools by id: those that may replace another one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Guard, (self.runtime, self._thread, self.graceful)
+
+    def __deepcopy__(self, _: Any) -> Guard:
+        return self
+
+    def thread(self, context: RunContextWrapper[Any]) -> str | None:
+        return (self._thread or group_of)(context)
+
+    # --- what an agent offers ------------------------------------------------------------------------------------------
+
+    def guard_tools(self, tools: list[Tool]) -> list[Tool]:
+        """Guard the tools of a list, in place."""
+        for place, tool in enumerate(tools):
+            if isinstance(tool, FunctionTool) and not self.is_mine(tool):
+                tools[place] = guard_tool(tool, self)
+        return tools
+
+    def is_mine(self, tool: Any) -> bool:
+        return isinstance(tool, GuardedTool) and tool._guard is self
+
+    def guard_servers(self, servers: list[Any]) -> list[Any]:
+        """The guarded twins of MCP servers. Servers of one name are counted: each has its own breaker."""
+        seen = Counter[str]()
+        for server in servers:
+            seen[server.name] += 1
+            if server not in self._servers:
+                self._servers[server] = guard_server(server, self, seen[server.name])
+        return [self._servers[server] for server in servers]
+
+    def offer(self, tools: list[Tool], context: RunContextWrapper[Any], forced: Any) -> list[Tool]:
+        """The tools that can be used in this conversation, and the one that the model is made to call."""
+        thread = self.thread(context)
+        self.turn(context, thread)
+        tools = self.guard_tools([*tools])
+        functions = {tool.qualified_name: tool for tool in tools if isinstance(tool, FunctionTool)}
+        self._offered.put(context, functions)
+        for name, tool in functions.items():
+            if name not in self.runtime.tools:
+                introduce(self.runtime, name, _words(tool))
+        if self.runtime.threads[thread or ""].unavailable:
+            choice = [_id(tool) for tool in tools if forced in ("required", tool.name)]
+            brought = [name for name, tool in functions.items() if not is_watched(tool)]
+            hidden = hide(self.runtime, thread, brought, choice)
+            tools = [tool for tool in tools if _id(tool) not in hidden]
+        return tools
+
+    def turn(self, context: RunContextWrapper[Any], thread: str | None) -> AgentRun | None:
+        """The turn of the run. Where the SDK's runner is another one, the turn ends when its usage is freed."""
+        run = private.current_run()
+        if run is not None:
+            return self.runtime.agent_run(run, thread=thread, at_end=run.at_end.append)
+        usage = getattr(context, "usage", None)
+        return None if usage is None else self.runtime.agent_run(usage, thread=thread)
+
+    # --- a call --------------------------------------------------------------------------------------------------------
+
+    async def invoke(self, tool: GuardedTool, bare: Any, context: ToolContext[Any], text: str) -> Any:
+        """Run a call of a guarded tool."""
+        made = cast("FunctionTool", tool)
+        try:
+            if hasattr(private.function_of(bare), "__failsoft__"):  # the function itself goes through a runtime
+                return await invoke_bare(bare, context, text)
+            outcome, error = await self._run(made, bare, context, text)
+        except CallFailed as failed:
+            outcome, error = failed.outcome, failed
+        except Exception as control:
+            return await private.fail(made, bare, context, text, control)
+        if outcome.status == "succeeded":
+            return say(outcome)
+        return await self._explain(made, bare, context, text, outcome, error)
+
+    async def _run(
+        self, tool: FunctionTool, bare: Any, context: ToolContext[Any], text: str
+    ) -> tuple[Outcome[Any], Exception | None]:
+        name, thread = tool.qualified_name, self.thread(context)
+        given = read_arguments(text)
+        if isinstance(given, Fault):
+            given = {"arguments": text}  # the tool refuses them
+        attempts = Attempts(name, context, text, given)
+        offered: Mapping[str, FunctionTool] = self._offered.get(context) or {}
+
+        def runner(other: str) -> Runner | None:
+            if other == name:
+                return partial(attempts.run, tool, bare)
+            found = offered.get(other)
+            if found is None or found.is_enabled is False or is_watched(found):
+                return None
+            return partial(attempts.run, found, vars(found)["on_invoke_tool"])
+
+        said: dict[str, Any] = {}
+        if (limit := changed_timeout(self.runtime, name, _words(tool))) is not None:
+            said["timeout"] = limit
+        outcome = await self.runtime.run(
+            name, given, MadeWhenAsked(runner), turn=self.turn(context, thread), thread=thread,
+            id=context.tool_call_id, **said,
+        )  # fmt: skip
+        return outcome, attempts.error
+
+    async def _explain(
+        self,
+        tool: FunctionTool,
+        bare: Any,
+        context: ToolContext[Any],
+        text: str,
+        outcome: Outcome[Any],
+        error: Exception | None,
+    ) -> Any:
+        """What the model reads about a failure. What the user has said about it comes first."""
+        timed_out = error is None and outcome.fault is not None and outcome.fault.rule == TOOL_TIMEOUT
+        limit = timeout_of(tool)
+        if timed_out and (tool.timeout_behavior == "raise_exception" or tool.timeout_error_function is not None):
+            late = ToolTimeoutError(tool.name, limit or 0.0)
+            if tool.timeout_behavior == "raise_exception":
+                raise late
+            return await _now(cast("Any", tool.timeout_error_function)(context, late))
+        error = error or _as_error(outcome)
+        if private.has_failure_function(tool, context.agent) and not (timed_out and limit is not None):
+            return await private.fail(tool, bare, context, text, error)
+        if not self.graceful:
+            raise error
+        private.mark_as_words(context)
+        private.note_handled(tool, bare, context, text, error)
+        return await _formatted(context, error, outcome.explanation.model)
+
+
+def _as_error(outcome: Outcome[Any]) -> Exception:
+    failed = CallFailed(outcome)
+    failed.__cause__ = None if outcome.fault is None else outcome.fault.cause
+    return failed
+
+
+async def _formatted(context: ToolContext[Any], error: Exception, words: str) -> str:
+    """The words, as ``RunConfig(tool_error_formatter=...)`` has them."""
+    formatter = getattr(context.run_config, "tool_error_formatter", None)
+    if formatter is None:
+        return words
+    told = await _now(
+        formatter(
+            ToolErrorFormatterArgs(
+                kind="tool_exception",
+                tool_type="function",
+                tool_name=context.qualified_tool_name,
+                call_id=context.tool_call_id,
+                default_message=words,
+                run_context=context,
+                error=error,
+            )
+        )
+    )
+    return told if isinstance(told, str) else words
+
+
+async def _now(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def is_watched(tool: FunctionTool) -> bool:
+    """True if somebody has to agree to its calls, or to its values: that was asked about another tool."""
+    return bool(tool.needs_approval or tool.tool_input_guardrails or tool.tool_output_guardrails)
+
+
+def _words(tool: FunctionTool) -> dict[str, Any]:
+    """What the SDK knows of a tool."""
+    seconds = timeout_of(tool)
+    return {"timeout": timedelta(seconds=seconds)} if seconds else {}
+
+
+def _id(tool: Tool) -> str | None:
+    return tool.qualified_name if isinstance(tool, FunctionTool) else None

@@ -1,0 +1,198 @@
+"""Names of the SDK that are not public, all in one place.
+
+Each has a test that fails when a new version changes it, and each is optional: without it the adapter works as its
+docstring says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import agents.run
+from agents import FunctionTool
+from agents import tool as sdk_tool
+from agents.tool import (
+    default_tool_error_function,
+    maybe_invoke_function_tool_failure_error_function,
+    set_function_tool_failure_error_function,
+)
+from agents.tool_context import ToolContext
+
+from failsoft.runtime.scope import leave
+
+# The class of the invokers that ``function_tool`` makes. The SDK looks for it to find a tool's own function.
+Invoker: type[Any] = getattr(sdk_tool, "_FailureHandlingFunctionToolInvoker", object)
+
+_BIND = "__agents_bind_function_tool__"  # has every such invoker: it gives one that is bound to another tool
+_WRAPPED = getattr(sdk_tool, "_FUNCTION_TOOL_WRAPPED_CALLABLE_MARKER", "__agents_function_tool_wrapped_callable__")
+_HANDLED = getattr(sdk_tool, "_DEFAULT_FAILURE_HANDLED_ATTR", "_function_tool_default_failure_handled")
+_DEFAULTED = ("mcp", "agent_as_tool")  # kinds of tools to which the SDK itself gives its default failure function
+
+
+async def _unused(_: Any, __: str) -> str:
+    raise NotImplementedError
+
+
+_RAISES = set_function_tool_failure_error_function(
+    FunctionTool(
+        name="raises", description="", params_json_schema={}, on_invoke_tool=_unused, strict_json_schema=False
+    ),
+    None,
+)
+
+
+# --- invokers --------------------------------------------------------------------------------------------------------------
+
+
+def is_made_by_sdk(invoker: Any) -> bool:
+    """True for the invoker of a function: it validates the arguments. Others read them themselves."""
+    return hasattr(invoker, _BIND)
+
+
+def bind(invoker: Any, tool: FunctionTool) -> Any:
+    """The invoker, bound to a tool whose failure function it asks."""
+    return getattr(invoker, _BIND)(tool) if is_made_by_sdk(invoker) else invoker
+
+
+def without_failure_function(invoker: Any) -> Any:
+    """The invoker, raising what its function raises."""
+    return bind(invoker, _RAISES)
+
+
+def function_of(invoker: Any) -> Any:
+    """The function behind an invoker; None if it is not known."""
+    return getattr(getattr(invoker, "_invoke_tool_impl", None), _WRAPPED, None)
+
+
+def dress(implementation: Any, invoker: Any) -> Any:
+    """Give an implementation what the SDK finds on the one of ``invoker``: its function, and how approvals see arguments."""
+    if hasattr(invoker, "prepare_arguments"):
+        implementation.__agents_prepare_arguments__ = invoker.prepare_arguments
+    if (function := function_of(invoker)) is not None:
+        setattr(implementation, _WRAPPED, function)
+    return implementation
+
+
+# --- failures --------------------------------------------------------------------------------------------------------------
+
+
+def has_failure_function(tool: FunctionTool, agent: Any) -> bool:
+    """True if the user has said what becomes of this tool's failures: a function, or None for raising them.
+
+    To MCP tools and agents as tools the SDK itself gives its default function: that says nothing.
+    """
+    if getattr(tool, "_use_default_failure_error_function", True):
+        return False
+    origin = getattr(getattr(getattr(tool, "_tool_origin", None), "type", None), "value", None)
+    if getattr(tool, "_failure_error_function", None) is not default_tool_error_function or origin not in _DEFAULTED:
+        return True
+    return origin == "mcp" and "failure_error_function" in (getattr(agent, "mcp_config", None) or {})
+
+
+async def fail(tool: FunctionTool, invoker: Any, context: ToolContext[Any], text: str, error: Exception) -> Any:
+    """Do what the SDK does with an error of this tool: ask its failure function, or raise."""
+    if not is_made_by_sdk(invoker):
+        raise error
+    said = await maybe_invoke_function_tool_failure_error_function(function_tool=tool, context=context, error=error)
+    if said is None:
+        raise error
+    note_handled(tool, invoker, context, text, error)
+    return said
+
+
+def note_handled(tool: FunctionTool, invoker: Any, context: ToolContext[Any], text: str, error: Exception) -> None:
+    """Have the SDK's span say that the tool has failed. Without the name, the span looks like a success."""
+    note = getattr(invoker, "_on_handled_error", None)
+    if note is not None:
+        note(tool, error, text, context)
+
+
+def mark_as_words(context: ToolContext[Any]) -> None:
+    """The answer is words about a failure: it need not fit the tool's output schema."""
+    setattr(context, _HANDLED, True)
+
+
+def forget_prepared(context: ToolContext[Any]) -> None:
+    """Arguments that were prepared for one tool are not another's."""
+    context._function_tool_arguments = None
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------------
+
+
+class Run:
+    """One run of the SDK's runner."""
+
+    def __init__(self) -> None:
+        self.at_end: list[Callable[[], None]] = []
+
+    def end(self) -> None:
+        for do in self.at_end:
+            do()
+
+
+_RUN: ContextVar[Run | None] = ContextVar("failsoft_openai_run", default=None)
+
+
+def current_run() -> Run | None:
+    """The run that is under way; None if another runner runs it."""
+    return _RUN.get()
+
+
+def watch_runs() -> None:
+    """Put a runner before the default one that knows when runs begin and end. All else is left to the default one."""
+    find, replace = (
+        getattr(agents.run, name, None) for name in ("get_default_agent_runner", "set_default_agent_runner")
+    )
+    if find is not None and replace is not None and not isinstance(find(), _Runner):
+        replace(_Runner(find()))
+
+
+@contextmanager
+def _opened() -> Iterator[Run]:
+    run = Run()
+    token = _RUN.set(run)
+    try:
+        yield run
+    finally:
+        leave(_RUN, token)
+
+
+async def _watched(running: Coroutine[Any, Any, Any]) -> Any:
+    with _opened() as run:
+        try:
+            return await running
+        finally:
+            run.end()
+
+
+class _Runner(agents.run.AgentRunner):
+    """The default runner, watched. Its frames hold no input: they are in the tracebacks of errors."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def run(self, *args: Any, **options: Any) -> Any:
+        return _watched(self.inner.run(*args, **options))
+
+    def run_sync(self, *args: Any, **options: Any) -> Any:
+        with _opened() as run:
+            try:
+                return self.inner.run_sync(*args, **options)
+            finally:
+                run.end()
+                del args, options
+
+    def run_streamed(self, *args: Any, **options: Any) -> Any:
+        with _opened() as run:
+            result = self.inner.run_streamed(*args, **options)
+        task = getattr(result, "run_loop_task", None)
+        if task is not None:
+            task.add_done_callback(lambda _: run.end())
+        return result

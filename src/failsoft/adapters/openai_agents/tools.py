@@ -1,0 +1,88 @@
+"""Guarded tools: the user's own, except that invoking one goes through the runtime.
+
+The SDK checks its tools again by identity while a run is under way. So an agent's list of tools has the guarded ones in
+it, and not copies that are made for a run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from agents import FunctionTool
+from agents.tool_context import ToolContext
+
+from failsoft.adapters.openai_agents import private
+from failsoft.adapters.openai_agents.twins import Twin, make_twin
+
+if TYPE_CHECKING:
+    from failsoft.adapters.openai_agents.guard import Guard
+
+
+class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's is not public
+    """What the SDK calls to run a guarded tool."""
+
+    def __init__(self, tool: GuardedTool, bare: Any) -> None:
+        async def invoke(context: ToolContext[Any], text: str) -> Any:
+            return await self(context, text)
+
+        if private.Invoker is not object:
+            super().__init__(private.dress(invoke, bare), None, function_tool=tool)
+        self.bare = bare
+        self.tool = tool
+
+    async def __call__(self, context: ToolContext[Any], text: str) -> Any:
+        return await self.tool._guard.invoke(self.tool, self.bare, context, text)
+
+    def __agents_bind_function_tool__(self, tool: FunctionTool) -> Any:
+        """A copy of a guarded tool gets an invoker of its own."""
+        return self if cast("Any", tool) is self.tool else private.bind(self.bare, tool)
+
+
+class GuardedTool(Twin):
+    """What a guarded tool does otherwise."""
+
+    own = ("_invoker",)
+    _guard: Guard
+    _invoker: GuardedInvoker
+
+    @property
+    def on_invoke_tool(self) -> Any:
+        bare = vars(self)["on_invoke_tool"]
+        try:
+            invoker = self._invoker
+        except AttributeError:
+            invoker = None
+        if invoker is None or invoker.bare is not bare:
+            invoker = self._invoker = GuardedInvoker(self, bare)
+        return invoker
+
+    @on_invoke_tool.setter
+    def on_invoke_tool(self, invoker: Any) -> None:
+        vars(self)["on_invoke_tool"] = invoker.bare if isinstance(invoker, GuardedInvoker) else invoker
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """None: the SDK would stop all attempts of a call together. ``timeout_of`` has the tool's."""
+        return None
+
+    @timeout_seconds.setter
+    def timeout_seconds(self, seconds: float | None) -> None:
+        vars(self)["timeout_seconds"] = seconds
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FunctionTool) and vars(other) is vars(self):
+            return True
+        return bool(super().__eq__(other))
+
+    __hash__ = None  # type: ignore[assignment]  # as the SDK's tools have none
+
+
+def guard_tool(tool: FunctionTool, guard: Guard) -> FunctionTool:
+    """The guarded twin of a tool."""
+    return make_twin(tool, guard, GuardedTool)
+
+
+def timeout_of(tool: FunctionTool) -> float | None:
+    """What the user has set as the tool's timeout, in seconds."""
+    seconds: float | None = vars(tool).get("timeout_seconds")
+    return seconds
