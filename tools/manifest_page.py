@@ -21,6 +21,7 @@ from failsoft.core.options import Isolation
 PAGE = DOCS / "reference" / "manifest.md"
 _DEFAULTS = {  # those that the schema cannot know, because they are of another block
     "memory": "advise",
+    "undeclared": "recognise",
     "language": "en",
     "isolation": Isolation().kind,
     "max_output": "10MB",

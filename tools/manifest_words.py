@@ -75,6 +75,7 @@ SECTIONS = (
             "tool": "{id: search, read_only: true}",
             "policies": "[{name: no night calls, when: {tool: call_me}, then: fail_gracefully}]",
             "memory": "act",
+            "undeclared": "never_repeat",
             "language": "de",
             "explanations": '{de: {user.tool_transient: "{Label} antwortet gerade nicht."}}',
         },

@@ -86,7 +86,9 @@ def stand_ins() -> str:
         cells = []
         for _, safe in DECLARED:
             options = ToolOptions(id="book", fallbacks=["other"], **declared[safe])
-            found = list(alternatives(options, transient(Code.UNAVAILABLE, cast("Effect", effect)), tried=set()))
+            found = list(
+                alternatives(options, transient(Code.UNAVAILABLE, cast("Effect", effect)), safe=safe, tried=set())
+            )
             cells.append("**yes**" if found else "no")
         rows.append((meaning, *cells))
     return table(("of the attempt is known that", *(title for title, _ in DECLARED)), rows)

@@ -549,7 +549,7 @@ def test_an_agent_that_breaks_off_is_not_run_again(way: str, guarded: bool) -> N
 @pytest.mark.parametrize(
     ("metadata", "manifest", "attempts"),
     [
-        (None, {}, 1),  # nobody has said that repeating is safe
+        (None, {}, 1),  # nothing says that repeating is safe
         ({"failsoft": {"read_only": True, "retry": {"max_attempts": 2, "initial_delay": "1ms"}}}, {}, 2),
         (None, {"idempotent": True, "retry": {"max_attempts": 2, "initial_delay": "1ms"}}, 2),
         ({"readOnlyHint": True}, {}, 1),  # anybody can hint
@@ -559,14 +559,30 @@ def test_repeated_only_if_declared(metadata: Any, manifest: Any, attempts: int) 
     tries = []
 
     @tool
-    def search() -> str:
-        """Search."""
+    def oracle() -> str:
+        """Who knows?"""
         tries.append(1)
         raise TimeoutError("the answer was lost")
 
-    search.metadata = metadata
-    ask(Runtime({"tools": {"search": manifest}}), search)
+    oracle.metadata = metadata
+    ask(Runtime({"tools": {"oracle": manifest}}), oracle)
     assert len(tries) == attempts
+
+
+@pytest.mark.parametrize(("name", "said", "attempts"), [("oracle", "Searches.", 5), ("pay", "Searches.", 1)])
+def test_repeated_if_recognised_as_a_read(name: str, said: str, attempts: int) -> None:
+    tries = []
+
+    def run() -> str:
+        tries.append(1)
+        raise TimeoutError("the answer was lost")
+
+    rt = Runtime({"defaults": {"retry": {"initial_delay": "1ms"}}})
+    ask(rt, StructuredTool.from_function(run, name=name, description=said))
+    assert len(tries) == attempts
+    assert rt.tools[name].effect_source == "recognised"
+    assert rt.tools[name].description == said
+    assert rt.tools[name].schema["type"] == "object"
 
 
 def test_declared_by_a_registered_tool_or_by_hand() -> None:

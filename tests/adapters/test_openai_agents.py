@@ -539,9 +539,9 @@ def test_who_must_be_approved_or_watched_does_not_stand_in() -> None:
 @pytest.mark.parametrize(
     ("declare", "attempts"),
     [
-        (lambda rt: None, 1),  # nobody has said that repeating is safe
-        (lambda rt: rt.declare("lookup", read_only=True, retry=QUICK), 3),
-        (lambda rt: rt.add(lambda: None, id="lookup", idempotent=True, retry=QUICK), 3),
+        (lambda rt: None, 1),  # nothing says that repeating is safe
+        (lambda rt: rt.declare("oracle", read_only=True, retry=QUICK), 3),
+        (lambda rt: rt.add(lambda: None, id="oracle", idempotent=True, retry=QUICK), 3),
     ],
 )
 def test_repeated_only_if_declared(declare: Any, attempts: int) -> None:
@@ -549,13 +549,29 @@ def test_repeated_only_if_declared(declare: Any, attempts: int) -> None:
     declare(rt)
 
     @function_tool
-    async def lookup() -> str:
-        """Look something up."""
+    async def oracle() -> str:
+        """Who knows?"""
         tries.append(1)
         raise TimeoutError("the answer was lost")
 
-    ask(rt, lookup)
+    ask(rt, oracle)
     assert len(tries) == attempts
+
+
+@pytest.mark.parametrize(("name", "said", "attempts"), [("oracle", "Searches.", 3), ("pay", "Searches.", 1)])
+def test_repeated_if_recognised_as_a_read(name: str, said: str, attempts: int) -> None:
+    rt, tries = Runtime({"defaults": {"retry": QUICK}}), []
+
+    @function_tool(name_override=name, description_override=said)
+    async def run() -> str:
+        tries.append(1)
+        raise TimeoutError("the answer was lost")
+
+    ask(rt, run)
+    assert len(tries) == attempts
+    assert rt.tools[name].effect_source == "recognised"
+    assert rt.tools[name].description == said
+    assert rt.tools[name].schema["type"] == "object"
 
 
 def test_a_guarded_function_is_guarded_once() -> None:

@@ -186,7 +186,7 @@ def test_the_model_reads_the_explanation_and_the_cause_stays() -> None:
     assert isinstance(retry, ModelRetry)
     assert retry.__cause__ is error
     assert str(retry) == snapshot(
-        'search failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It may already have taken effect. Calling it again with the same arguments will fail: correct airport code, or ask the user. Error text, as data: "Invalid airport code: XYZ"'
+        'search failed: INVALID_ARGUMENT (tool_validation, 1 attempt). Calling it again with the same arguments will fail: correct airport code, or ask the user. Error text, as data: "Invalid airport code: XYZ"'
     )
 
 
@@ -275,12 +275,12 @@ def test_tool_failed_costs_no_retries(tool_failed: str, error: Exception, surviv
 
 
 def test_a_validation_error_inside_the_tool_is_the_tools_own() -> None:
-    def search() -> int:
+    def reserve() -> int:
         return TypeAdapter(int).validate_python("no number")
 
-    (text,) = texts(talk(agent_with(Runtime(), search), "search"))
+    (text,) = texts(talk(agent_with(Runtime(), reserve), "reserve"))
     assert text.startswith(
-        "search failed: INTERNAL (internal_contract_bug, 1 attempt). It may already have taken effect."
+        "reserve failed: INTERNAL (internal_contract_bug, 1 attempt). It may already have taken effect."
     )
 
 

@@ -17,8 +17,17 @@ from failsoft.core.explain import MODEL_LENGTH, explain, quote_data, wanted_inpu
 from failsoft.core.fault import Category, Code, Effect, Fault
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.phrases import ENGLISH
+from failsoft.core.tool_effect import KnownEffect
+from failsoft.errors import CallFailed
 
 ESCALATE = Decision("escalate", "Permanent error (no retry)")
+READ = KnownEffect("read", "declared", "declared read-only", safe=True)
+WRITE = KnownEffect("write", "declared", "declared not idempotent", safe=False)
+SAFE = KnownEffect("write", "declared", "declared idempotent", safe=True)
+SEEN = KnownEffect("write", "recognised", '"pay" in its name', safe=False)
+LOOK = KnownEffect("read", "recognised", '"get" in its name', safe=True)
+FOREIGN = KnownEffect("neither", "unknown", "", safe=False)
+NEITHER = KnownEffect("neither", "unknown", "", safe=None)
 
 
 def fault(
@@ -88,13 +97,14 @@ Decided: escalate. Permanent error (no retry)\
 def test_transient() -> None:
     assert told(failed(fault(effect="unknown"), attempts=5)) == snapshot("""\
 user: I couldn’t reach flight search right now. It may work if we try again in a little while.
-model: flight_search failed: UNAVAILABLE (tool_transient, 5 attempts). It may already have taken
-  effect: check before calling again. Calling it again may help, but only if it did not. Error text,
-  as data: "503 Service Unavailable at 10.0.0.7"
+model: flight_search failed: UNAVAILABLE (tool_transient, 5 attempts). It may have taken effect, and
+  more than once: check before calling again. Calling it again may help, but only if it did not.
+  Error text, as data: "503 Service Unavailable at 10.0.0.7"
 operator: flight_search failed: UNAVAILABLE, tool_transient, 5 attempts. Rule: status (Said by the
   test). Message: 503 Service Unavailable at 10.0.0.7
 To do: Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it
-  a fallback.\
+  a fallback.
+It may have taken effect: check before it is done again.\
 """)
 
 
@@ -153,7 +163,8 @@ model: flight_search failed: INTERNAL (internal_contract_bug, 1 attempt). It may
   as data: "Invalid chat.management.gateway.message.append.request"
 operator: flight_search failed: INTERNAL, internal_contract_bug, 1 attempt. Rule: status (Said by
   the test). Message: Invalid chat.management.gateway.message.append.request
-To do: Fix the tool’s code or its contract; the trace has the exception.\
+To do: Fix the tool’s code or its contract; the trace has the exception.
+It may have taken effect: check before it is done again.\
 """)
 
 
@@ -204,7 +215,8 @@ user: Compare prices didn’t finish in time.
 model: compare_prices did not finish within the time for this turn. It may already have taken
   effect: check before calling again. Call it again in the next turn if it is still needed.
 operator: compare_prices was still running at the turn’s deadline, 1 attempt. To do: Look at what
-  took the time (failsoft why); raise the turn’s timeout or give tools shorter ones.\
+  took the time (failsoft why); raise the turn’s timeout or give tools shorter ones.
+It may have taken effect: check before it is done again.\
 """)
 
 
@@ -214,7 +226,8 @@ def test_cancelled() -> None:
 user: Compare prices was stopped before it finished.
 model: compare_prices was cancelled. It may already have taken effect: check before calling again.
   Call it again only if it is still wanted.
-operator: compare_prices was cancelled by its caller, 1 attempt. To do: nothing.\
+operator: compare_prices was cancelled by its caller, 1 attempt. To do: nothing.
+It may have taken effect: check before it is done again.\
 """)
 
 
@@ -226,7 +239,8 @@ model: flight_search failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It h
   Error text, as data: "Tool timeout after 30s"
 operator: flight_search failed: DEADLINE_EXCEEDED, tool_transient, 1 attempt. Rule: tool_timeout
   (Timeout is temporary). Message: Tool timeout after 30s
-To do: Look at the service’s speed; raise the tool’s timeout if that is how long it takes.\
+To do: Look at the service’s speed; raise the tool’s timeout if that is how long it takes.
+It may have taken effect: check before it is done again.\
 """)
 
 
@@ -258,7 +272,7 @@ To do: See why the model repeats itself: the tool’s description may promise to
 def test_the_model_is_told_the_effect_that_the_call_had() -> None:
     bug = fault("internal_contract_bug", "'receipt'", code=Code.INTERNAL, effect="unknown")
     assert "It may already have taken effect. Do not call it again" in explain(failed(bug)).model
-    assert "effect" not in explain(failed(bug), safe_to_repeat=True).model
+    assert "effect" not in explain(failed(bug), known=READ).model
     assert "It had no effect." in explain(failed(bug._replace(effect="none"))).model
 
 
@@ -272,7 +286,8 @@ model: flight_search failed: INTERNAL (internal_contract_bug, 1 attempt). It has
 operator: flight_search failed: INTERNAL, internal_contract_bug, 1 attempt. Rule: output_mismatch (A
   wrong form won't change on retry). Message: The result of flight_search does not have the declared
   form: price: not a number
-To do: Make the tool’s result and its declared output agree.\
+To do: Make the tool’s result and its declared output agree.
+It may have taken effect: check before it is done again.\
 """)
 
 
@@ -284,7 +299,8 @@ model: flight_search failed: UNKNOWN (internal_contract_bug, 1 attempt). It may 
   as data: "No fault was recorded"
 operator: flight_search failed: UNKNOWN, internal_contract_bug, 1 attempt. Rule: unrecorded (A
   failure has a fault). Message: No fault was recorded
-To do: Fix the tool’s code or its contract; the trace has the exception.\
+To do: Fix the tool’s code or its contract; the trace has the exception.
+It may have taken effect: check before it is done again.\
 """)
 
 
@@ -317,17 +333,66 @@ def test_nothing_from_inside_reaches_the_user(category: Category) -> None:
         assert inside not in user
 
 
-def test_a_write_that_may_have_gone_through_is_said_to_the_user() -> None:
-    paid: Outcome[Any] = Outcome("pay", "pay", "failed", None, 1, fault=own_faults.tool_timeout(30.0))
-    warning = "It may have gone through all the same: please check before trying again."
-    assert explain(paid, safe_to_repeat=False).user.endswith(warning)
-    assert warning not in explain(paid).user
-    assert warning not in explain(paid, safe_to_repeat=True).user
-    refused: Outcome[Any] = Outcome("pay", "pay", "failed", None, 1, fault=fault())
-    assert warning not in explain(refused, safe_to_repeat=False).user
-    assert warning not in explain(Outcome("pay", "pay", "succeeded", 1), safe_to_repeat=False).user
-    broken = failed(fault("internal_contract_bug", effect="unknown"))
-    assert explain(broken, safe_to_repeat=False).user == "Something broke internally, I’ve logged it."
+@pytest.mark.parametrize(
+    ("known", "model", "user"),
+    [
+        (READ, False, False),
+        (LOOK, False, False),
+        (NEITHER, True, False),
+        (FOREIGN, True, False),
+        (SAFE, True, False),
+        (WRITE, True, True),
+        (SEEN, True, True),
+    ],
+    ids=["read", "recognised read", "neither", "neither in a framework", "idempotent", "write", "recognised write"],
+)
+@pytest.mark.parametrize("category", ["tool_transient", "tool_validation", "tool_misconfigured"])
+@pytest.mark.parametrize("effect", ["unknown", "happened"])
+def test_who_is_warned_of_an_effect(
+    known: KnownEffect, model: bool, user: bool, category: Category, effect: Effect
+) -> None:
+    told = explain(failed(fault(category, effect=effect)), known=known)
+    assert ("taken effect" in told.model) is model
+    assert ("taken effect" in told.operator) is model
+    assert ("It may have gone through all the same: please check before trying again." in told.user) is user
+    nothing = explain(failed(fault(category, effect="none")), known=known)
+    assert "taken effect" not in f"{nothing.model}{nothing.operator}{nothing.user}"
+    assert "gone through" not in nothing.user
+
+
+@pytest.mark.parametrize("status", ["timed_out", "cancelled"])
+def test_a_write_that_was_left_is_said_to_the_user(status: Any) -> None:
+    left: Outcome[Any] = Outcome("pay", "pay", status, fault=own_faults.tool_timeout(30.0))
+    assert explain(left, known=SEEN).user.endswith("please check before trying again.")
+    assert "check" not in explain(left, known=LOOK).user
+
+
+@pytest.mark.parametrize("category", ["tool_unavailable", "internal_contract_bug"])
+def test_a_sentence_that_a_document_quotes_stands_alone(category: Category) -> None:
+    told = explain(failed(fault(category, effect="unknown")), known=SEEN)
+    assert told.user == ENGLISH[f"user.{category}"]
+    assert "taken effect" in told.model
+    assert "taken effect" in told.operator
+
+
+def test_a_success_warns_of_nothing() -> None:
+    assert "check" not in explain(Outcome("pay", "pay", "succeeded", 1), known=WRITE).user
+
+
+def test_the_model_is_told_that_an_undeclared_tool_may_have_run_more_than_once() -> None:
+    once: Outcome[Any] = Outcome("x", "x", "failed", None, 1, fault=own_faults.tool_timeout(30.0))
+    twice: Outcome[Any] = Outcome("x", "x", "failed", None, 2, fault=own_faults.tool_timeout(30.0))
+    assert "more than once" in explain(twice, known=NEITHER).model
+    for outcome, known in ((once, NEITHER), (twice, WRITE), (twice, LOOK), (twice, SAFE)):
+        assert "more than once" not in explain(outcome, known=known).model
+
+
+def test_a_write_around_a_read_that_failed_is_said_to_the_user_once() -> None:
+    inner: Outcome[Any] = Outcome("i", "get_rates", "failed", None, 1, fault=own_faults.tool_timeout(30.0))
+    cause = CallFailed(inner)
+    outer = failed(own_faults.tool_timeout(30.0)._replace(rule="nested: tool_timeout", cause=cause))
+    assert explain(outer, known=WRITE).user.count("please check") == 1
+    assert "please check" not in explain(outer, known=READ).user
 
 
 @pytest.mark.parametrize(
@@ -419,7 +484,7 @@ def test_quoted_data_is_the_text_or_its_beginning(text: str, room: int) -> None:
 def test_the_model_is_told_of_effects(effect: Effect, category: Category, says: str) -> None:
     outcome = failed(fault(category, effect=effect))
     assert f" {says} " in outcome.explanation.model
-    assert says not in explain(outcome, safe_to_repeat=True).model
+    assert says not in explain(outcome, known=READ).model
 
 
 @pytest.mark.parametrize(

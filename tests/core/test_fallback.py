@@ -16,7 +16,8 @@ OPTIONS = ToolOptions(id="search", fallbacks=LISTED)
 
 
 def names(options: ToolOptions = OPTIONS, fault: Fault = FAULT, **facts: object) -> list[str]:
-    return [one.tool for one in alternatives(options, fault, **{"tried": {"search"}, **facts})]
+    facts = {"tried": {"search"}, "safe": options.safe_to_repeat, **facts}
+    return [one.tool for one in alternatives(options, fault, **facts)]
 
 
 def test_those_that_take_the_error_in_their_order():
@@ -58,7 +59,7 @@ def test_the_one_that_is_wanted_comes_first_listed_or_not():
 
 
 def test_the_wanted_one_keeps_what_was_said_about_it():
-    assert next(alternatives(OPTIONS, FAULT, tried=(), wanted="specific")) is LISTED[0]
+    assert next(alternatives(OPTIONS, FAULT, safe=None, tried=(), wanted="specific")) is LISTED[0]
 
 
 def test_a_bug_of_a_write_may_have_come_after_it():
@@ -79,5 +80,6 @@ def test_a_bug_of_a_write_may_have_come_after_it():
 )
 def test_a_stand_in_does_what_the_primary_was_asked_for(stand_in, primary, barred):
     tools = ToolOptions(id="b", **stand_in), ToolOptions(id="a", **primary)
-    assert bars_others(tools[0], FAULT, tools[1]) is barred
-    assert not bars_others(tools[0], FAULT._replace(effect="none"), tools[1])
+    safe = [tool.safe_to_repeat for tool in tools]
+    assert bars_others(FAULT, *safe) is barred
+    assert not bars_others(FAULT._replace(effect="none"), *safe)

@@ -12,6 +12,7 @@ from failsoft.core.fault import Category, Effect
 from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.phrases import ENGLISH, capitalise, enumerate_names, fill, find_problems, pick, say_when
 from failsoft.core.report import TurnReport
+from failsoft.core.tool_effect import KnownEffect
 from failsoft.core.turn_message import compose
 from failsoft.errors import CallFailed
 
@@ -140,8 +141,9 @@ def test_every_key_is_read_by_something() -> None:
         Outcome("a", "a", "failed"),
     ]
     for outcome in outcomes:
-        explain(outcome, texts, safe_to_repeat=False)
-        compose(TurnReport("t", {outcome.id: outcome}), texts, unsafe={outcome.tool})
+        for safe in (True, False, None):
+            explain(outcome, texts, known=KnownEffect("write", "declared", "", safe))
+        compose(TurnReport("t", {outcome.id: outcome}), texts, writes={outcome.tool})
     for several in (outcomes, outcomes[-2:], outcomes[-4:], outcomes[-5:], []):
         compose(TurnReport("t", {outcome.id: outcome for outcome in several}), texts)
     assert sorted(set(ENGLISH) - texts.read) == []

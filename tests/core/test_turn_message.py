@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from inline_snapshot import snapshot
 
 from failsoft.core import own_faults
@@ -18,6 +19,7 @@ INVALID = Fault(
 )
 DOWN = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "none", "503", "reason", "status", 12.0)
 DENIED = Fault(Code.UNAUTHENTICATED, "permanent", "tool_misconfigured", "none", "401", "reason", "status")
+LOST = Fault(Code.DEADLINE_EXCEEDED, "transient", "tool_transient", "unknown", "slow", "reason", "status")
 BUG = Fault(Code.INTERNAL, "permanent", "internal_contract_bug", "none", "KeyError", "reason", "type")
 
 
@@ -222,4 +224,47 @@ def test_nobody_is_asked_to_repeat_what_may_have_gone_through():
     outcome = Outcome("pay-1", "pay", "failed", fault=fault, escalated=True)
     report = TurnReport("t", {"pay-1": outcome})
     assert compose(report) == "Pay failed. Trying pay again in a little while may help."
-    assert compose(report, unsafe={"pay"}) == "Pay failed. Please check whether pay went through before trying again."
+    assert compose(report, writes={"pay"}) == "Pay failed. Please check whether pay went through before trying again."
+
+
+@pytest.mark.parametrize(
+    ("status", "fault", "says"),
+    [
+        (
+            "timed_out",
+            LOST,
+            "Completed look, but pay timed out. Please check whether pay went through before trying again.",
+        ),
+        (
+            "cancelled",
+            LOST,
+            "Completed look, but pay was stopped. Please check whether pay went through before trying again.",
+        ),
+        ("failed", LOST, "Completed look, but pay failed. Please check whether pay went through before trying again."),
+        (
+            "failed",
+            BUG._replace(effect="unknown"),
+            "Completed look, but pay failed. Something broke internally, I’ve logged it. "
+            "Please check whether pay went through before trying again.",
+        ),
+        ("failed", DOWN, "Completed look, but pay failed. Trying pay again in about 12 seconds may help."),
+    ],
+)
+def test_a_write_that_may_have_gone_through_is_named_after_the_documents_sentences(
+    status: Status, fault: Fault, says: str
+) -> None:
+    report = TurnReport("t", {"look": call("look"), "pay": call("pay", status, fault=fault, escalated=True)})
+    assert compose(report, writes={"pay"}) == says
+    assert "went through" not in compose(report)
+
+
+def test_a_warning_is_said_whatever_else_there_is_to_say() -> None:
+    calls = [failed("a", INVALID), failed("b", DENIED), failed("c", BUG), failed("pay", LOST), failed("send", LOST)]
+    report = TurnReport("t", {outcome.id: outcome for outcome in calls})
+    told = compose(report, writes={"pay", "send"})
+    assert told.endswith("Please check whether pay and send went through before trying again.")
+
+
+def test_what_a_policy_says_stands_without_a_warning() -> None:
+    report = TurnReport("t", {"pay": call("pay", "failed", fault=LOST, escalated=True, told="We are on it.")})
+    assert compose(report, writes={"pay"}) == "Pay failed. We are on it."

@@ -106,12 +106,12 @@ def test_a_tool_without_an_entrypoint_is_named() -> None:
 
 
 def test_a_warning_says_who_gives_it() -> None:
-    Path("failsoft.yaml").write_text(MANIFEST.replace(", read_only: true", ""))
-    Path("tools_of_test_run.py").write_text("async def search(city): raise ConnectionResetError('reset')")
-    Path("plan.yaml").write_text("calls: [{tool: search, args: {city: X}, timeout: 1s}]")
+    Path("failsoft.yaml").write_text('tools: {oracle: {entrypoint: {function: "tools_of_test_run:oracle"}}}')
+    Path("tools_of_test_run.py").write_text("async def oracle(city): return city")
+    Path("plan.yaml").write_text("calls: [{tool: oracle, args: {city: X}, timeout: 1s}]")
     program = [sys.executable, "-m", "failsoft", "run", "plan.yaml"]
     said = subprocess.run(program, capture_output=True, text=True, check=False).stderr
-    assert said.startswith("failsoft: search is retried although")
+    assert said.startswith("failsoft: oracle: nothing says whether this tool reads or writes")
 
 
 def test_what_became_of_a_call_is_told_in_full() -> None:

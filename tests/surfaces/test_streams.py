@@ -47,7 +47,7 @@ def test_a_turn_goes_on_though_nobody_watches(tmp_path: Path) -> None:
         "import time, pathlib\n\ndef first():\n    time.sleep(0.3)\n\ndef last(x):\n    pathlib.Path('done').touch()\n"
     )
     functions = "first: {entrypoint: {function: 'marking:first'}}, last: {entrypoint: {function: 'marking:last'}}"
-    (tmp_path / "failsoft.yaml").write_text(f"tools: {{{functions}}}")
+    (tmp_path / "failsoft.yaml").write_text(f"defaults: {{idempotent: false}}\ntools: {{{functions}}}")
     (tmp_path / "plan.yaml").write_text("calls: [{id: a, tool: first}, {tool: last, args: {x: {$ref: a}}}]")
     there, here = os.pipe()
     os.close(there)

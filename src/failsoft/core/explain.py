@@ -7,6 +7,9 @@ Rules
 - The model's text has a fixed form and at most 500 characters: what failed, whether it may have taken effect, whether
   calling again can help and when. The error's own words come last, quoted as data.
 - The operator's text has everything: code, category, rule, message, and what to do.
+- Who is warned of an effect that is unknown: the model and the operator about every tool that is not a read, the user
+  about tools declared or recognised as writes. The two sentences that S-norm quotes stand alone; a turn's message adds
+  the warning.
 - A failure that comes from a call further in is told as that one's: user and operator read what the innermost call
   says, the model reads which tool it called and which one inside it failed.
 - All words come from ``core.phrases``; any of them can be replaced.
@@ -26,6 +29,7 @@ from failsoft.core.own_faults import NESTED, asked_for, failed_dependency, quote
 from failsoft.core.phrases import AUDIENCES, CALL_FACTS, ENGLISH, capitalise, enumerate_names, fill, pick, say_when
 from failsoft.core.plain import shown
 from failsoft.core.redact import sanitise
+from failsoft.core.tool_effect import UNKNOWN, KnownEffect
 
 if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
@@ -45,6 +49,8 @@ _VAGUE = frozenset(
     "input inputs argument arguments parameter parameters value values field request response json data".split()
 )
 
+
+_QUOTED = frozenset({"tool_unavailable", "internal_contract_bug"})  # S-norm has the sentences
 
 _UNRECORDED = Fault(
     Code.UNKNOWN,
@@ -69,15 +75,13 @@ class Explanation(NamedTuple):
         return self._asdict()
 
 
-def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, safe_to_repeat: bool | None = None) -> Explanation:
-    """Explain what became of a call. ``safe_to_repeat``: what is known of the tool's effects (R11)."""
+def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect = UNKNOWN) -> Explanation:
+    """Explain what became of a call. ``known``: what is known of the tool's effect."""
     *path, origin = find_origin(outcome)
     fault = outcome.fault or (_UNRECORDED if outcome.status == "failed" else None)
-    facts = _facts(outcome, fault, texts, safe_to_repeat=safe_to_repeat)
+    facts = _facts(outcome, fault, texts, known)
     forms = {audience: _find_text(outcome, fault, audience, texts) for audience in AUDIENCES}
     user = fill(forms["user"], facts)
-    if safe_to_repeat is False and fault and fault.effect != "none" and fault.category == "tool_transient":
-        user = f"{user} {texts['user.effect']}"  # S-norm's sentences stand alone
     if path:
         facts["root"] = quote(origin.tool)
         user = origin.explanation.user
@@ -85,9 +89,23 @@ def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, safe_to_repeat: bo
         facts["path"] = " → ".join(quote(step.tool) for step in path)
         facts["inside"] = origin.explanation.operator
         forms["model"] = pick(texts, f"{outcome.tool}/model.nested", f"{outcome.tool}/model", "model.nested")
+    operator = fill(forms["operator"], facts)
+    if fault is not None and fault.effect != "none":
+        warning = texts["user.effect"]
+        if known.warns_user and not stands_alone(outcome) and warning not in user:
+            user = f"{user} {warning}"
+        warning = texts["operator.effect"]
+        if known.effect != "read" and warning not in operator:
+            operator = f"{operator.rstrip()}\n{warning}"
     room = MODEL_LENGTH - len(fill(forms["model"], {**facts, "data": ""})) - 1
     model = fill(forms["model"], {**facts, "data": quote_data(facts["message"], room)})
-    return Explanation(user, cut(model, MODEL_LENGTH), fill(forms["operator"], facts))
+    return Explanation(user, cut(model, MODEL_LENGTH), operator)
+
+
+def stands_alone(outcome: Outcome[Any]) -> bool:
+    """True if the user reads a sentence that is quoted as it is, and nothing is added to it."""
+    fault = find_origin(outcome)[-1].fault
+    return outcome.status == "failed" and fault is not None and fault.category in _QUOTED
 
 
 def phrasing_facts(outcome: Outcome[Any]) -> dict[str, Any]:
@@ -182,7 +200,7 @@ def _happenings(outcome: Outcome[Any], fault: Fault | None) -> tuple[str, ...]:
     return (outcome.status,)
 
 
-def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, *, safe_to_repeat: bool | None) -> dict[str, str]:
+def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, known: KnownEffect) -> dict[str, str]:
     attempts = outcome.attempts
     facts = dict.fromkeys(CALL_FACTS, "")
     facts["tool"] = quote(outcome.tool)
@@ -202,12 +220,24 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, *, safe_to_
         facts["code"], facts["category"] = fault.code.value, fault.category
         facts["rule"], facts["reason"], facts["message"] = fault.rule, fault.reason, fault.message
         rule = fault.rule.removeprefix(NESTED)
-        acted = fault.effect != "none" and fault.retryable and not safe_to_repeat
-        again = "retry.check_first" if acted else f"retry.{fault.category}"
+        check_first = fault.effect != "none" and fault.retryable and not known.safe
+        again = "retry.check_first" if check_first else f"retry.{fault.category}"
         facts["retry"] = fill(pick(texts, f"retry.{rule}", again), facts)
         facts["steps"] = fill(pick(texts, f"steps.{rule}", f"steps.{fault.category}"), facts)
-        if not safe_to_repeat:
-            facts["effect"] = pick(
-                texts, f"effect.{fault.effect}.{fault.classification}", f"effect.{fault.effect}"
-            )  # fmt: skip
+        facts["effect"] = _say_effect(outcome, fault, texts, known)
     return facts
+
+
+def _say_effect(outcome: Outcome[Any], fault: Fault, texts: Texts, known: KnownEffect) -> str:
+    """What the model is told of a call's effect. It is warned about every tool that is not a read."""
+    effect = fault.effect
+    if effect == "none":
+        declared_safe = known.safe and known.source != "recognised"
+        return "" if declared_safe else texts["effect.none"]
+    if known.effect == "read":
+        return ""
+    if known.safe:
+        return texts[f"effect.{effect}.safe"]
+    if known.safe is None and outcome.attempts > 1:
+        return texts["effect.repeated"]
+    return pick(texts, f"effect.{effect}.{fault.classification}", f"effect.{effect}")

@@ -90,6 +90,9 @@ ENGLISH: Texts = {
     "effect.happened": "It has probably taken effect already: check before calling again.",
     "effect.unknown.permanent": "It may already have taken effect.",
     "effect.happened.permanent": "It has probably taken effect already.",
+    "effect.unknown.safe": "It may already have taken effect; calling it again does no harm.",
+    "effect.happened.safe": "It has probably taken effect already; calling it again does no harm.",
+    "effect.repeated": "It may have taken effect, and more than once: check before calling again.",
     "tries": ", {attempts} attempts",
     "tries.one": ", 1 attempt",
     "tries.none": ", not run",
@@ -105,6 +108,7 @@ ENGLISH: Texts = {
     "operator.no_time": "{tool} was not run: the turn’s time was up. To do: {steps}",
     "operator.timed_out": "{tool} was still running at the turn’s deadline{tries}. To do: {steps}",
     "operator.cancelled": "{tool} was cancelled by its caller{tries}. To do: nothing.",
+    "operator.effect": "It may have taken effect: check before it is done again.",
     "decision": "Decided: {strategy}. {why}",
     "steps.tool_unavailable": (
         "Register or install the tool (its id, its import path, its program), or take it away from the agent."

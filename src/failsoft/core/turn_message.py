@@ -9,6 +9,8 @@ Rules
 - Skipped calls follow what they were skipped for. With more than one cause they get a sentence of their own.
 - What is asked comes from the escalated failures, each thing once, two at most. What a policy has the user told about
   a failure stands in its place, escalated or not.
+- Writes that failed, timed out or were stopped and may have taken effect are named at the end: a user who tries again
+  would do them twice.
 - Of a call that an agent framework steers itself with (it waits to be approved, say) nothing is said: it is not over.
 """
 
@@ -35,8 +37,8 @@ Counts: TypeAlias = "Mapping[str, int]"  # by label
 _MOST = 2  # things asked, causes of skips named
 
 
-def compose(report: TurnReport, texts: Texts = ENGLISH, *, unsafe: Container[str] = ()) -> str:
-    """The turn's message to the user. ``unsafe``: tools that must not be repeated while their effect is unknown."""
+def compose(report: TurnReport, texts: Texts = ENGLISH, *, writes: Container[str] = ()) -> str:
+    """The turn's message to the user. ``writes``: tools that must not be done twice by a user who tries again."""
     outcomes = [outcome for outcome in report.outcomes.values() if not _is_passed_on(outcome)]
     completed = [outcome for outcome in outcomes if outcome.status == "succeeded"]
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped" and outcome.root is not None]
@@ -54,7 +56,7 @@ def compose(report: TurnReport, texts: Texts = ENGLISH, *, unsafe: Container[str
     if completed:
         done = fill(texts["turn.completed"], {"labels": enumerate_names(texts, _names(completed, texts, of))})
         first = fill(texts["turn.but"], {"completed": done, "rest": rest}) if rest else done
-    sentences = [sentence for sentence in (first, *sentences, *_asks(outcomes, texts, unsafe)) if sentence]
+    sentences = [sentence for sentence in (first, *sentences, *_asks(outcomes, texts, writes)) if sentence]
     if len(sentences) <= 1:
         return capitalise(*sentences or [texts["turn.nothing"]])
     return " ".join(capitalise(text if text.endswith((".", "!", "?")) else f"{text}.") for text in sentences)
@@ -99,21 +101,24 @@ def _say_skipped(skipped: Sequence[Outcome[Any]], report: TurnReport, texts: Tex
     return reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), parts)
 
 
-def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, unsafe: Container[str]) -> list[str]:
-    """What the user is asked or told about the failures that need somebody."""
+def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]) -> list[str]:
+    """What the user is asked or told about failures that need somebody, and which writes to look after."""
     told: list[str] = []
     groups: dict[tuple[str, str, str], list[Outcome[Any]]] = {}
+    unsure: list[Outcome[Any]] = []
     for outcome in outcomes:
         fault = outcome.fault
-        if outcome.status != "failed" or fault is None:
+        if fault is None or outcome.status not in ("failed", "timed_out", "cancelled"):
             continue
         words = find_origin(outcome)[-1].told or outcome.told
         if words is not None:
             told.append(words)
-        elif outcome.escalated:
-            acted = fault.effect != "none" and fault.retryable and outcome.tool in unsafe
-            about = "check_first" if acted else fault.category
-            key = (about, say_when(texts, fault.retry_after), say_wanted(texts, fault)[1])
+            continue
+        acted = fault.effect != "none" and outcome.tool in writes
+        if acted:
+            unsure.append(outcome)
+        if outcome.status == "failed" and outcome.escalated and not (acted and fault.retryable):
+            key = (fault.category, say_when(texts, fault.retry_after), say_wanted(texts, fault)[1])
             groups.setdefault(key, []).append(outcome)
     asks = [
         fill(
@@ -122,7 +127,10 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, unsafe: Container[str]
         )
         for (about, when, wanted), group in groups.items()
     ]
-    return list(dict.fromkeys([*told, *asks]))[:_MOST]
+    said = list(dict.fromkeys([*told, *asks]))[:_MOST]
+    if unsure:  # whatever else there is to say
+        said.append(fill(texts["ask.check_first"], {"labels": enumerate_names(texts, _names(unsure, texts))}))
+    return said
 
 
 def _several(outcomes: Sequence[Outcome[Any]], key: str, texts: Texts, of: Counts) -> str:

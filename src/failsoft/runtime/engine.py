@@ -19,6 +19,7 @@ from failsoft.core.fault import Fault
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
+from failsoft.core.tool_effect import UNKNOWN
 from failsoft.errors import FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import left
@@ -435,14 +436,14 @@ class Engine:
 
         tool = self.tools.get(outcome.tool)
         texts = self.catalogue.texts(language)
-        return explain(outcome, texts, safe_to_repeat=None if tool is None else tool.safe)
+        return explain(outcome, texts, known=UNKNOWN if tool is None else tool.known_effect)
 
     def compose(self, report: TurnReport) -> str:
         """A turn in one or two sentences, for the user."""
         from failsoft.core.turn_message import compose  # not every turn is told
 
-        unsafe = {tool.id for tool in self.tools.values() if tool.safe is False}
-        return compose(report, self.catalogue.texts(), unsafe=unsafe)
+        writes = {tool.id for tool in self.tools.values() if tool.known_effect.warns_user}
+        return compose(report, self.catalogue.texts(), writes=writes)
 
     # -- somebody else's Error Handler -------------------------------------------------------------------------------
 

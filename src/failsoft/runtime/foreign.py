@@ -4,8 +4,8 @@ Rules
 -----
 - Such a tool has an id, options and health like any other, but no function of its own. Every call brings what runs (its
   *runners*): for the tool that is asked for, and for those that may stand in for it.
-- It counts as not idempotent until somebody says what repeating it does (R11): a manifest entry or a registered tool of
-  the same id, or the framework's own metadata.
+- It counts as a write unless it is declared (by a manifest entry, a registered tool of the same id or the framework's
+  own metadata) or recognised by its name and description as a read.
 - Where a tool of the same id is registered, its options and its health hold, and the framework's function runs. Where
   the user has declared it by hand, those words hold, whatever its metadata say.
 - Exceptions with which a framework steers itself pass (R21): no retry, no verdict on the tool, and the very same object
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from failsoft.core.fault import Code, Fault
 from failsoft.core.options import Isolation, Override, ToolOptions, TurnOptions
 from failsoft.core.own_faults import quote
+from failsoft.core.tool_effect import Undeclared, know_effect
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tool import Tool
 
@@ -47,7 +48,6 @@ _CONTRACT = (
     ),
     Override(exception="failsoft.runtime.foreign.BrokenOffError", effect="unknown"),
 )
-_EFFECTS = frozenset({"read_only", "readOnly", "idempotent", "idempotency_key", "idempotencyKey"})
 
 
 class Runners(Protocol):
@@ -87,13 +87,27 @@ class BrokenOffError(Exception):
     """An agent that runs inside a tool has broken off. Whatever its error says: tools of its own may have acted before."""
 
 
+class About(NamedTuple):
+    """What a framework knows of its tool, beside the options in its metadata."""
+
+    description: str = ""
+    schema: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None  # of the arguments, or what makes it
+    hinted: bool = False  # the options on effects are the hints of a trusted server
+
+
 class Foreign:
     """Stands where other tools have their function."""
 
-    def __init__(self, id: str, declared: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, id: str, declared: Mapping[str, Any] | None = None, about: About | None = None) -> None:
         self.__name__ = id
         self.declared = declared  # by the user, or by the framework's metadata
-        self.introduced = False  # by an adapter: the words are the metadata's
+        self.introduced = about is not None  # by an adapter: the words are the metadata's
+        self.about = about or About()
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        found = self.about.schema
+        return found() if callable(found) else found
 
     async def __call__(self, **arguments: Any) -> Any:
         return await start(self, arguments)
@@ -151,6 +165,17 @@ class ForeignTool(Tool):
             )
         super().__init__(fn, replace(options, classification=(*options.classification, *_CONTRACT)))
 
+    @property
+    def description(self) -> str:
+        return self.fn.about.description if isinstance(self.fn, Foreign) else ""
+
+    def learn_effect(self, undeclared: Undeclared) -> None:
+        """Decide whether it reads or writes; one that says neither counts as a write."""
+        hinted = isinstance(self.fn, Foreign) and self.fn.about.hinted
+        known = know_effect(self.options, self.description, undeclared=undeclared, foreign=True, hinted=hinted)
+        self._take_effect(known)
+        self._choose_way()
+
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
         """Whether the arguments fit, the framework has seen to."""
         return
@@ -174,10 +199,10 @@ class Shadow(ForeignTool):
 
     def __init__(self, original: Tool) -> None:
         self.original = original
-        options = replace(original.options, isolation=Isolation())
-        if options.safe_to_repeat is None:
-            options = replace(options, idempotent=False)
-        super().__init__(Foreign(original.id), options)
+        super().__init__(Foreign(original.id), replace(original.options, isolation=Isolation()))
+        safe = original.safe is True  # in a framework, a tool of which nothing is known counts as a write
+        self._take_effect(original.known_effect._replace(safe=safe))
+        self._choose_way()
         self.health, self.slots, self.unavailable = original.health, original.slots, original.unavailable
 
     def renew_ticket(self) -> None:
@@ -187,20 +212,13 @@ class Shadow(ForeignTool):
         self.original.mark_unavailable(fault)
 
 
-def options_of(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """What is registered for a framework's tool: not idempotent where nothing was said about that."""
-    assumed = {} if _EFFECTS & declared.keys() else {"idempotent": False}
-    return {**assumed, **declared}
-
-
-def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> None:
+def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any], about: About = About()) -> None:  # noqa: B008
     """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand."""
     read_words(tool, words)
     tools = runtime._engine.tools
     found = tools.get(tool)
     if found is None:
-        runtime.declare(tool, **words)
-        tools[tool].fn.introduced = True  # type: ignore[attr-defined]  # a Foreign
+        runtime._introduce(tool, words, about)
     elif isinstance(found.fn, Foreign) and found.fn.introduced:
         refuse_other_words(found, words)
 

@@ -123,12 +123,13 @@ def find_options(
         wanted = policy.then.tool
     if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
         return []
-    if fault.rule in (own_faults.BEGUN_BEFORE, own_faults.NO_OFFER) or bars_others(
-        stop.tool.options, fault, call.tool.options
-    ):  # those that are left from an earlier stop included
+    not_run = fault.rule in (own_faults.BEGUN_BEFORE, own_faults.NO_OFFER)
+    if not_run or bars_others(fault, stop.tool.safe, call.tool.safe):  # those left from an earlier stop included
         return []
     opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
-    found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]
+    found = [
+        *alternatives(stop.tool.options, fault, safe=stop.tool.safe, tried=tried, opened_by=opened_by, wanted=wanted)
+    ]
     if rt.memory is not None and rt.memory.mode == "act" and stop.family is not None and wanted is None:
         found = [*rt.memory.order(stop.family, found)]
     stop.absent = tuple([option.tool for option in found if option.tool not in rt.tools])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.options import Isolation, ToolOptions
 from failsoft.core.own_faults import quote
 from failsoft.observe.log import DEBUG, is_logged
-from failsoft.runtime.foreign import Foreign, ForeignTool, options_of, refuse_other_words
+from failsoft.runtime.foreign import About, Foreign, ForeignTool, refuse_other_words
 from failsoft.runtime.guard import guard
 from failsoft.runtime.quick import quicken
 from failsoft.runtime.settings import Settings, place_of, refuse_cycles, told_after, tool_options
@@ -49,6 +49,7 @@ def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., An
     if is_logged(DEBUG):  # the fast path writes no log lines
         tool.plain = False
         tool.renew_ticket()
+    tool.learn_effect(settings.undeclared)
     tool.guarded = guard(engine, tool)
     tool.quick = quicken(engine, tool) if tool.kind == "async" else None
     tool.by_name = None if tool.safe is False else tool.quick
@@ -58,14 +59,16 @@ def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., An
     return tool.guarded
 
 
-def declare(engine: Engine, settings: Settings, id: str, options: Mapping[str, Any]) -> None:
+def declare(
+    engine: Engine, settings: Settings, id: str, options: Mapping[str, Any], about: About | None = None
+) -> None:
     """Make a framework's tool known. One of that id that is known already keeps its options."""
     known = engine.tools.get(id)
     if known is not None:
         refuse_other_words(known, options)
         return
-    fn = Foreign(id, options)
-    made = tool_options(fn, id, options_of(options), settings)
+    fn = Foreign(id, options, about)
+    made = tool_options(fn, id, options, settings)
     with told_after(f"{quote(id)}: "):
         tool = ForeignTool(fn, made)
     register(engine, settings, tool)

@@ -18,6 +18,7 @@ from failsoft.core.options import OnTimeout, TurnOptions
 from failsoft.core.outcome import Outcome
 from failsoft.core.recovery import Handler
 from failsoft.core.report import TurnReport
+from failsoft.core.tool_effect import Undeclared
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import Event
 from failsoft.observe.log import flush as flush_log
@@ -28,6 +29,7 @@ from failsoft.runtime.beside import is_on_loop
 from failsoft.runtime.calling import just, make_call
 from failsoft.runtime.clock import Clock
 from failsoft.runtime.engine import Engine
+from failsoft.runtime.foreign import About
 from failsoft.runtime.gates import refuse
 from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
@@ -41,12 +43,14 @@ from failsoft.runtime.settings import (
     read_mode,
     read_policies,
     read_time,
+    read_undeclared,
     refuse_odd_hooks,
     refuse_odd_names,
     tool_options,
 )
 from failsoft.runtime.threads import Threads
 from failsoft.runtime.tool import unguarded
+from failsoft.runtime.tool_info import ToolIds
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
@@ -83,6 +87,9 @@ class Runtime:
     - ``error_handler``: another ``Handler`` in place of the built-in one.
     - ``on_escalation``: called with the ``Outcome`` of every call that somebody has to know about.
     - ``explain``: a function that phrases what the user is told.
+    - ``undeclared``: which tools may be repeated that do not say whether they read or write. ``"recognise"``: by name
+      and description, reads are repeated and writes are not. ``"as_specified"``: all are repeated.
+      ``"never_repeat"``: none is repeated when it may have taken effect.
     - ``clock``, ``random``: for tests; see ``failsoft.testing``.
     """
 
@@ -98,12 +105,15 @@ class Runtime:
         error_handler: Handler | None = None,
         on_escalation: Callable[[Outcome[Any]], Any] | None = None,
         explain: Phraser | None = None,
+        undeclared: Undeclared | None = None,
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
         refuse_odd_hooks(error_handler, on_escalation=on_escalation, explain=explain)
         self._random = source = random or random_source.Random()
         self._settings = Settings() if manifest is None else read_manifest(manifest)
+        if undeclared is not None:
+            self._settings = self._settings._replace(undeclared=read_undeclared(undeclared))
         clock = clock or clocks.current()
         kept: Store | None = None
         if store != "memory:":
@@ -171,11 +181,16 @@ class Runtime:
         return cast("F", register(self._engine, self._settings, make_tool(unguarded(fn), options_)))
 
     def declare(self, tool: str, /, **options: Any) -> None:
-        """Make a tool known that an agent framework runs: ``run`` calls it. It counts as not idempotent until declared (R11).
+        """Make a tool known that an agent framework runs: ``run`` calls it.
 
-        A tool of that id which is registered already keeps its options.
+        It counts as a write unless its options or its name say that it is none. A tool of that id which is registered
+        already keeps its options.
         """
         declare(self._engine, self._settings, tool, options)
+
+    def _introduce(self, tool: str, words: Mapping[str, Any], about: About) -> None:
+        """Declare a tool that a framework describes."""
+        declare(self._engine, self._settings, tool, words, about)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -392,9 +407,9 @@ class Runtime:
         return self._engine.workers.counts
 
     @property
-    def tools(self) -> tuple[str, ...]:
-        """The ids of all tools."""
-        return tuple(self._engine.tools)
+    def tools(self) -> ToolIds:
+        """The ids of all tools; ``rt.tools["pay"]`` has what is known of one."""
+        return ToolIds(self._engine.tools)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from failsoft.core.durations import Duration, seconds
 from failsoft.core.layers import Layer, assemble
 from failsoft.core.memory import Mode
 from failsoft.core.options import RetryOptions, ToolOptions, TurnOptions
+from failsoft.core.tool_effect import Undeclared
 from failsoft.core.values import one_of, several
 from failsoft.errors import ManifestError
 
@@ -38,6 +39,7 @@ class Settings(NamedTuple):
     memory: Mode = "advise"
     language: str = "en"
     explanations: Mapping[str, Texts] = {}  # by language
+    undeclared: Undeclared = "recognise"
 
 
 def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
@@ -48,7 +50,8 @@ def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
         raise ManifestError(f"manifest: {brief(manifest)} is none: give the path of a file, or a mapping")
     loaded = load(manifest) if isinstance(manifest, Mapping) else load(read_file(manifest), name=str(manifest))
     return Settings(
-        loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory, loaded.language, loaded.explanations
+        loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory, loaded.language, loaded.explanations,
+        loaded.undeclared,
     )  # fmt: skip
 
 
@@ -147,6 +150,14 @@ def read_mode(mode: Mode) -> Mode:
     except ValueError as error:
         raise ManifestError(str(error)) from None
     return mode
+
+
+def read_undeclared(undeclared: Undeclared) -> Undeclared:
+    try:
+        one_of("undeclared", undeclared, Undeclared)
+    except ValueError as error:
+        raise ManifestError(str(error)) from None
+    return undeclared
 
 
 def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:

@@ -13,13 +13,17 @@ from failsoft.core import own_faults
 from failsoft.core.breaker import Ticket
 from failsoft.core.fault import Fault
 from failsoft.core.options import ToolOptions
+from failsoft.core.tool_effect import KnownEffect, Undeclared, know_effect
 from failsoft.errors import ManifestError
 from failsoft.runtime.health import Health
 from failsoft.runtime.slots import Slots
+from failsoft.runtime.tool_info import description_of
 
 if TYPE_CHECKING:
     from failsoft.core.entrypoint import Command
     from failsoft.core.outcome import Outcome
+    from failsoft.core.recognise import ToolEffect
+    from failsoft.core.tool_effect import EffectSource
     from failsoft.runtime.deadline import Queue
     from failsoft.runtime.isolation.target import Target
     from failsoft.runtime.known import Known
@@ -41,6 +45,9 @@ class Tool:
         "_warned",
         "by_name",
         "command",
+        "effect",
+        "effect_reason",
+        "effect_source",
         "fn",
         "guarded",
         "health",
@@ -79,7 +86,11 @@ class Tool:
         self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
         self.written_timeout: float = math.inf if options.timeout is None else options.timeout  # for who quotes it
         self.timeout = float(self.written_timeout)
-        self.safe = options.safe_to_repeat  # True, False, or None: nobody has said (R11)
+        self.effect: ToolEffect
+        self.effect_source: EffectSource
+        self.effect_reason: str
+        self.safe: bool | None  # True, False, or None: nobody has said (R11)
+        self._take_effect(know_effect(options, undeclared="as_specified"))  # registering it tells more
         self.health = Health(options.breaker)
         self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
@@ -99,9 +110,8 @@ class Tool:
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
         special = (self.slots, self.target, command, options.output, options.idempotency_key)
         self.plain = all(thing is None for thing in special)
-        self.known: dict[tuple[type, tuple[str, ...]], Known] | None = (
-            {} if self._retries_plainly() else None
-        )  # errors that may take the short way
+        self.known: dict[tuple[type, tuple[str, ...]], Known] | None = None  # errors that may take the short way
+        self._choose_way()
         self.ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
@@ -125,6 +135,30 @@ class Tool:
         """Is a ticket of the closed circuit still good?"""
         health = self.health
         return health.state.generation == ticket.generation and not health.holds and self.unavailable is None
+
+    @property
+    def description(self) -> str:
+        """What the tool does, in its author's words."""
+        return description_of(self.fn) if self.command is None and self.unavailable is None else ""
+
+    def learn_effect(self, undeclared: Undeclared) -> None:
+        """Decide whether it reads or writes, once, when it is registered."""
+        declared = self.options.safe_to_repeat is not None
+        self._take_effect(know_effect(self.options, "" if declared else self.description, undeclared=undeclared))
+        self._choose_way()
+        if self.safe is None and undeclared == "recognise" and self.options.retry.max_attempts > 1:
+            self.warn_undeclared()
+
+    @property
+    def known_effect(self) -> KnownEffect:
+        """All that is known of its effect."""
+        return KnownEffect(self.effect, self.effect_source, self.effect_reason, self.safe)
+
+    def _take_effect(self, known: KnownEffect) -> None:
+        self.effect, self.effect_source, self.effect_reason, self.safe = known
+
+    def _choose_way(self) -> None:
+        self.known = {} if self._retries_plainly() else None
 
     def _retries_plainly(self) -> bool:
         """Have only attempts, time, budget and breaker a say in whether an error is repeated?"""
@@ -187,12 +221,12 @@ class Tool:
         return None
 
     def warn_undeclared(self) -> None:
-        """Say once that nobody has said whether repeating this tool is safe (R11)."""
+        """Say once that nothing tells whether repeating this tool is safe."""
         if not self._warned:
             self._warned = True
             log.warning(
-                "%s is retried although its last attempt may have taken effect: declare read_only=True, "
-                "idempotent=True or idempotent=False",
+                "%s: nothing says whether this tool reads or writes, so it is retried even after an attempt that may "
+                "have taken effect: declare read_only=True, idempotent=True or idempotent=False",
                 self.id,
             )
 

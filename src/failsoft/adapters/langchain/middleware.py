@@ -8,7 +8,7 @@ so the hooks have theirs at hand.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial, update_wrapper
 from operator import attrgetter, is_
 from typing import Any
@@ -27,7 +27,7 @@ from failsoft.core.own_faults import BAD_ARGUMENTS
 from failsoft.errors import CallFailed
 from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.dangling import explain_dangling
-from failsoft.runtime.foreign import hide, introduce, refuse_other
+from failsoft.runtime.foreign import About, hide, introduce, refuse_other
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.runtime import Runtime
 
@@ -111,7 +111,8 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name, tool in tools.items():
             if self._declared.get(name) is not tool:
-                introduce(self.runtime, name, (tool.metadata or {}).get(KEY) or {})
+                about = About(tool.description, partial(_schema, tool))
+                introduce(self.runtime, name, (tool.metadata or {}).get(KEY) or {}, about)
                 self._declared[name] = tool
 
     # --- the model ---------------------------------------------------------------------------------------------------
@@ -191,3 +192,10 @@ def current_config() -> Any:
 def thread_of(config: Any) -> str | None:
     thread = (config.get("configurable") or {}).get("thread_id")
     return None if thread is None else str(thread)
+
+
+def _schema(tool: BaseTool) -> Mapping[str, Any]:
+    """The JSON Schema of what the model gives to a tool."""
+    wanted: Any = tool.tool_call_schema
+    schema: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else wanted.model_json_schema()
+    return schema

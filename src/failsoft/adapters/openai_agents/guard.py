@@ -26,7 +26,7 @@ from failsoft.core.own_faults import TOOL_TIMEOUT
 from failsoft.errors import CallFailed
 from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.arguments import read_arguments
-from failsoft.runtime.foreign import MadeWhenAsked, Runner, changed_timeout, hide, introduce
+from failsoft.runtime.foreign import About, MadeWhenAsked, Runner, changed_timeout, hide, introduce
 from failsoft.runtime.runtime import Runtime
 
 Thread = Callable[[RunContextWrapper[Any]], str | None]
@@ -117,7 +117,8 @@ class Guard:
         self._offered.put(context, functions)
         for name, tool in functions.items():
             if name not in self.runtime.tools:
-                introduce(self.runtime, name, _words(tool))
+                about = About(tool.description, tool.params_json_schema)
+                introduce(self.runtime, name, _words(tool), about)
         if self.runtime.threads[thread or ""].unavailable:
             choice = [_id(tool) for tool in tools if forced in ("required", tool.name)]
             brought = [name for name, tool in functions.items() if not is_watched(tool)]

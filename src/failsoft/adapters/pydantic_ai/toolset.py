@@ -32,7 +32,7 @@ from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
 from failsoft.errors import CallFailed
 from failsoft.runtime.arguments import MisfitError
-from failsoft.runtime.foreign import BrokenOffError, Runner, introduce, read_words
+from failsoft.runtime.foreign import About, BrokenOffError, Runner, introduce, read_words
 
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
@@ -107,21 +107,24 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         tools = await self.wrapped.get_tools(ctx)
         for name, tool in tools.items():
             if name not in self.known and not hasattr(function_of(tool), "__failsoft__"):
-                introduce(self.rules.runtime, name, self._declared(tool))
+                words, hinted = self._declared(tool)
+                seen = tool.tool_def
+                about = About(seen.description or "", seen.parameters_json_schema, hinted)
+                introduce(self.rules.runtime, name, words, about)
         self.known = tools
         return tools
 
-    def _declared(self, tool: ToolsetTool[Any]) -> dict[str, Any]:
-        """What is known of a tool, its server's hints last of all."""
+    def _declared(self, tool: ToolsetTool[Any]) -> tuple[dict[str, Any], bool]:
+        """The options of a tool, and whether those on its effects are its server's hints."""
         words = said(tool)
         words.pop("graceful_errors", None)
         hints = (tool.tool_def.metadata or {}).get("annotations") or {}
         if _source(tool).id in self.rules.trusted and not words.keys() & {"read_only", "idempotent"}:
             if hints.get("readOnlyHint"):
-                words["read_only"] = True
-            elif hints.get("idempotentHint"):
-                words["idempotent"] = True
-        return words
+                return {**words, "read_only": True}, True
+            if hints.get("idempotentHint"):
+                return {**words, "idempotent": True}, True
+        return words, False
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]

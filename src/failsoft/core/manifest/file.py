@@ -32,6 +32,7 @@ from failsoft.core.manifest.models import SharedBlock, Tool, ToolBlock
 from failsoft.core.options import OnTimeout, TurnOptions
 from failsoft.core.outcome import Strategy
 from failsoft.core.policy import Policy, Then, When
+from failsoft.core.tool_effect import Undeclared
 
 Memory = Literal["advise", "act", "off"]
 LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
@@ -132,6 +133,10 @@ class ManifestBlock(Block):
         BeforeValidator(lambda value: "off" if value is False else value),  # unquoted, off is no text to some readers
         WithJsonSchema({"enum": [*get_args(Memory), False]}),
     ] = said("Whether what worked before is only quoted, acted upon, or not kept.")
+    undeclared: Undeclared = said(
+        "Which tools may be repeated that do not say whether they read or write: recognise (by name and description; "
+        "when unsaid), as_specified (all), never_repeat (none that may have taken effect)."
+    )
     language: Language = said("The language of explanations, where nobody asks for another; en when unsaid.")
     explanations: dict[Language, dict[Text, Text]] = said(
         "Texts of your own, by language and key: user.tool_transient, flight_search/user, turn.completed …"

@@ -22,6 +22,7 @@ from failsoft.core.manifest.reading import Document, read
 from failsoft.core.options import Fallback, ToolOptions, TurnOptions
 from failsoft.core.phrases import Texts, find_problems
 from failsoft.core.policy import Policy
+from failsoft.core.tool_effect import Undeclared
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +48,7 @@ class Manifest:
     memory: Memory = "advise"  # what worked before is quoted, not acted upon
     language: str = "en"
     explanations: Mapping[str, Texts] = field(default_factory=dict)  # by language
+    undeclared: Undeclared = "recognise"
 
 
 def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest:

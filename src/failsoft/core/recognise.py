@@ -1,0 +1,310 @@
+"""Whether a tool reads or writes, by its name and description.
+
+Rules
+-----
+- The name decides where it can; the description is asked about names that say nothing.
+- The first verb of a name decides. Words behind it can turn it: "get_or_create", "check_in", "list_add".
+- Of a dotted, slashed or server-prefixed name the last part is asked first: ``mcp__github__create_issue``.
+- A read whose description admits a side effect is neither. So is everything that no rule decides.
+
+A write taken for a read is done twice; a read taken for a write is only not repeated. In doubt, a tool is not a read.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from failsoft.core import effect_words as table
+
+ToolEffect = Literal["read", "write", "neither"]
+
+
+class Recognised(NamedTuple):
+    """What a tool seems to do, and the word that says so."""
+
+    effect: ToolEffect
+    reason: str
+
+
+_NAME_LIMIT = 200
+_DESCRIPTION_LIMIT = 600
+_SECTION = re.compile(r"\n\s*(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?)\s*:?\s*\n|\n\s*:\w+")
+_PARTS = re.compile(r"__+|[./:]+")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_METHOD = re.compile(r"__(?:get|head|post|put|patch|delete)$")  # "read_items_items__get"
+
+
+class _Named(NamedTuple):
+    effect: ToolEffect
+    reason: str
+    weak: bool = False  # the word may be a noun: the description can contradict it
+
+
+def recognise(name: str, description: str = "") -> Recognised:
+    """What a tool of this name and description does to the world."""
+    description = _SECTION.split(description[: _DESCRIPTION_LIMIT * 4], maxsplit=1)[0]
+    description = " ".join(description.split())[:_DESCRIPTION_LIMIT]
+    named = _by_name(name[:_NAME_LIMIT])
+    if named is None:
+        return _by_description(description) or Recognised("neither", "neither its name nor its description says")
+    opening = _by_opening(description) if named.weak else None
+    if opening is not None and opening.effect == "write":
+        return opening
+    if named.effect == "read":
+        admitted = _found(table.CONFESSIONS, description)
+        if admitted:
+            return Recognised("neither", f'{named.reason}, but its description says "{admitted}"')
+    return Recognised(named.effect, named.reason)
+
+
+# Names --------------------------------------------------------------------------------------------------------------
+
+
+def _by_name(name: str) -> _Named | None:
+    parts = [part for part in _PARTS.split(_METHOD.sub("", name)) if part]
+    for number, part in enumerate(reversed(parts)):
+        words = _without_compounds([word.lower() for word in _WORDS.findall(part)])
+        said = _by_words(words) if number == 0 else _by_pure_verbs(words)
+        if said is not None:
+            return said
+    method = _METHOD.search(name)
+    return method and _by_words([method.group().strip("_")])
+
+
+def _by_words(words: list[str]) -> _Named | None:
+    """What the words say of the part of a name that names the action."""
+    if not words:
+        return None
+    first, last = words[0], words[-1]
+    if first in table.OPEN:
+        return _joined(words)
+    if first in table.READS_FIRST:
+        return _joined(words) or _read(first)
+    if first in table.READS_BEFORE_NOUN and len(words) > 1:
+        return _read(first, weak=True)
+    if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
+        return None if last in table.LOOKED_AT else _write(first)
+    return _by_pure_verbs(words) or _by_last(words)
+
+
+def _by_last(words: list[str]) -> _Named | None:
+    last = words[-1]
+    if last in table.ACTIVITIES:
+        return _Named("neither", f'"{last}" in its name', weak=True)
+    if last in table.WRITES_LAST or (len(words) == 1 and last in table.WRITES_FIRST | table.WRITES_IN_FRONT):
+        return _write(last)
+    return _agent(last)
+
+
+def _by_pure_verbs(words: list[str]) -> _Named | None:
+    """What the first verb says that is one wherever it stands."""
+    if len(words) > 1 and not (_reads(words[0]) or _writes(words[0])):
+        agent = _agent(words[-1])
+        if agent is not None:
+            return agent
+    for at, word in enumerate(words):
+        behind = words[at + 1 :]
+        following = behind[0] if behind else ""
+        if following in table.PHRASAL_WRITES.get(word, ()):
+            return _write(f"{word} {following}")
+        if following in table.PHRASAL_READS.get(word, ()):
+            return _read(f"{word} {following}")
+        if word in table.LIGHT and (behind or at) and (at == 0 or word not in ("make", "do")):
+            return _light(word, behind)
+        if _reads(word):
+            return _turned(word, words[:at], behind)
+        if _writes(word) or (word in table.WRITES_IN_FRONT and behind and (at == 0 or word == "set")):
+            return _write(word)
+        if word in table.OPEN and behind:
+            return _joined(words)
+    return None
+
+
+def _joined(words: list[str]) -> _Named | None:
+    """A write behind a conjunction: "get_or_create", "download_and_install"."""
+    for conjunction, word in pairwise(words):
+        if conjunction in table.CONJUNCTIONS and _writes(word):
+            return _write(f"{conjunction} {word}")
+    return None
+
+
+def _without_compounds(words: list[str]) -> list[str]:
+    kept: list[str] = []
+    for word in words:
+        if kept and (kept[-1], word) in table.COMPOUND_NOUNS:
+            kept[-1] = ""
+        else:
+            kept.append(word)
+    return kept
+
+
+def _light(verb: str, behind: list[str]) -> _Named | None:
+    for word in behind:
+        if word in table.LIGHT_READS:
+            return _joined(behind) or _read(f"{verb} {word}")
+        if word in table.LIGHT_OPEN:
+            return None
+    return _write(verb)
+
+
+def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
+    """A read, unless the words around it make something else of it."""
+    joined = _joined(behind)
+    if joined is not None:
+        return joined
+    noun = verb in table.READS_THAT_ARE_NOUNS
+    if noun and behind and _writes(behind[-1]):
+        return _write(behind[-1])
+    if verb == "read" and not behind and before and before[-1] in table.READ_MARKS:
+        return None
+    if verb == "query" and (before or table.LANGUAGES & set(behind)):  # "run_query", "sql_db_query", "query_graphql"
+        return None
+    if verb == "convert" and table.CONVERTED & set(behind[:1]):
+        return None
+    return _read(verb, weak=noun and bool(before))
+
+
+def _action(words: list[str]) -> bool:
+    """True if a noun in front leaves the decision to a verb behind it: "message_get_status", "comment_list"."""
+    return any(_reads(word) or _writes(word) for word in (words[1], words[-1]))
+
+
+def _agent(word: str) -> _Named | None:
+    """A verb that names who does it: "reader", "updater", "creator"."""
+    for ending in ("er", "or", "r"):
+        verb = word.removesuffix(ending)
+        if verb != word:
+            for form in (verb, verb + "e"):
+                if form in table.READS:
+                    return _read(word)
+                if form in table.WRITES:
+                    return _write(word)
+    return None
+
+
+def _reads(word: str) -> bool:
+    return word in table.READS or any(
+        word.removeprefix(prefix) in table.READS for prefix in ("batch", "bulk") if word.startswith(prefix)
+    )
+
+
+def _writes(word: str) -> bool:
+    if word in table.READS:
+        return False
+    return word in table.WRITES or any(
+        word.removeprefix(prefix) in table.WRITES
+        or (prefix not in ("batch", "bulk") and word.removeprefix(prefix) in table.WRITES_FIRST | table.WRITES_IN_FRONT)
+        for prefix in table.PREFIXES
+        if word.startswith(prefix)
+    )
+
+
+def _read(word: str, *, weak: bool = False) -> _Named:
+    return _Named("read", f'"{word}" in its name', weak)
+
+
+def _write(word: str) -> _Named:
+    return _Named("write", f'"{word}" in its name')
+
+
+# Descriptions -------------------------------------------------------------------------------------------------------
+
+_LEAD_IN = re.compile(
+    r"(?:^|\W)(?:"
+    r"use(?:d|ful)? (?:this |it )?(?:tool |function |action |command )?(?:when |whenever |for |to |if |only )+"
+    r"|(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
+    r"|allows? (?:you |users? |the user |agents? )?to |lets? (?:you |users? )|helps? (?:you |to )*"
+    r"|(?:tool|function|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
+    r"|(?:can|may|should|must) be used to |you can |purpose: (?:\d\. )?(?:this tool )?"
+    r")(?:also |be |first |easily |quickly )*(?=([a-z]+))",
+    re.IGNORECASE,
+)
+_FIRST_WORD = re.compile(
+    r"^[^a-z]*(?:this (?:tool|function|operation|action|method) |safely |optionally )?([a-z]+)\b ?(\w*)",
+    re.IGNORECASE,
+)
+_AFTER_NOUNS = table.LOOKED_AT | frozenset("from is are that which in with for".split())  # "Message from a user"
+_SENTENCE = re.compile(r"[.:;](?:\s|$)")
+_COORDINATED = re.compile(r"(?:, |\band |\bor |, and |, or |/|& )([a-z]+)")
+
+
+def _by_description(description: str) -> Recognised | None:
+    if not description:
+        return None
+    said = _found(table.SAYS_WRITE, description)
+    if said:
+        return Recognised("write", f'its description says "{said}"')
+    said = _found(table.SAYS_READ, description)
+    if said:
+        return Recognised("read", f'its description says "{said}"')
+    opening = _by_opening(description)
+    if opening is not None:
+        return opening
+    for lead in _LEAD_IN.finditer(description[:300]):
+        found = _described(lead.group(1), "the", description[lead.start(1) :])
+        if found:
+            return found
+    admitted = _found(table.CONFESSIONS, description)
+    return Recognised("write", f'its description says "{admitted}"') if admitted else None
+
+
+def _by_opening(description: str) -> Recognised | None:
+    """What the first word of a description says."""
+    first = _FIRST_WORD.match(description)
+    return first and _described(first.group(1), first.group(2).lower(), description[first.start(1) :])
+
+
+def _described(word: str, following: str, rest: str) -> Recognised | None:
+    """What a verb says that begins a description, or the rest of it."""
+    verb = _verb(word.lower())
+    if verb is None:
+        return None
+    said = f'its description says "{word}"'
+    if following in table.PHRASAL_WRITES.get(verb, ()):
+        return Recognised("write", f'its description says "{word} {following}"')
+    if verb in table.DESCRIBED_READS or verb in table.READS:
+        also = _also_writes(rest)
+        return Recognised("write", f'its description says "{also}"') if also else Recognised("read", said)
+    noun = verb in table.WRITES_FIRST | table.WRITES_IN_FRONT and following in _AFTER_NOUNS
+    return None if noun else Recognised("write", said)
+
+
+def _also_writes(rest: str) -> str:
+    """The write that a sentence names beside a read: "List, create or close a tab", "returns them and marks them"."""
+    sentence = _SENTENCE.split(rest, maxsplit=1)[0]
+    for match in _COORDINATED.finditer(sentence):
+        verb = _verb(match.group(1))
+        if verb is not None and _writes(verb) and not match.group(1).endswith("ing"):
+            return match.group().strip(" ,")
+    return _found(table.CONFESSIONS, rest)
+
+
+def _verb(word: str) -> str | None:
+    """The verb that a word of a description is a form of: "gets", "searches", "fetching"."""
+    forms = [word]
+    if word in table.READS_FIRST:
+        return None
+    if word.endswith("s"):
+        forms += [word[:-1], word[:-2], f"{word[:-3]}y"]
+    if word.endswith("ing") and len(word) > 5:
+        stem = word[:-3]
+        forms += [stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem]
+    for form in forms:
+        if (
+            form in table.READS
+            or form in table.DESCRIBED_READS
+            or _writes(form)
+            or form in table.WRITES_FIRST | table.WRITES_IN_FRONT
+        ):
+            return form
+    return None
+
+
+def _found(patterns: tuple[str, ...], text: str) -> str:
+    for pattern in patterns:
+        match = re.search(pattern, text, re.IGNORECASE)
+        if match:
+            return match.group()
+    return ""

@@ -1,0 +1,122 @@
+"""Reads and writes are told apart by name and description; a write is never taken for a read in doubt (R37)."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from failsoft.core.recognise import recognise
+
+
+def every(text: str) -> list[str]:
+    return text.split()
+
+
+@pytest.mark.parametrize(
+    "name",
+    every("""
+    get_weather list_files search fetch_page find_user read_file lookup_order look_up_order describe_table count_rows
+    getWeather listFiles SearchFlights GetObject mcp__github__list_issues github.search_code jira_get_issue
+    issues/list-for-repo repos/get calendar.events.list memory.search search/users read_items_items__get
+    UsersController_findAll message_get_login_status comment_list order_search pull_request_read issue_read
+    get_last_update list_deleted_users get_create_fields calculate_tax compare_prices is_available has_access
+    run_search perform_search flight_search display_log check_inventory file_reader
+    """),
+)
+def test_a_read_is_recognised_by_its_name(name: str) -> None:
+    assert recognise(name).effect == "read"
+
+
+@pytest.mark.parametrize(
+    "name",
+    every("""
+    pay send set create delete update book_flight transfer_money send_email post_tweet place_order cancel_booking
+    sendEmail CreateUser updatePetWithForm mcp__github__create_issue github.create_issue issues/create refunds.create
+    create_item_items__post items_partial_update memory_add file_delete ticket_login bank_transfer git_commit
+    get_or_create getOrCreate read_and_mark search_and_replace find_one_and_update findOneAndDelete fetch_then_delete
+    download_and_install check_in check_out_book checkIn sign_up log_out turn_on mark_as_read mark_all_notifications_read
+    set_status jira_set_priority list_add view_delete search_create unfollow_user resend_invoice deactivate_account
+    batchUpdate bulk_delete run_job run_shell execute_command process_payment return_items issue_refund comment
+    pull_request_review_write services-updater upsert_row reschedule_meeting
+    """),
+)
+def test_a_write_is_recognised_by_its_name(name: str) -> None:
+    assert recognise(name).effect == "write"
+
+
+@pytest.mark.parametrize(
+    "name",
+    every(
+        "run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read order_status convert_lead 42"
+    ),
+)
+def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:
+    found = recognise(name)
+    assert found.effect == "neither"
+    assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "effect"),
+    [
+        ("delete_user", "Returns the deleted user.", "write"),
+        ("search_flights", "Sends a request to the airline and returns its flights.", "read"),
+        ("get_weather", "Create a picture of the weather.", "read"),
+        ("send_report", "Read-only: gets the report.", "write"),
+    ],
+)
+def test_a_name_wins_over_a_description(name: str, description: str, effect: str) -> None:
+    assert recognise(name, description).effect == effect
+
+
+@pytest.mark.parametrize(
+    ("description", "effect"),
+    [
+        ("Gets the weather of a city.", "read"),
+        ("Returns free/busy information.", "read"),
+        ("A wrapper around Wikipedia. Useful for when you need to answer questions about people.", "read"),
+        ("Use this tool to search for messages.", "read"),
+        ("This tool retrieves a list of workflows.", "read"),
+        ("Creates a folder.", "write"),
+        ("Use this tool to send email messages.", "write"),
+        ("Transfers coins to an address", "write"),
+        ("Log in a user.", "write"),
+        ("List, create, close, or select a browser tab.", "write"),
+        ("Returns the message and marks it as read.", "write"),
+        ("Order history of a customer", "neither"),
+        ("", "neither"),
+        ("Does the usual thing.", "neither"),
+    ],
+)
+def test_a_description_decides_about_a_name_that_says_nothing(description: str, effect: str) -> None:
+    assert recognise("the_tool", description).effect == effect
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "Returns all unread emails. The emails are marked as read after this function is called.",
+        "Gets an attachment and saves it to local disk.",
+        "Get a customer, creating one if it does not exist. A new one will be created.",
+        "Fetch the next job and delete it from the queue.",
+    ],
+)
+def test_a_read_that_admits_a_side_effect_is_not_taken_for_one(description: str) -> None:
+    assert recognise("get_thing", description).effect != "read"
+
+
+def test_the_reason_names_the_word_that_decided() -> None:
+    assert recognise("jira_get_issue").reason == '"get" in its name'
+    assert recognise("get_or_create_user").reason == '"or create" in its name'
+    assert recognise("thing", "Searches for things").reason == 'its description says "Searches"'
+
+
+@pytest.mark.parametrize(
+    "text", ["_" * 100_000, "a" * 100_000, "get_" * 50_000, "use this tool to " * 20_000, "\x00\ud800é" * 9_000, "and "]
+)
+def test_hostile_names_and_descriptions_take_no_time(text: str) -> None:
+    began = time.perf_counter()
+    recognise(text, text)
+    recognise("x", text)
+    assert time.perf_counter() - began < 0.25
