@@ -28,7 +28,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "Running tools",
         "failsoft",
         "",
-        ("Runtime", "Turn", "Handle", "tool", "default_runtime", "partial"),
+        ("Runtime", "Turn", "Handle", "tool", "default_runtime", "partial", "in_thread"),
     ),
     ("What comes out", "failsoft", "", ("Outcome", "TurnReport", "Fault", "Code", "ErrorStatusCode", "Decision")),
     (

@@ -22,6 +22,7 @@ from failsoft.errors import (
 from failsoft.runtime.default import default_runtime, tool
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.runtime import Runtime
+from failsoft.runtime.scope import in_thread
 from failsoft.runtime.turn import Turn
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "classify",
     "decide",
     "default_runtime",
+    "in_thread",
     "partial",
     "tool",
 ]

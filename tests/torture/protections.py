@@ -206,6 +206,12 @@ PROTECTIONS: dict[int, Protection] = {
         '    if fault.effect == "none" and _is_doubted(error, finding, now):\n',
         "    if False:\n",
     ),
+    33: Protection(
+        "what an inner call did is told to the call around it",
+        "runtime/call.py",
+        '        if effect != "none" and not tool.safe:\n',
+        "        if False:\n",
+    ),
     35: Protection(
         "a write waits until its record is durable",
         "runtime/ledger.py",

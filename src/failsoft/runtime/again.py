@@ -10,7 +10,7 @@ Rules
 - Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
   which takes up the call with all that has happened so far (``Past``).
 - The stream says the same, and its words are made when somebody reads them. As on the happy path, calls made inside an
-  attempt do not know that they are.
+  attempt are not its children. If one was made by an unsafe tool, the long way goes on and asks what it has done.
 
 Why: an agent's tools fail in the same few ways, and what is decided each time anew costs ten times as much.
 """
@@ -33,6 +33,7 @@ from failsoft.runtime.call import NOTHING, Ended, Past
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.gates import count_successes
 from failsoft.runtime.known import Known, recall
+from failsoft.runtime.scope import LIGHT, leave, made_call_of
 from failsoft.runtime.way import tell_recovery, tell_success
 
 if TYPE_CHECKING:
@@ -44,15 +45,18 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
-async def recover(
+async def recover(  # noqa: PLR0915 - one function: each call costs a tenth of a retry
     rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
-    error: Exception, began: float, entered: bool,
+    error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
     """Take a call to its outcome whose first attempt has just failed: the short way while its errors are known.
 
-    Unless ``entered``, the arguments may not have fitted.
+    Unless ``entered``, the arguments may not have fitted. ``call`` is there if inner calls were made: then the long way
+    is taken, which asks what these have done.
     """
-    known = recall(tool, error) if entered and not is_logged(INFO) else None  # log lines are the pipeline's
+    plain = entered and call is None and not is_logged(INFO)  # log lines are the pipeline's
+    known = recall(tool, error) if plain else None
+    watched = tool.safe is None
     now, wall, random, record = rt.now, rt.wall, rt.random, rt.trace.record  # once: an attempt is to cost little more
     options, fn, timeout = tool.options.retry, tool.fn, tool.timeout
     primary, started, ended = error, began, now()
@@ -80,6 +84,7 @@ async def recover(
         if new is not None:
             families += (new,)
         invoked = False
+        box: Box = [None, None]
         try:
             if delay:
                 await asyncio.sleep(delay)
@@ -87,29 +92,38 @@ async def recover(
                     break
             invoked = True
             started = now()
-            box: Box = [started, None]
-            stepper = step(fn(*args, **kwargs), box)
-            for waiting in stepper:
-                await finish(stepper, waiting, tool, timeout, box, rt.place)
+            box = [started, None, rt, tool, args, kwargs, began]
+            token = LIGHT.set(box) if watched else None
+            try:
+                stepper = step(fn(*args, **kwargs), box)
+                for waiting in stepper:
+                    await finish(stepper, waiting, tool, timeout, box, rt.place)
+            finally:
+                if token is not None:
+                    leave(LIGHT, token)
         except Exception as failed:
-            error, known, ended = failed, recall(tool, failed), now()
+            call = made_call_of(box)
+            error, known, ended = failed, recall(tool, failed) if call is None else None, now()
             continue
         except BaseException as left:  # its caller has, or the interpreter wants to end
-            call = _whole(rt, tool, args, kwargs, id, began)
-            call.made, call.invoked = made, invoked
-            rt.left(call, left)
+            whole = _whole(rt, tool, args, kwargs, id, began)
+            whole.made, whole.invoked = made, invoked
+            rt.left(whole, left)
             raise
         ended = now()
         value = box[0]
         if ended - started <= timeout and value.__class__ is not Partial:
             _settle(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
             return succeed(id, tool.id, value, made + 1, ended - began, tool.label)
-        first = rt.odd(_whole(rt, tool, args, kwargs, id, began), started, ended, value)
+        call = made_call_of(box) or _whole(rt, tool, args, kwargs, id, began)
+        first = rt.odd(call, started, ended, value)
         break
     else:
-        first = rt.broken(_whole(rt, tool, args, kwargs, id, began), started, error, entered=entered)
+        call = call or _whole(rt, tool, args, kwargs, id, began)
+        first = rt.broken(call, started, error, entered=entered)
     past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
-    call = _whole(rt, tool, args, kwargs, id, began)
+    call = call or _whole(rt, tool, args, kwargs, id, began)
+    call.name(id)
     call.admitted = True  # the short way needs a closed circuit
     rest = rt.drive(call, first, None if first is None else ticket, past)
     first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame

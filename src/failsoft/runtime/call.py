@@ -28,8 +28,9 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "acted", "admitted", "args", "asked", "given", "given_id", "hinted", "invoked", "kept", "key", "kwargs",
-        "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry", "started", "tenant", "thread",
+        "acted", "admitted", "args", "asked", "caller", "given", "given_id", "hinted", "inside", "invoked", "kept", "key",
+        "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry", "started", "tenant",
+        "thread",
         "timeout", "tool", "turn", "waiting",
     )  # fmt: skip
 
@@ -76,6 +77,8 @@ class Call:
         self.invoked = True  # another one is under way, or waits for its slot
         self.hinted = 0.0  # seconds waited so far because a server asked for it
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
+        self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
+        self.caller: Call | None = None  # a call that it is made from, and is no child of: only its effect counts there
 
     @property
     def id(self) -> str:
@@ -110,6 +113,18 @@ class Call:
     def outer(self) -> Call | None:
         """The call that it is made inside of, or in a turn inside it."""
         return self.parent if self.parent is not None or self.turn is None else self.turn.parent
+
+    @property
+    def may_have_acted_inside(self) -> bool:
+        """True if an inner call may have had an effect that must not be had twice, or may still have one."""
+        return self.acted or bool(self.inside)
+
+    def tell_caller(self, tool: Tool, effect: Effect) -> None:
+        """Let the call around this one know that ``tool`` may have acted here, unless that does no harm twice."""
+        if effect != "none" and not tool.safe:
+            caller = self.outer or self.caller
+            if caller is not None:
+                caller.acted = True
 
     @property
     def inner(self) -> bool:

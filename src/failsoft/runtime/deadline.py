@@ -35,7 +35,8 @@ from failsoft.runtime.scope import step_out
 
 T = TypeVar("T")
 Stepper = Generator[Any, None, None]
-Box = list[Any]  # of one attempt: when it began, then its value; and the caller's task while it is suspended
+# Of one attempt: when it began, then its value; the caller's task while it is suspended; more in ``runtime.scope``
+Box = list[Any]
 ENDS = (asyncio.CancelledError, Exception)
 OVER = object()  # what stepping a tool gives that has ended
 QUEUES = 64  # of one loop, before those that nobody is in are looked for
@@ -128,7 +129,8 @@ class Queue:
         now = self.deadlines.now()
         hits = self.hits
         waits = False
-        for stepper, (started, task) in self.live.items():
+        for stepper, box in self.live.items():
+            started, task = box[0], box[1]
             left = started + self.timeout - now
             if left > 0:
                 self.arm(0.0 if waits else left)
@@ -148,7 +150,7 @@ class Queue:
         """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
         if stepper not in self.hits:
             return stepper.throw(error)
-        started, task = self.live[stepper]
+        started, task = self.live[stepper][:2]
         deadlines = self.deadlines
         others = deadlines.others(stepper, task)
         if others > 0:

@@ -45,7 +45,7 @@ from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.quick import await_at_once, is_plain, run_at_once
-from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.scope import LIGHT, SCOPE, call_of, leave
 from failsoft.runtime.threads import Notebook
 from failsoft.runtime.tool import Tool
 from failsoft.runtime.turn import Turn
@@ -129,13 +129,21 @@ class Engine:
         id: str | int | None = None,
     ) -> Call:  # fmt: skip
         """A call of a guarded function, placed in the turn or the call that it is made from."""
-        number = self.trace.number() if id is None else id
-        call = Call(number, tool, args, kwargs, self.now() if started is None else started)
+        call = self.new_call(tool, args, kwargs, self.now() if started is None else started, id)
         scope = SCOPE.get()
-        if scope is not None and not isinstance(scope, Turn):
+        if scope is None:
+            light = LIGHT.get()
+            call.caller = None if light is None else call_of(light)
+        elif not isinstance(scope, Turn):
             outer = scope.whole() if isinstance(scope, Handle) else scope
             call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
         return call
+
+    def new_call(
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
+    ) -> Call:
+        """A call that is placed nowhere."""
+        return Call(self.trace.number() if id is None else id, tool, args, kwargs, started)
 
     def refuse_if_closed(self) -> None:
         if self.closed:
@@ -144,6 +152,16 @@ class Engine:
     async def run(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome on this event loop; in the body of a turn it becomes one of the turn's."""
         self.refuse_if_closed()
+        caller = None if call.tool.safe else call.outer or call.caller
+        if caller is None:
+            return await self._run(call)
+        caller.inside.add(call)
+        try:
+            return await self._run(call)
+        finally:
+            caller.inside.discard(call)
+
+    async def _run(self, call: Call) -> Outcome[Any]:
         scope, ticket = SCOPE.get(), call.tool.ticket
         if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
             return await scope.adopt(call)
@@ -199,6 +217,16 @@ class Engine:
     def run_blocking(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome in this thread."""
         self.refuse_if_closed()
+        caller = None if call.tool.safe else call.outer or call.caller
+        if caller is None:
+            return self._run_blocking(call)
+        caller.inside.add(call)
+        try:
+            return self._run_blocking(call)
+        finally:
+            caller.inside.discard(call)
+
+    def _run_blocking(self, call: Call) -> Outcome[Any]:
         scope, ticket = SCOPE.get(), call.tool.ticket
         if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
             return scope.adopt_blocking(call)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from asyncio import CancelledError, Task
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.partial import Partial
@@ -20,16 +20,15 @@ from failsoft.runtime.again import recover
 from failsoft.runtime.attempt import UNAWAITED
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.gates import refuse, renew_refusal
-from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 
 if TYPE_CHECKING:
-    from failsoft.core.breaker import Ticket
-    from failsoft.core.outcome import Outcome
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.tool import Tool
 
 
-scope = SCOPE.get
+scope, light, enter, reset = SCOPE.get, LIGHT.get, LIGHT.set, LIGHT.reset
+_EMPTY: Box = []  # of a tool that is not watched
 NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
 
 
@@ -46,12 +45,13 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
     return made
 
 
-def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
+def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
     now, pending = rt.now, rt.trace.pending  # no more than this: ten thousand may wait, and each has what is used here
+    watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
 
-    async def guarded(*args: Any, **kwargs: Any) -> Any:
+    async def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912
         ticket = tool.ticket
-        if ticket is None or scope() is not None:
+        if ticket is None or scope() is not None or (watched and light() is not None):
             shut = tool.shut
             if shut is not None and scope() is None:
                 started = now()
@@ -62,18 +62,30 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
                     raise CircuitOpen(shut[0])
             return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         started = now()
-        box: Box = [started, None]
-        stepper = None
+        stepper = token = None
+        if watched:
+            box: Box = [started, None, rt, tool, args, kwargs, started]
+            token = enter(box)
+        else:
+            box = [started, None]
         try:
-            stepper = step(tool.fn(*args, **kwargs), box)
-            for waiting in stepper:
-                kwargs = kwargs or NO_KWARGS
-                await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
+            try:
+                stepper = step(tool.fn(*args, **kwargs), box)
+                for waiting in stepper:
+                    kwargs = kwargs or NO_KWARGS
+                    await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
+            finally:
+                if token is not None:
+                    try:
+                        reset(token)
+                    except ValueError:  # an orphan goes on in another context
+                        leave(LIGHT, token)
         except CancelledError as error:
             rt.left(rt.open_call(tool, args, kwargs, started), error)
             raise
         except Exception as error:
-            rest = recover(rt, tool, args, kwargs, rt.trace.number(), ticket, error, started, stepper is not None)
+            number, made = rt.trace.number(), made_call_of(box)
+            rest = recover(rt, tool, args, kwargs, number, ticket, error, started, stepper is not None, made)
         else:
             ended = now()
             value = box[0]
@@ -82,7 +94,8 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:
                 if len(pending) > rt.trace.limit:
                     rt.trace.drain()
                 return value
-            rest = _go_on(rt, tool, args, kwargs, ticket, value, started, ended)
+            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
+            rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         return (await rest).unwrap()
 
@@ -105,19 +118,28 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
     fn, now, tool_id = tool.fn, rt.now, tool.id
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
     simple = math.isinf(tool.timeout) and tool.safe is not False
+    watched = tool.safe is None
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
-        if ticket is None or not simple or scope() is not None:
+        if ticket is None or not simple or scope() is not None or (watched and light() is not None):
             shut = tool.shut
             if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
             return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
-        started = now()
+        started, token = now(), None
+        box: Box = _EMPTY
+        if watched:
+            box = [started, None, rt, tool, args, kwargs, started]
+            token = enter(box)
         try:
-            value = fn(*args, **kwargs)
+            try:
+                value = fn(*args, **kwargs)
+            finally:
+                if token is not None:
+                    reset(token)
         except Exception as error:
-            call = rt.open_call(tool, args, kwargs, started)
+            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
             first = rt.broken(call, started, error, entered=False)
         else:
             ended = now()
@@ -126,7 +148,7 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
-            call = rt.open_call(tool, args, kwargs, started)
+            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
             first = rt.odd(call, started, ended, value)
         return rt.drive_blocking(call, first, ticket).unwrap()
 
@@ -154,15 +176,6 @@ def _guard_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
             stream.close()
 
     return guarded
-
-
-def _go_on(
-    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], ticket: Ticket, value: Any, started: float,
-    ended: float,
-) -> Coroutine[Any, Any, Outcome[Any]]:  # fmt: skip
-    """The rest of a call whose first attempt has brought a value that is not plain."""
-    call = rt.open_call(tool, args, kwargs, started)
-    return rt.drive(call, rt.odd(call, started, ended, value), ticket)
 
 
 _ODD = (Partial, *UNAWAITED, Task)

@@ -79,6 +79,12 @@ class Handle(core.Call, Generic[T]):
             call = self.whole()
             call.timeout, call.retry, call.key = timeout, retry, key
 
+    def tell_to(self, caller: Call) -> None:
+        """Let the call know from whose tool this one was submitted what it does; until it has ended, nobody knows."""
+        self.terms = (*self.terms[:2], False)
+        self.whole().caller = caller
+        caller.inside.add(self)
+
     @property
     def turn(self) -> Turn:
         """The turn that it belongs to."""

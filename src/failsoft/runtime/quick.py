@@ -18,7 +18,7 @@ from failsoft.runtime.attempt import body, start_async
 from failsoft.runtime.blocking import run_blocking, run_function
 from failsoft.runtime.deadline import Box, finish, step
 from failsoft.runtime.frames import without_frames
-from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 from failsoft.runtime.way import tell_queue
 
 if TYPE_CHECKING:
@@ -32,33 +32,44 @@ if TYPE_CHECKING:
 Quick = Callable[..., Coroutine[Any, Any, Outcome[Any]]]
 
 
-def quicken(rt: Engine, tool: Tool) -> Quick:
+def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, written out
     """A function that runs a plain async tool once; what is not a success at once goes on as a whole call."""
     fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.now, tool.id, tool.label
     record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
+    watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
 
-    async def quick(
+    async def quick(  # noqa: C901
         kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
     ) -> Outcome[Any]:
         started = now() if handle is None else handle.started
-        box: list[Any] | None = None
+        box: list[Any] = [started, None]
+        running = token = None
+        if watched and handle is None:
+            if LIGHT.get() is not None:  # an inner call: what it does must be told
+                return without_frames(await rt.run(rt.open_call(tool, (), dict(kwargs), started, id)))
+            box = [started, None, rt, tool, (), kwargs, started]
+            token = LIGHT.set(box)
         try:
-            running = fn(**kwargs)
-            box = [started, None]
-            stepper = step(running, box)
-            for waiting in stepper:
-                if handle is not None:
-                    handle.turn.doze(handle)
-                await finish(stepper, waiting, tool, timeout, box, rt.place)
+            try:
+                running = fn(**kwargs)
+                stepper = step(running, box)
+                for waiting in stepper:
+                    if handle is not None:
+                        handle.turn.doze(handle)
+                    await finish(stepper, waiting, tool, timeout, box, rt.place)
+            finally:
+                if token is not None:
+                    leave(LIGHT, token)
         except CancelledError as error:
             rt.left(_whole(rt, tool, kwargs, id, started, handle), error)
             raise
         except Exception as error:
             if handle is None:
-                rest = recover(rt, tool, (), kwargs, id, ticket, error, started, box is not None)
+                made = made_call_of(box)
+                rest = recover(rt, tool, (), kwargs, id, ticket, error, started, running is not None, made)
             else:
                 whole = handle.whole()
-                rest = rt.drive(whole, rt.broken(whole, started, error, entered=box is not None), ticket)
+                rest = rt.drive(whole, rt.broken(whole, started, error, entered=running is not None), ticket)
         else:
             ended = now()
             value = box[0]
@@ -67,7 +78,8 @@ def quicken(rt: Engine, tool: Tool) -> Quick:
                 if len(pending) > trace.limit:
                     trace.drain()
                 return succeed(id, tool_id, value, 1, ended - started, label)
-            whole = _whole(rt, tool, kwargs, id, started, handle)
+            whole = made_call_of(box) or _whole(rt, tool, kwargs, id, started, handle)
+            whole.name(id)
             rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         if handle is not None:
@@ -85,6 +97,7 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     try:
         first = run_function(rt, call, tool, tool.written_timeout)
     except BaseException as error:
+        call.tell_caller(tool, "unknown")
         rt.left(call, error)
         raise
     finally:
@@ -113,6 +126,7 @@ async def await_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     except Exception as error:
         rest = rt.drive(call, rt.broken(call, started, error, entered=running is not None), ticket)
     except BaseException as error:
+        call.tell_caller(tool, "unknown")
         rt.left(call, error)
         raise
     else:
@@ -137,6 +151,7 @@ def is_plain(rt: Engine, call: Call) -> bool:
 def succeed_at_once(rt: Engine, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
     """The outcome of a plain call that has succeeded at once."""
     tool, id, trace = call.tool, call.given_id, rt.trace
+    call.tell_caller(tool, "happened")
     turn_id = None if call.turn is None else call.turn.id
     trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started))
     if len(trace.pending) > trace.limit:

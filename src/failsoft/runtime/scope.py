@@ -1,16 +1,85 @@
-"""Where a call is made from: nowhere in particular, the body of a turn, or inside another call (R24)."""
+"""Where a call is made from: nowhere in particular, the body of a turn, or inside another call (R24).
+
+``SCOPE`` is a turn, or a call whose inner calls are its children. ``LIGHT`` is the attempt of an undeclared tool on the
+happy path: its inner calls are not its children, but what they did is asked for if it fails. Tools that are declared
+safe to repeat have neither there, so nothing is paid for them.
+"""
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextvars import ContextVar, Token, copy_context
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from failsoft.runtime.call import Call
     from failsoft.runtime.handle import Handle
     from failsoft.runtime.turn import Turn
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# An attempt's box (``runtime.deadline``), and after what that holds: engine, tool, arguments, keywords, start; then its
+# call, once somebody has asked for it. A list, because anything else costs more than all the rest of it.
+LightAttempt = list[Any]
+_CALL = 7
+
 SCOPE: ContextVar[Turn | Handle[Any] | Call | None] = ContextVar("failsoft_scope", default=None)
+LIGHT: ContextVar[LightAttempt | None] = ContextVar("failsoft_light", default=None)
+
+
+def call_of(light: LightAttempt) -> Call:
+    """The call of a light attempt; it is made when an inner call asks for it."""
+    if len(light) == _CALL:
+        engine, tool, args, kwargs, started = light[2:]
+        light.append(engine.new_call(tool, args, kwargs, started))
+    call: Call = light[_CALL]
+    return call
+
+
+def made_call_of(light: LightAttempt) -> Call | None:
+    """The call of a light attempt if an inner call has asked for it."""
+    return light[_CALL] if len(light) > _CALL else None
+
+
+def find_caller() -> Call | None:
+    """The call from whose tool this is asked, whether its inner calls are its children or not."""
+    from failsoft.runtime.call import Call
+    from failsoft.runtime.handle import Handle
+
+    scope = SCOPE.get()
+    if isinstance(scope, Handle):
+        return scope.whole()
+    if isinstance(scope, Call):
+        return scope
+    light = LIGHT.get() if scope is None else None  # in the body of a turn, the turn tells what its calls did
+    return None if light is None else call_of(light)
+
+
+def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
+    """``fn``, to be run in an OS thread or an executor as part of the current call.
+
+    Guarded calls that ``fn`` makes are then known to the tool that made the thread: their effects count for its call.
+    Until ``fn`` has returned, the call may not claim that nothing happened. Context variables are there as well. Without
+    it, ``threading.Thread``, ``run_in_executor`` and ``executor.submit`` start from an empty context.
+    """
+    context, caller, waiting = copy_context(), find_caller(), object()
+    if caller is not None:
+        caller.inside.add(waiting)
+
+    @wraps(fn)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        running = object()
+        if caller is not None:
+            caller.inside.add(running)
+        try:
+            return context.copy().run(fn, *args, **kwargs)  # a copy: it may run in several threads at once
+        finally:
+            if caller is not None:
+                caller.inside.difference_update((waiting, running))
+
+    return run
 
 
 def leave(variable: ContextVar[Any], token: Token[Any]) -> None:

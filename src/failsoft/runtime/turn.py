@@ -37,7 +37,7 @@ from failsoft.runtime.handle import NONE, Handle, Outcomes
 from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import find_needs, refuse_handles
-from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.scope import SCOPE, find_caller, leave
 from failsoft.runtime.settings import merged, refuse_lost_key, refuse_odd_names
 from failsoft.runtime.threads import BLANK
 
@@ -85,6 +85,8 @@ class Turn:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # while it takes calls, the one that runs it
         self._context = EMPTY  # of the newest call: mostly they share one
+        self._submitter: Call | None = None  # whose tool has submitted that one, if it was not the turn's body
+        self._caller: Call | None = None  # whose tool the turn is in
         self._started = 0.0
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -148,7 +150,10 @@ class Turn:
         context = copy_context()
         if context != self._context:
             self._context = context
+            self._submitter = find_caller()
         handle.context = self._context
+        if self._submitter is not None and found is not None and not found.safe:
+            handle.tell_to(self._submitter)
         commands: Sequence[Command[Handle[Any]]] = ()
         if self.machine.smooth:
             self.machine.take(handle)
@@ -204,6 +209,9 @@ class Turn:
         if isinstance(outer, Handle):
             outer = outer.whole()
         self.parent = outer if isinstance(outer, Call) else None
+        self._caller = self.parent or find_caller()
+        if self._caller is not None:
+            self._caller.inside.add(self)  # until it has ended, nobody knows what its calls will have done
         parent = outer if outer is None or isinstance(outer, Turn) else outer.turn
         if outer is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
             self.thread, self.tenant = self.thread or outer.thread, self.tenant or outer.tenant
@@ -269,7 +277,7 @@ class Turn:
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
         """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
         self.refuse_if_closed()
-        self._context = copy_context()
+        self._context, self._submitter = copy_context(), find_caller()
         handles: dict[str, Handle[Any]] = {}
         for call in plan.calls:
             self.given.add(call.id)
@@ -365,6 +373,10 @@ class Turn:
     def settle(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """This is what became of a call."""
         handle.settle(outcome)
+        caller = None if handle.call is None else handle.call.caller
+        if caller is not None:
+            caller.acted |= has_acted(handle)
+            caller.inside.discard(handle)
         self.arrive(handle)
 
     def arrive(self, handle: Handle[Any]) -> None:
@@ -409,8 +421,10 @@ class Turn:
             leave(SCOPE, self._outer)
             self._outer = None  # a token holds its context
         self.notes = BLANK  # the trace may keep the turn for long
-        if self.parent is not None and any(map(has_acted, self.machine.calls.values())):
-            self.parent.acted = True
+        if self._caller is not None:
+            self._caller.acted |= any(map(has_acted, self.machine.calls.values()))
+            self._caller.inside.discard(self)
+            self._caller = None
         duration = self.engine.now() - self._started
         calls = self.machine.calls
         results, needs = {}, {}
@@ -435,7 +449,7 @@ class Turn:
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
             message=self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
-        self._ended, self._thread, self._context = True, 0, EMPTY
+        self._ended, self._thread, self._context, self._submitter = True, 0, EMPTY, None
         self._events.over = True
         if self.engine.ledger is not None:
             self.engine.ledger.end_turn(self.id)

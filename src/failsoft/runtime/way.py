@@ -17,12 +17,12 @@ from failsoft.core.breaker import Refusal, Ticket
 from failsoft.core.classify import classify
 from failsoft.core.classify.evidence import read
 from failsoft.core.effects import effect_of_call, worst
-from failsoft.core.fault import Effect, Fault
+from failsoft.core.fault import Fault
 from failsoft.core.nesting import adopt_fault
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.partial import Partial, better
-from failsoft.core.recovery import ErrorReport, describe
+from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import NoRetry, Retry, add_hinted_wait
 from failsoft.errors import CallFailed
 from failsoft.observe import events
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
 
 _PARTIAL = Decision("partial_success", "A partial result is acceptable")
 _QUEUED = 0.001  # seconds: less is not worth a word
+_ROUNDS = 3  # of the event loop: what a task starts in another task has begun by then
+_ACTED_SINCE = "a task of the failed attempt may have acted since"
 
 
-def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING) -> Way:
+def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING) -> Way:  # noqa: C901 - the whole order, in one place
     """Take the call to its outcome. ``first`` is an attempt that has been made already, with its ticket."""
     stop = Stop(rt, call, call.tool, None, ticket)
     tried = {call.tool.id}
@@ -65,6 +67,8 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             total += ended.ran
             call.made, call.invoked = total, False
             fault = _understand(rt, call, stop, ended)
+            if fault is not None and _may_leave_tasks(stop, fault, ended):
+                fault = yield from _look_for_tasks(rt, call, stop, fault)
             _note_attempt(rt, call, stop, fault, ended)
             if fault is None:
                 record(rt, call, stop, "success")
@@ -90,7 +94,10 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             _turn_back(rt, call, stop, fault, ended)
             if decision.delay:
                 yield from _pause(rt, call, stop, decision.delay, retry)
-            continue
+            if not _has_acted_since(call, stop, fault):
+                continue
+            effect = "unknown"
+            decision = decide(report._replace(retry_delay=None, no_retry=_ACTED_SINCE, alternatives=()))
         leave(rt, call, stop, fault, ended)
         if decision.strategy == "alternative_tool" and decision.tool is not None:
             stop, later = _stand_in(rt, call, stop, decision, options)
@@ -247,7 +254,7 @@ def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
 def _break_off(rt: Engine, call: Call, stop: Stop) -> None:
     """The caller has left an attempt that was under way."""
     record(rt, call, stop, "neutral")
-    _tell_outer(call, stop, "unknown")
+    call.tell_caller(stop.tool, "unknown")
 
 
 def _understand(rt: Engine, call: Call, stop: Stop, ended: Ended) -> Fault | None:
@@ -255,18 +262,35 @@ def _understand(rt: Engine, call: Call, stop: Stop, ended: Ended) -> Fault | Non
     fault = _find_fault(rt, stop, ended)
     if fault is not None:
         many = stop.tool.options.requests == "many"
-        effect = effect_of_call(fault, entered=ended.ran, acted_inside=call.acted, many=many)
+        effect = effect_of_call(fault, entered=ended.ran, acted_inside=call.may_have_acted_inside, many=many)
         if effect != fault.effect:
             fault = fault._replace(effect=effect)
-    _tell_outer(call, stop, "happened" if fault is None else fault.effect)
+    call.tell_caller(stop.tool, "happened" if fault is None else fault.effect)
     return fault
 
 
-def _tell_outer(call: Call, stop: Stop, effect: Effect) -> None:
-    """The call around this one cannot be repeated as if nothing had happened, unless this one can."""
-    outer = call.outer
-    if outer is not None and effect != "none" and not stop.tool.safe:
-        outer.acted = True
+def _may_leave_tasks(stop: Stop, fault: Fault, ended: Ended) -> bool:
+    """True if it matters whether the attempt has left tasks behind that have not begun yet."""
+    return ended.ran and fault.effect == "none" and stop.tool.safe is False and stop.tool.kind == "async"
+
+
+def _look_for_tasks(rt: Engine, call: Call, stop: Stop, fault: Fault) -> Generator[Step, None, Fault]:
+    """Let tasks begin that the attempt has made: guarded calls in them may act, whatever its own error says."""
+    try:
+        for _ in range(_ROUNDS):
+            yield Wait(0.0)
+    except BaseException:
+        record(rt, call, stop, "neutral")
+        raise
+    if not call.may_have_acted_inside:
+        return fault
+    call.tell_caller(stop.tool, "unknown")
+    return fault._replace(effect="unknown")
+
+
+def _has_acted_since(call: Call, stop: Stop, fault: Fault) -> bool:
+    """True if a task that the failed attempt left behind makes a retry unsafe after all."""
+    return fault.effect == "none" and stop.tool.safe is False and call.may_have_acted_inside
 
 
 def _find_fault(rt: Engine, stop: Stop, ended: Ended) -> Fault | None:

@@ -1,0 +1,283 @@
+"""T33: a write made inside a tool was unknown to the call around it, which was repeated.
+
+Here the outer effect is unknown, however the inner call was made and whatever became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from tests.fakes import OFTEN
+
+from failsoft import Runtime, in_thread
+
+REFUSED = ConnectionRefusedError(111, "Connection refused")
+RETRY: Any = {"max_attempts": 4, "initial_delay": "20ms", "jitter_percent": 0, "budget": False}
+
+
+class World:
+    """A runtime with a write (`pay`) in several forms, and what was paid."""
+
+    def __init__(self, declared: dict[str, Any]) -> None:
+        self.rt = rt = Runtime()
+        self.paid: list[str] = []
+        self.kept: set[asyncio.Task[Any]] = set()
+
+        @rt.tool(**declared)
+        async def pay() -> str:
+            self.paid.append("at once")
+            return "paid"
+
+        @rt.tool(**declared)
+        async def pay_slowly() -> str:
+            await asyncio.sleep(0.005)
+            self.paid.append("slowly")
+            return "paid"
+
+        @rt.tool(**declared)
+        async def pay_and_stumble() -> str:
+            self.paid.append("stumbled")
+            raise KeyError("receipt")
+
+        @rt.tool(**declared)
+        def pay_blocking() -> str:
+            self.paid.append("blocking")
+            return "paid"
+
+        self.pay, self.pay_slowly, self.stumble, self.blocking = pay, pay_slowly, pay_and_stumble, pay_blocking
+
+    def leave(self, running: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(running)
+        self.kept.add(task)
+        task.add_done_callback(self.kept.discard)
+
+
+async def later(seconds: float, running: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    await asyncio.sleep(seconds)
+    await running()
+
+
+async def calls_it(world: World) -> None:
+    await world.pay()
+
+
+async def calls_it_by_name(world: World) -> None:
+    await world.rt.call("pay")
+
+
+async def meets_its_bug(world: World) -> None:
+    with contextlib.suppress(Exception):
+        await world.stumble()
+
+
+async def calls_one_that_blocks(world: World) -> None:
+    await asyncio.to_thread(world.blocking)
+
+
+async def opens_a_turn(world: World) -> None:
+    async with world.rt.turn() as turn:
+        turn.call("pay")
+
+
+async def leaves_a_task_that_has_ended(world: World) -> None:
+    world.leave(world.pay())
+    await asyncio.sleep(0.002)
+
+
+async def leaves_a_task_that_runs(world: World) -> None:
+    world.leave(world.pay_slowly())
+    await asyncio.sleep(0.001)
+
+
+async def leaves_a_task_that_has_not_begun(world: World) -> None:
+    world.leave(world.pay_slowly())
+
+
+async def leaves_a_task_in_a_task(world: World) -> None:
+    async def wrapper() -> None:
+        await asyncio.gather(world.pay_slowly(), asyncio.sleep(0))
+
+    world.leave(wrapper())
+
+
+async def leaves_a_turn(world: World) -> None:
+    async def wrapper() -> None:
+        async with world.rt.turn() as turn:
+            turn.call("pay_slowly")
+
+    world.leave(wrapper())
+
+
+async def leaves_an_os_thread(world: World) -> None:
+    threading.Thread(target=in_thread(world.blocking)).start()
+
+
+async def uses_an_executor(world: World) -> None:
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        await asyncio.get_running_loop().run_in_executor(pool, in_thread(world.blocking))
+
+
+WAYS = (
+    calls_it,
+    calls_it_by_name,
+    meets_its_bug,
+    calls_one_that_blocks,
+    opens_a_turn,
+    leaves_a_task_that_has_ended,
+    leaves_a_task_that_runs,
+    leaves_a_task_that_has_not_begun,
+    leaves_a_task_in_a_task,
+    leaves_a_turn,
+    leaves_an_os_thread,
+    uses_an_executor,
+)
+INNER = {"undeclared": {}, "declared": {"idempotent": False}}
+
+
+@pytest.mark.parametrize("declared", INNER)
+@pytest.mark.parametrize("how", ["guarded", "by name", "in a turn", "in a turn's body"])
+@pytest.mark.parametrize("way", WAYS)
+def test_t33_what_an_inner_call_did_is_known_to_the_call_around_it(way: Any, how: str, declared: str) -> None:
+    async def run() -> tuple[Any, list[str]]:
+        world = World({**INNER[declared], "retry": {"max_attempts": 1}})
+        rt = world.rt
+
+        @rt.tool(idempotent=False, retry=RETRY, breaker=OFTEN)
+        async def travel() -> None:
+            await way(world)
+            raise REFUSED
+
+        outcome = await outcome_of(rt, travel, how)
+        await asyncio.sleep(0.05)
+        return outcome, world.paid
+
+    outcome, paid = asyncio.run(run())
+    assert len(paid) == 1
+    assert outcome.fault.effect == "unknown"
+    assert "may already have taken effect" in outcome.explanation.model
+
+
+async def outcome_of(rt: Runtime, tool: Any, how: str) -> Any:
+    if how == "by name":
+        return await rt.call(tool)
+    if how == "guarded":
+        with pytest.raises(Exception, match=tool.__name__) as failed:
+            await tool()
+        return failed.value.outcome  # type: ignore[attr-defined]
+    async with rt.turn() as turn:
+        if how == "in a turn":
+            turn.call(tool, id="it")
+        else:
+            with contextlib.suppress(Exception):
+                await tool()
+    return next(one for one in turn.report.outcomes.values() if one.tool == tool.__name__)
+
+
+@pytest.mark.parametrize("declared", INNER)
+@pytest.mark.parametrize("how", ["guarded", "by name", "in a turn", "blocking"])
+def test_t33_the_first_attempt_of_an_undeclared_tool_knows_its_inner_calls(how: str, declared: str) -> None:
+    world = World({**INNER[declared], "retry": {"max_attempts": 1}})
+    rt = world.rt
+    attempts: list[int] = []
+
+    @rt.tool(retry={"max_attempts": 1})
+    async def travel() -> None:
+        attempts.append(1)
+        if len(attempts) < 3:
+            await world.pay()
+        raise REFUSED
+
+    @rt.tool(timeout=None, retry={"max_attempts": 1})
+    def travel_blocking() -> None:
+        world.blocking()
+        raise REFUSED
+
+    if how == "blocking":
+        with pytest.raises(Exception, match="travel_blocking") as failed:
+            travel_blocking()
+        outcomes = [failed.value.outcome]  # type: ignore[attr-defined]
+    else:
+        outcomes = [asyncio.run(outcome_of(rt, travel, how)) for _ in range(2)]
+    assert [outcome.fault.effect for outcome in outcomes] == ["unknown"] * len(outcomes)
+    if how in ("guarded", "by name"):
+        assert asyncio.run(outcome_of(rt, travel, how)).fault.effect == "none"  # it has called nobody this time
+
+
+@pytest.mark.parametrize("inner", ["pay", "pay_slowly", "pay_and_stumble"])
+def test_t33_a_call_that_is_submitted_to_the_turn_from_inside_a_tool_counts(inner: str) -> None:
+    async def run() -> tuple[Any, list[str]]:
+        world = World({"retry": {"max_attempts": 1}})
+        async with world.rt.turn() as turn:
+
+            @world.rt.tool(idempotent=False, retry=RETRY)
+            async def travel() -> None:
+                turn.call(inner)
+                if inner == "pay":
+                    await asyncio.sleep(0.002)
+                raise REFUSED
+
+            turn.call(travel, id="it")
+        return turn.report.outcomes["it"], world.paid
+
+    outcome, paid = asyncio.run(run())
+    assert len(paid) == 1
+    assert outcome.fault.effect == "unknown"
+
+
+def test_t33_a_task_that_acts_while_a_retry_is_waited_for_ends_the_retries() -> None:
+    async def run() -> tuple[Any, list[str], int]:
+        world = World({})
+        attempts: list[int] = []
+
+        @world.rt.tool(idempotent=False, retry=RETRY, breaker=OFTEN)
+        async def travel() -> None:
+            attempts.append(1)
+            world.leave(later(0.005, world.pay))
+            raise REFUSED
+
+        outcome = await world.rt.call("travel")
+        await asyncio.sleep(0.05)
+        return outcome, world.paid, len(attempts)
+
+    outcome, paid, attempts = asyncio.run(run())
+    assert (len(paid), attempts) == (1, 1)
+    assert outcome.fault.effect == "unknown"
+
+
+@pytest.mark.parametrize("way", [calls_it, leaves_a_task_that_runs, opens_a_turn])
+def test_t33_inner_reads_change_nothing(way: Any) -> None:
+    async def run() -> Any:
+        world = World({"read_only": True})
+
+        @world.rt.tool(idempotent=False, retry={"max_attempts": 1})
+        async def travel() -> None:
+            await way(world)
+            raise REFUSED
+
+        outcome = await world.rt.call("travel")
+        await asyncio.gather(*world.kept)
+        return outcome
+
+    assert asyncio.run(run()).fault.effect == "none"
+
+
+def test_t33_in_thread_carries_context_and_runs_side_by_side() -> None:
+    seen: list[int] = []
+
+    def double(x: int) -> int:
+        seen.append(x)
+        return 2 * x
+
+    async def run() -> list[int]:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            return list(pool.map(in_thread(double), range(20)))
+
+    assert asyncio.run(run()) == [2 * x for x in range(20)]
+    assert in_thread(double).__name__ == "double"
+    assert sorted(seen) == list(range(20))
