@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, real, virtual
+from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, real, virtual
 
 from failsoft import Runtime, TurnReport
 from failsoft.errors import ManifestError
@@ -382,6 +382,57 @@ async def test_one_whose_time_is_over_admits_one_probe() -> None:
     assert rt.health("search").retry_after == pytest.approx(30)
     await asyncio.sleep(29)
     assert restart(store)[0].health("search").retry_after == pytest.approx(1)
+
+
+@virtual
+async def test_failures_below_the_threshold_are_counted_across_processes() -> None:
+    store = MemoryStore()
+    for count in (1, 2):
+        rt, tool = restart(store, DOWN)
+        await rt.call("search")
+        assert (rt.health("search").state, rt.health("search").failure_count) == ("closed", count)
+    rt, tool = restart(store, DOWN)
+    await rt.call("search")
+    assert rt.health("search").state == "open"
+    rt, tool = restart(store, DOWN)
+    assert (await rt.call("search")).attempts == tool.attempts == 0
+
+
+@virtual
+async def test_a_success_in_another_process_takes_the_count_back() -> None:
+    store = MemoryStore()
+    rt, _ = restart(store, DOWN)
+    await rt.call("search")
+    assert store.get("breaker", "search") == {"failures": 1}
+    rt, _ = restart(store, "fine")
+    assert (await rt.call("search")).value == "fine"
+    assert store.find("breaker") == []
+    assert restart(store)[0].health("search").failure_count == 0
+
+
+@virtual
+async def test_plain_retries_are_counted_alike() -> None:
+    store = MemoryStore()
+    rt = Runtime(store=store)
+    script = Scripted(*[DOWN, Takes(5, "fine")] * 3)
+    rt.add(script, id="search", breaker=THREE, retry={"initial_delay": "1s", "max_total_time": "60s"})
+    for _ in range(3):  # from the second time on they take the short way
+        task = asyncio.ensure_future(rt.call("search"))
+        await asyncio.sleep(3)
+        assert store.get("breaker", "search") == {"failures": 1}
+        assert (await task).value == "fine"
+        assert store.find("breaker") == []
+
+
+@pytest.mark.parametrize(("threshold", "counted"), [(1, 0), (2, 1), (5, 2)])
+@virtual
+async def test_a_count_that_was_kept_opens_no_circuit_by_itself(threshold: int, counted: int) -> None:
+    store = MemoryStore()
+    store.put("breaker", "search", {"failures": 2})
+    rt = Runtime(store=store)
+    rt.add(Scripted("fine"), id="search", breaker={"failure_threshold": threshold}, retry=ONCE)
+    assert (rt.health("search").state, rt.health("search").failure_count) == ("closed", counted)
+    assert (await rt.call("search")).value == "fine"
 
 
 @virtual

@@ -198,3 +198,17 @@ def test_a_store_that_somebody_holds_ends_the_run_neither_badly_nor_late(
     assert "flights: ['PAR']" in result.stdout
     assert sum("the store cannot be used now" in record.getMessage() for record in caplog.records) == 1
     holder.close()
+
+
+def test_runs_that_share_a_store_open_a_circuit_together() -> None:
+    Path("failsoft.yaml").write_text(
+        "tools:\n  down: {entrypoint: {function: 'tools_of_test_run:down'}, read_only: true, "
+        "retry: {max_attempts: 1}, breaker: {failure_threshold: 2, timeout: 1h}}\n"
+    )
+    Path("tools_of_test_run.py").write_text(
+        "async def down():\n    with open('ran', 'a') as file:\n        file.write('x')\n"
+        "    raise RuntimeError('Service unavailable (503)')\n"
+    )
+    results = [run("calls: [{id: c, tool: down}]", "--store", "sqlite:///kept.db") for _ in range(5)]
+    assert Path("ran").read_text() == "xx"
+    assert all("circuit" in result.output.lower() for result in results[2:])

@@ -41,7 +41,7 @@ class Health:
         self.holds: Holds = {}  # by tenant: until when the service wants to be left alone
         self.budget = budget.Budget()
         self.seen = 0  # successes that the budget has been credited for
-        self.keep: Callable[[], None] | None = None  # called when the circuit has opened or closed; must not block
+        self.keep: Callable[[], None] | None = None  # called when the state or its count has changed; must not block
 
     def admit(self, now: float, timeout: float) -> Ticket | Refusal:
         self.state, answer = breaker.admit(self.state, self.options, now=now, lease=min(timeout, LONGEST_PROBE) + LEASE)
@@ -58,7 +58,7 @@ class Health:
         if after.generation != before.generation:
             self.opened_by = fault
             changed = "open"
-        if changed is not None and self.keep is not None:
+        if self.keep is not None and (changed is not None or after.failures != before.failures):
             self.keep()
         return changed
 
@@ -71,13 +71,17 @@ class Health:
         if after is None or not (successes is None or self.spend(now, successes)):
             return False
         self.state, self.ticket = after, None
+        if self.keep is not None:
+            self.keep()
         return True
 
     def count_success(self, ticket: Ticket) -> None:
         """Take in the success that comes after such failures; one of an older generation says nothing."""
         after = breaker.count_success(self.state, ticket)
         if after is not None:
-            self.state, self.ticket = after, ticket
+            counted, self.state, self.ticket = self.state.failures, after, ticket
+            if counted and self.keep is not None:
+                self.keep()
 
     def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
         """Go on from what an earlier process has left."""

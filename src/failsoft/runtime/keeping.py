@@ -9,9 +9,11 @@ Rules
 - Nothing is acknowledged that was lost. A loss is found when somebody flushes; no turn that had begun by then counts
   as safe, whoever has been told of it before. ``flush`` tells of it once, and to all who ask at that time.
 - A program that ends without closing its runtime still hands over what it has, within ``LAST`` seconds.
-- A circuit is kept when it opens and dropped when it closes. After a restart it stays open for the rest of its time,
-  by the wall clock, and never for longer than its timeout; if that time is over it admits one probe, as it would have.
-  Each process keeps its own circuits: of two on one store, the last one that opened a circuit is what a restart finds.
+- An open circuit is kept, and so are the consecutive failures of a closed one: processes that run for a moment open a
+  circuit together. A circuit that closes is dropped.
+- After a restart an open circuit stays open for the rest of its time, by the wall clock, and never for longer than its
+  timeout; if that time is over it admits one probe, as it would have. A closed one counts on.
+- Each process keeps its own circuits: of two on one store, a restart finds what the last one has kept.
 """
 
 from __future__ import annotations
@@ -125,11 +127,13 @@ class Keeper:
     # -- circuits ----------------------------------------------------------------------------------------------------
 
     def keep_circuit(self, health: Health, *names: str) -> None:
-        """A circuit has opened or closed."""
+        """A circuit has opened or closed, or its failures have been counted."""
         key = key_of(*names)
         state, options, fault = health.state, health.options, health.opened_by
-        if state.state == "closed":
+        if state.state == "closed" and not state.failures:
             self._store.delete("breaker", key)
+        elif state.state == "closed":
+            self._store.put("breaker", key, {"failures": state.failures}, ttl=KEPT)
         elif state.state == "open":
             record = {
                 "until": self._clock.wall() + options.timeout,
@@ -145,7 +149,13 @@ class Keeper:
         if record is None:
             return
         try:
-            until, failures, fault = float(record["until"]), int(record["failures"]), _fault(record["opened_by"])
+            failures = max(0, int(record["failures"]))
+            if "until" not in record:  # it was closed
+                counted = min(failures, health.options.failure_threshold - 1)
+                if counted:
+                    health.restore(BreakerState("closed", failures=counted), None)
+                return
+            until, fault = float(record["until"]), _fault(record["opened_by"])
         except (KeyError, TypeError, ValueError):  # what cannot be read is nothing
             return
         timeout = health.options.timeout
