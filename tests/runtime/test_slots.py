@@ -108,15 +108,17 @@ async def test_slots_come_back_whatever_happens() -> None:
 async def test_a_cancel_in_the_moment_of_the_hand_over_passes_the_slot_on() -> None:
     slots = Slots(1, 10)
     woken: list[str] = []
-    assert slots.take(lambda: None) == "taken"
-    first, second = (lambda: woken.append("first")), (lambda: woken.append("second"))
+    holder, first, second = (lambda: None), (lambda: woken.append("first")), (lambda: woken.append("second"))
+    assert slots.take(holder) == "taken"
     assert slots.take(first) == slots.take(second) == "queued"
-    slots.give()
+    slots.leave(holder)
     assert woken == ["first"]
     slots.leave(first)  # it had been woken already: the slot was its own
     assert woken == ["first", "second"]
-    slots.give()
-    assert slots.take(lambda: None) == "taken"
+    slots.leave(first)  # it has nothing to give back any more
+    assert slots.take(holder) == "queued"
+    slots.leave(second)
+    assert slots.take(first) == "queued"
 
 
 def test_blocking_callers_share_the_limit() -> None:

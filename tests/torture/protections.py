@@ -149,8 +149,8 @@ PROTECTIONS: dict[int, Protection] = {
     23: Protection(
         "the ring drops what is old",
         "observe/trace.py",
-        "                self._ring.popleft()\n",
-        "                break\n",
+        "            self._ring.popleft()\n",
+        "            break\n",
     ),
     24: Protection(
         "a forked child gets locks of its own",
@@ -161,8 +161,8 @@ PROTECTIONS: dict[int, Protection] = {
     25: Protection(
         "acknowledged means written",
         "stores/sqlite.py",
-        "self._changed.wait_for(lambda: self._settled >= goal, 0 if self._closed else timeout)",
-        "self._changed.wait_for(lambda: True, 0)",
+        "            return waiter.acquire(timeout=wait) or self._settled >= goal\n",
+        "            return True\n",
     ),
     26: Protection(
         "a key that is there twice is noticed",
@@ -231,6 +231,13 @@ PROTECTIONS: dict[int, Protection] = {
         "runtime/pending.py",
         '        record = self._records.take("pending", place)\n',
         '        record = self._records.get("pending", place)\n        self._records.delete("pending", place)\n',
+    ),
+    38: Protection(
+        "a lock is entered where no signal is handled",
+        "runtime/again.py",
+        "    with rt.lock:\n        counted = health.count_failure(ticket, now, successes)\n",
+        "    rt.lock.acquire()\n    with rt.lock:\n        rt.lock.release()\n"
+        "        counted = health.count_failure(ticket, now, successes)\n",
     ),
     39: Protection(
         "a sign ends a bare value only where the text clearly goes on",

@@ -9,6 +9,7 @@ Rules
 - One that raises is logged once, sanitised, and counted; what does not fit into its queue is dropped and counted.
 - One that may ask for more is in no hurry: it is woken when ``LOT`` events have come together, when somebody waits for
   it, and every ``IDLE`` seconds, when it asks. Each time a thread is woken it takes the interpreter from the calls.
+- A lock is entered with ``with`` on the lock itself, whose ``__enter__`` no signal can interrupt; a Condition's can be.
 - ``tick`` is called on the consumer's thread after each batch; it returns the seconds until it wants to be called
   again, or None.
 """
@@ -52,7 +53,7 @@ class Delivery:
         self._name = name
         self._wait = wait
         self._queue: deque[tuple[Any, int]] = deque()  # batches with their sizes
-        self._changed = threading.Condition()
+        self._renew_lock()
         self._given = self._taken = self._wanted = self._size = 0  # batches: put, done with, to be done now; events
         self._worked = 0.0  # seconds, over all batches that are done
         self._began: float | None = None  # when the one that it is at came
@@ -65,10 +66,15 @@ class Delivery:
         if ask is not None:
             self._start()
 
+    def _renew_lock(self) -> None:
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)  # for our own thread
+        self._waiters: list[tuple[int, threading.Lock]] = []  # how many batches they wait for, and what wakes them
+
     def put(self, batch: Sequence[Any], size: int | None = None) -> None:
         """Queue a batch; wait for a consumer that keeps up."""
         size = len(batch) if size is None else size
-        with self._changed:
+        with self._lock:
             self.offered += size
             if self._closed or self._size + size > CAPACITY:
                 self.dropped += size
@@ -81,7 +87,7 @@ class Delivery:
                 self._want()
             worked = self._time_at_work()
         if self._wait and threading.current_thread() is not self._thread and not self._is_taken(PATIENCE):
-            with self._changed:
+            with self._lock:
                 if self._time_at_work() - worked < PATIENCE / 2:
                     return  # it has hardly come to run
             self._wait = False
@@ -108,10 +114,20 @@ class Delivery:
         return lost == told
 
     def _is_taken(self, timeout: float) -> bool:
-        with self._changed:
+        waiter = threading.Lock()
+        waiter.acquire()
+        with self._lock:
             goal = self._given
             self._want()
-            return self._changed.wait_for(lambda: self._taken >= goal, timeout)
+            if self._taken >= goal:
+                return True
+            self._waiters.append((goal, waiter))
+        try:
+            # Not a Condition: an interrupt in its wait() could leave the lock held, or not held
+            return waiter.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)) or self._taken >= goal
+        finally:
+            with self._lock:
+                self._waiters = [other for other in self._waiters if other[1] is not waiter]
 
     def _want(self) -> None:
         """What is in the queue is to be taken now."""
@@ -121,13 +137,13 @@ class Delivery:
     def close(self, timeout: float) -> None:
         """Take nothing more; give the consumer this long for what it has."""
         self.flush(timeout)
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's lock as it was, and none of its threads."""
-        self._changed = threading.Condition()
+        self._renew_lock()
         self._thread = None
         self._queue.clear()
         self._taken, self._wanted, self._size, self._began = self._given, self._given, 0, None
@@ -142,7 +158,7 @@ class Delivery:
     def _run(self) -> None:
         wait = None if self._ask is None else IDLE
         while True:
-            with self._changed:
+            with self._lock:
                 self._changed.wait_for(self._is_due, wait)
                 if not self._queue and self._closed:
                     return
@@ -153,7 +169,7 @@ class Delivery:
                 self._hand_over(batch)
             elif self._ask is not None:
                 self._ask()
-                with self._changed:
+                with self._lock:
                     self._want()
             if self._tick is not None:
                 wait = self._next_tick(self._tick)
@@ -178,10 +194,12 @@ class Delivery:
             self.failed += 1
             if self.failed == 1:
                 self._complain(error)
-        with self._changed:
+        with self._lock:
             self._worked, self._began = self._time_at_work(), None
             self._taken += 1
-            self._changed.notify_all()
+            for goal, waiter in self._waiters:
+                if goal <= self._taken and waiter.locked():
+                    waiter.release()
 
     def _log(self, error: Exception) -> None:
         log.error("%s failed; calls go on without it\n%s", self._name, describe(error))

@@ -5,6 +5,9 @@ Rules
 - ``record`` is a bare ``list.append``: it takes no lock and may be called from any thread.
 - Whoever drains holds the lock; order, numbers and timestamps are given out there. It happens every ``BATCH`` records,
   at the end of a call that failed, and whenever somebody looks.
+- A signal handler or a finaliser may read, or make a call, in the middle of draining, in the same thread. What it
+  records is handed out by the outer ``drain``; what it reads is whole.
+- An interrupt in the middle of ``_take`` loses no record: the next one goes on where it was.
 - The ring keeps the last events in raw form; a turn keeps its own, so that a long turn loses none.
 """
 
@@ -61,6 +64,8 @@ class Trace:
         self._monotonic = monotonic
         self._wall = wall
         self._lock = threading.RLock()
+        self._draining = self._again = False
+        self._moving: list[Raw] | None = None  # on its way from ``pending`` to the ring
         self._count = 0
         self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # whose events somebody may ask for
         self._twins: list[ref[Batches]] = []  # of turns that began while another one had their id
@@ -88,10 +93,18 @@ class Trace:
         """What the ring holds, oldest first."""
         self.drain()
         with self._lock:
-            kept = [
-                make(raw, offset, seq) for batch, offset, first in self._ring for seq, raw in enumerate(batch, first)
-            ]
+            batches = [*self._ring]
+            if self._draining:
+                batches.append(self._rest())
+            kept = [make(raw, offset, seq) for batch, offset, first in batches for seq, raw in enumerate(batch, first)]
         return kept[-self._capacity :]
+
+    def _rest(self) -> Batch:
+        """What is pending and not in the ring yet, for a reader in the middle of ``drain``."""
+        ring, moving = self._ring, self._moving
+        moved = len(moving) if moving is not None and ring and ring[-1][0] is moving else 0
+        first = ring[-1][2] + len(ring[-1][0]) if ring else 1
+        return self.pending[moved:], self._wall() - self._monotonic(), first
 
     def follow(self, turn_id: str) -> Batches:
         """Keep one turn's events, for as long as somebody holds what this returns.
@@ -162,31 +175,54 @@ class Trace:
         if not self.pending:
             return
         with self._lock:
-            batch = self.pending[:]
-            del self.pending[: len(batch)]  # what other threads append meanwhile stays
-            offset = self._wall() - self._monotonic()
-            first = self._count + 1
-            self._count += len(batch)
-            self._ring.append((batch, offset, first))
-            while len(self._ring) > 1 and self._count - self._ring[1][2] + 1 >= self._capacity:
-                self._ring.popleft()
-            plain = self._tally(batch)
-            turns = {*map(_TURN, batch)}
-            for turn_id in turns:
-                if turn_id is not None and (batches := self._turns.get(turn_id)) is not None:
-                    batches.append(self._ring[-1])
-            for twin in self._twins:
-                if (batches := twin()) is not None and batches.turn_id in turns:
-                    batches.append(self._ring[-1])
-            if self._deliveries:
-                made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
-                for delivery in self._deliveries:
-                    delivery.put(made)
-            if self._raw:
-                whole = len(plain) == len(batch) and len(turns) == 1
-                taken = run_of(batch, offset, first, plain) if whole else self._ring[-1]
-                for delivery in self._raw:
-                    delivery.put(taken, len(batch))
+            if self._draining:
+                self._again = True
+                return
+            self._draining = self._again = True
+            try:
+                while self._again and self.pending:
+                    self._again = False
+                    self._hand_out(self._take())
+            finally:
+                self._draining = False
+
+    def _take(self) -> Batch:
+        """Move what is pending to the ring."""
+        batch = self._moving
+        if batch is None:
+            self._moving = batch = self.pending[:]
+        size = len(batch)
+        if not self._ring or self._ring[-1][0] is not batch:
+            self._ring.append((batch, self._wall() - self._monotonic(), self._count + 1))
+        taken = self._ring[-1]
+        # From here to the loop no signal is handled: there is no call and no jump
+        del self.pending[:size]  # what other threads append meanwhile stays
+        self._count += size
+        self._moving = None
+        while len(self._ring) > 1 and self._count - self._ring[1][2] + 1 >= self._capacity:
+            self._ring.popleft()
+        return taken
+
+    def _hand_out(self, taken: Batch) -> None:
+        """Give a batch to the metrics, the turns and the consumers."""
+        batch, offset, first = taken
+        plain = self._tally(batch)
+        turns = {*map(_TURN, batch)}
+        for turn_id in turns:
+            if turn_id is not None and (batches := self._turns.get(turn_id)) is not None:
+                batches.append(taken)
+        for twin in self._twins:
+            if (batches := twin()) is not None and batches.turn_id in turns:
+                batches.append(taken)
+        if self._deliveries:
+            made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
+            for delivery in self._deliveries:
+                delivery.put(made)
+        if self._raw:
+            whole = len(plain) == len(batch) and len(turns) == 1
+            run = run_of(batch, offset, first, plain) if whole else taken
+            for delivery in self._raw:
+                delivery.put(run, len(batch))
 
     def _tally(self, batch: list[Raw]) -> list[str]:
         """Count everything but retries on the short way, which have been; the tools' ids of the plain successes."""
@@ -226,6 +262,7 @@ class Trace:
     def renew_after_fork(self) -> None:
         """A forked child has its parent's locks as they were, held or not. What is pending is the parent's to hand out."""
         self._lock = threading.RLock()
+        self._draining = False
         deliveries, raw, self._deliveries, self._raw = self._deliveries, self._raw, [], []
         self.drain()
         self._deliveries, self._raw = deliveries, raw

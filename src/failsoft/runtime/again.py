@@ -132,18 +132,15 @@ async def recover(  # noqa: PLR0915 - one function: each call costs a tenth of a
 
 def _keep_books(rt: Engine, tool: Tool, ticket: Ticket, now: float, known: Known) -> bool:
     """Count the failure and pay for its retry; False, with nothing done, if there is more to it."""
-    health, lock = tool.health, rt.lock
+    health = tool.health
     if health.holds or tool.unavailable is not None:
         return False
     successes = count_successes(rt, tool, health) if tool.options.retry.budget else None
-    lock.acquire()  # ``with`` would cost twice as much
-    try:
+    with rt.lock:
         counted = health.count_failure(ticket, now, successes)
         if counted:
             tool.ticket = None
             known.retries.made += 1
-    finally:
-        lock.release()
     return counted
 
 
@@ -152,16 +149,13 @@ def _settle(
     since: float, began: float, started: float, ended: float,
 ) -> None:  # fmt: skip
     """Let breaker, figures, memory and stream know that a retry has worked."""
-    lock, retries, trace = rt.lock, known.retries, rt.trace
+    retries, trace = known.retries, rt.trace
     record = trace.record
-    lock.acquire()
-    try:
+    with rt.lock:
         tool.health.count_success(ticket)
         tool.renew_ticket()
         retries.recovered += 1
         retries.seconds += ended - since
-    finally:
-        lock.release()
     if rt.memory is not None:
         for family in families:
             rt.memory.learn(family, None, True, ended - since)

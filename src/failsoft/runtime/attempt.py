@@ -41,12 +41,27 @@ async def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     tool = invoke.tool
     if tool.slots is None or has_slot(call, tool):
         return await _run(rt, call, invoke)
-    if not await _slot(call, tool):
-        return _not_run(rt, own_faults.queue_full(tool.id, tool.slots.waiting))
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> bool:
+        return _tell(loop, ready, None)
+
     try:
+        answer = tool.slots.take(wake)
+        if answer == "full":
+            return _not_run(rt, own_faults.queue_full(tool.id, tool.slots.waiting))
+        if answer == "queued":
+            call.waiting = True
+            await ready
+            call.begin()
         return await _run(rt, call, invoke)
     finally:
-        tool.slots.give()
+        try:
+            tool.slots.leave(wake)
+        except BaseException:  # an interrupt, perhaps before anything was done
+            tool.slots.leave(wake)
+            raise
 
 
 def has_slot(call: Call, tool: Tool) -> bool:
@@ -57,32 +72,6 @@ def has_slot(call: Call, tool: Tool) -> bool:
             return True
         parent = parent.parent
     return False
-
-
-async def _slot(call: Call, tool: Tool) -> bool:
-    slots = tool.slots
-    assert slots is not None
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-
-    gone = False
-
-    def wake() -> bool:
-        nonlocal gone
-        gone = not _tell(loop, ready, None)
-        return not gone
-
-    answer = slots.take(wake)
-    if answer == "queued":
-        call.waiting = True
-        try:
-            await ready
-        except BaseException:
-            if not gone:  # else somebody else has been given the slot
-                slots.leave(wake)
-            raise
-        call.begin()
-    return answer != "full"
 
 
 async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:

@@ -122,7 +122,7 @@ class _Hosts:
         self.renew()
 
     def renew(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._shared: list[_Host] = []
 
     def find(self, clock: clocks.Clock) -> _Host:

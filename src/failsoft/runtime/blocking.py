@@ -71,22 +71,23 @@ def attempt_blocking(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     slots = tool.slots
     if slots is None or has_slot(call, tool):
         return _run(rt, call, invoke)
-    ready = threading.Event()
-    wake = ready.set  # a bound method is a new object each time it is asked for
-    answer = slots.take(wake)
-    if answer == "full":
-        now = rt.now()
-        return Ended(now, now, fault=own_faults.queue_full(tool.id, slots.waiting), ran=False)
-    if answer == "queued":
-        try:
-            ready.wait()
-        except BaseException:
-            slots.leave(wake)
-            raise
+    ready = threading.Lock()
+    ready.acquire()
+    wake = ready.release
     try:
+        answer = slots.take(wake)
+        if answer == "full":
+            now = rt.now()
+            return Ended(now, now, fault=own_faults.queue_full(tool.id, slots.waiting), ran=False)
+        if answer == "queued":
+            ready.acquire()
         return _run(rt, call, invoke)
     finally:
-        slots.give()
+        try:
+            slots.leave(wake)
+        except BaseException:  # an interrupt, perhaps before anything was done
+            slots.leave(wake)
+            raise
 
 
 def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:

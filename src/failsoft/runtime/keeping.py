@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from threading import Lock
+from threading import RLock
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -55,7 +55,7 @@ class Keeper:
         self._closed = False
         self.ledger: Ledger | None = None  # whose records go to the same store
         self._circuits: dict[str, Any] = dict(store.find("breaker"))
-        self._finding = Lock()
+        self._finding = RLock()
         self._found = 0  # losses
         self._known = 0  # of the delivery's and the store's own
         self._told = 0  # of those found, what ``flush`` has told

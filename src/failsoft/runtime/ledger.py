@@ -71,7 +71,8 @@ class Ledger:
 
     def renew_after_fork(self) -> None:
         """Start over in a forked child, which has none of its parent's threads."""
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # entered itself: a signal may be handled in a Condition's __enter__
+        self._changed = threading.Condition(self._lock)
         self._waiting: list[WriteRecord] = []
         self._thread: threading.Thread | None = None
 
@@ -97,16 +98,17 @@ class Ledger:
 
     def begin_blocking(self, call: Call) -> Answer:
         """Record a call, and wait for the store in this OS thread."""
-        answered = threading.Event()
-        record = self._submit(call, answered.set)
-        answered.wait(PATIENCE)
+        answered = threading.Lock()
+        answered.acquire()
+        record = self._submit(call, answered.release)
+        answered.acquire(timeout=PATIENCE)
         return self._read(call, record)
 
     def _submit(self, call: Call, wake: Callable[[], None]) -> WriteRecord:
         self.settle()
         turn_id = "" if call.turn is None else call.turn.id
         place = self._place(call)
-        with self._changed:
+        with self._lock:
             other = self._running.get(place)
             if turn_id and other is not None and other.value["turn"] == turn_id:
                 place = self._place(call, alone=True)  # of two calls of one turn neither is the other's replay
@@ -118,7 +120,7 @@ class Ledger:
             self._running.setdefault(place, record)
         if known:  # it is no replay: its caller knows of the one before
             self._store.delete("pending", record.place)
-        with self._changed:
+        with self._lock:
             self._waiting.append(record)
             started = self._thread is not None or self._start()
             self._changed.notify()
@@ -154,7 +156,7 @@ class Ledger:
         turn = call.turn
         self._stop(record)
         if acted and record.answer == "kept" and turn is not None and not turn.over:
-            with self._changed:
+            with self._lock:
                 self._ended[record.place] = turn.id
             self._store.put("pending", record.place, {**record.value, "ended": True}, ttl=DANGLES_FOR)
         else:
@@ -167,7 +169,7 @@ class Ledger:
             self._stop(record)
 
     def _stop(self, record: WriteRecord) -> None:
-        with self._changed:
+        with self._lock:
             if self._running.get(record.place) is record:
                 del self._running[record.place]
 
@@ -180,7 +182,7 @@ class Ledger:
         """End the records of turns that have ended."""
         if not self._over:
             return
-        with self._changed:
+        with self._lock:
             over = set()
             while self._over:
                 over.add(self._over.popleft())
@@ -191,7 +193,7 @@ class Ledger:
             self._store.delete("pending", place)
 
     def _drop(self, record: WriteRecord) -> None:
-        with self._changed:
+        with self._lock:
             record.dropped = True
             answer = record.answer
         if answer == "kept":
@@ -201,7 +203,7 @@ class Ledger:
 
     def note_told(self, place: str) -> None:
         """A caller has been told that this write was begun before."""
-        with self._changed:
+        with self._lock:
             self._told[place] = None
             if len(self._told) > MOST_TOLD:
                 del self._told[next(iter(self._told))]
@@ -237,7 +239,7 @@ class Ledger:
 
     def _work(self) -> None:
         while True:
-            with self._changed:
+            with self._lock:
                 idle = not self._waiting and not self._changed.wait(IDLE_SECONDS) and not self._waiting
                 if idle and not self._ended:
                     self._thread = None
@@ -247,7 +249,7 @@ class Ledger:
 
     def _serve(self) -> None:
         """Record what is waiting, in one step."""
-        with self._changed:
+        with self._lock:
             wanted, self._waiting = [record for record in self._waiting if not record.dropped], []
         if not wanted:
             return
@@ -257,7 +259,7 @@ class Ledger:
             answer: Answer = "unknown"
             if taken is not None:
                 answer = "begun" if record.place in taken or values[record.place] is not record.value else "kept"
-            with self._changed:
+            with self._lock:
                 record.answer, record.found, late = answer, (taken or {}).get(record.place, {}), record.dropped
             if late and answer == "kept":
                 self._store.delete("pending", record.place)

@@ -31,7 +31,7 @@ class RecoveryMemory:
         self._wall = wall
         self._successes = successes
         self._store = store
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may make a call of its own
         self._memory = Memory()
         self._changed: set[Family] = set()
         if store is not None and mode != "off":
@@ -92,17 +92,13 @@ class RecoveryMemory:
 
     def learn(self, family: Family, tool: str | None, worked: bool, seconds: float) -> None:
         """Take in what came of retries, or of an alternative."""
-        lock = self._lock
-        lock.acquire()  # ``with`` would cost twice as much
-        try:
+        with self._lock:
             family.learn(RETRY if tool is None else TOOL + tool, worked, seconds)
             if self._store is None:
                 return
             self._changed.add(family)
             if len(self._changed) < SAVE_EVERY:
                 return
-        finally:
-            lock.release()
         self.save()
 
     # -- keeping -------------------------------------------------------------------------------------------------------
@@ -127,4 +123,4 @@ class RecoveryMemory:
             self._memory.add(family)
 
     def renew_after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may make a call of its own

@@ -53,7 +53,7 @@ class Shielded:
         self._counts = isinstance(getattr(store, "lost", None), int)
         self._losses = 0  # what could not be put or deleted; and whatever one that does not count them might mean
         self._told = 0  # of these, what ``flush`` has told
-        self._made = threading.Lock()  # while ``take`` or ``claim`` is made of several steps
+        self._made = threading.RLock()  # while ``take`` or ``claim`` is made of several steps
         self._lacking = [name for name in ("take", "claim") if not callable(getattr(store, name, None))]
         if self._lacking:
             log.warning(
@@ -63,7 +63,7 @@ class Shielded:
             )
 
     def renew_after_fork(self) -> None:
-        self._made = threading.Lock()
+        self._made = threading.RLock()
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
         self._try(lambda: self._store.put(kind, key, value, ttl=ttl), None, loses=True)

@@ -2,10 +2,15 @@
 
 Rules
 -----
-- A slot that is given back is handed to whoever has waited longest and is still there: an event loop may have been closed.
-- A forked child has all slots: whoever holds one, or waits, does so in the parent.
+- A slot that is given back goes to the caller that has waited longest and is still there: an event loop may have been
+  closed.
+- A caller is known by its ``wake``. ``leave`` gives back what that caller has, a slot or a place in the queue, and does
+  nothing if it has neither. So a caller can always leave, wherever it was interrupted.
+- A forked child has all slots: callers that hold one, or wait, do so in the parent.
 - The garbage collector may end a forgotten call in the middle of any of this, in the same thread, and that gives a slot
-  back: so the lock lets its own thread in, and nothing is called between finding no slot and standing in line.
+  back: so the lock lets its own thread in.
+- ``wake`` may be called twice; the second time it may raise RuntimeError.
+- Where a slot changes hands, no function is called in between: no signal is handled there, and no garbage collected.
 """
 
 from __future__ import annotations
@@ -13,13 +18,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal
 
 Wake = Callable[[], bool | None]  # False: nobody is there any more
 
 
 class Slots:
-    """``limit`` slots. Whoever finds none leaves a ``wake`` that is called once a slot is theirs."""
+    """``limit`` slots. A caller that finds none leaves a ``wake`` that is called once a slot is its own."""
 
     def __init__(self, limit: int, queue: int) -> None:
         self._limit = limit
@@ -29,6 +35,7 @@ class Slots:
     def renew(self) -> None:
         """Start over."""
         self._free = self._limit
+        self._holding: dict[Wake, None] = {}
         self._waiting: deque[Wake] = deque()
         self._lock = threading.RLock()
 
@@ -36,6 +43,7 @@ class Slots:
         with self._lock:
             full = len(self._waiting) >= self._queue
             if self._free:
+                self._holding[wake] = None
                 self._free -= 1
                 return "taken"
             if full:
@@ -43,24 +51,30 @@ class Slots:
             self._waiting.append(wake)
             return "queued"
 
-    def give(self) -> None:
-        """Return a slot: to the one who has waited longest, if anybody does."""
-        taken: bool | None = False
-        while taken is False:
-            with self._lock:
-                wake = self._waiting.popleft() if self._waiting else None
-                if wake is None:
-                    self._free += 1
-                    return
-            taken = wake()
-
     def leave(self, wake: Wake) -> None:
-        """Stop waiting; if the slot has been handed over in the meantime, pass it on."""
+        """Give back a slot, or stop waiting for one."""
         with self._lock:
             if wake in self._waiting:
                 self._waiting.remove(wake)
                 return
-        self.give()
+            while wake in self._holding:
+                if not self._waiting:
+                    del self._holding[wake]
+                    self._free += 1
+                    return
+                following = self._waiting[0]
+                del self._waiting[0]
+                del self._holding[wake]
+                self._holding[following] = None
+                wake = following
+                try:
+                    is_there = wake() is not False
+                except BaseException:  # an interrupt; whether before or after it was woken is not known
+                    with suppress(RuntimeError):
+                        wake()
+                    raise
+                if is_there:
+                    return
 
     @property
     def waiting(self) -> int:

@@ -104,13 +104,11 @@ class SqliteStore:
         self._max_size = max_size  # bytes
         self._pruned = 0.0  # when, by the wall clock
         self._added = 0  # bytes since then
-        self._changed = threading.Condition()
-        self._at_work = threading.Lock()  # while SQLite writes
+        self._renew_locks()
         self._waiting: list[Operation] = []  # in order
         self._writing: list[Operation] = []  # a batch on its way to the file
         self._size = 0  # of what is waiting or on its way, in events and records
         self._settled = 0  # of what is done with: written, or given up
-        self._hurried = 0  # how many wait for it
         self._writer: threading.Thread | None = None
         self._closed = False
         self._failures = self._dropped = 0
@@ -145,14 +143,21 @@ class SqliteStore:
             raise TimeoutError(f"{self._name}: nothing could be written within {timeout:g} s")
         return {key: json.loads(text) for key, text in request.taken.items()}
 
+    def _renew_locks(self) -> None:
+        # Entered with ``with`` on the lock itself: no signal is handled in its __enter__, unlike in a Condition's
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)  # for the writer
+        self._at_work = threading.Lock()  # while SQLite writes
+        self._waiters: list[tuple[int, threading.Lock]] = []  # what they want to be settled, and what wakes them
+
     def _ask(self, request: Request, timeout: float) -> bool:
         """Have the writer make a change, in its order; False if it is not known to be in the file by then.
 
         Requests that wait at the same time share a transaction.
         """
-        with self._changed:
-            if self._queue([request]):
-                self._is_written(timeout)
+        if self._queue([request]):
+            self._is_written(timeout)
+        with self._lock:
             request.withdrawn = not request.done
             return request.done
 
@@ -167,7 +172,7 @@ class SqliteStore:
     def _queue(self, operations: Sequence[Operation]) -> bool:
         """Hand operations to the writer; False if there is no room for them."""
         size = size_of(operations)
-        with self._changed:
+        with self._lock:
             if self._closed or self._size + size > MOST_WAITING:
                 self._dropped += size
                 return False
@@ -191,25 +196,31 @@ class SqliteStore:
 
     def flush(self, timeout: float) -> bool:
         """Wait until all is in the file; False if it is not by then, or if some has been dropped since last time."""
-        with self._changed:
-            known = self._known_dropped
-            if not self._is_written(timeout):
-                return False
-            self._known_dropped = max(self._known_dropped, self._dropped)
-            return self._dropped == known
+        known = self._known_dropped
+        if not self._is_written(timeout):
+            return False
+        dropped = self._dropped
+        self._known_dropped = max(self._known_dropped, dropped)
+        return dropped == known
 
     def _is_written(self, timeout: float) -> bool:
         """Have what is there now written, if it can be."""
-        with self._changed:
+        waiter = threading.Lock()
+        waiter.acquire()
+        with self._lock:
             goal = self._settled + self._size
-            self._hurried += 1
+            if self._settled >= goal:
+                return True
+            self._waiters.append((goal, waiter))
             self._changed.notify_all()
-            try:
-                if self._waiting and self._writer is None:
-                    self._write_here(time.monotonic() + timeout)
-                return self._changed.wait_for(lambda: self._settled >= goal, 0 if self._closed else timeout)
-            finally:
-                self._hurried -= 1
+            if self._waiting and self._writer is None:
+                self._write_here(time.monotonic() + timeout)
+        try:
+            wait = 0.0 if self._closed else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
+            return waiter.acquire(timeout=wait) or self._settled >= goal
+        finally:
+            with self._lock:
+                self._waiters = [other for other in self._waiters if other[1] is not waiter]
 
     def _write_here(self, deadline: float) -> None:
         """Write what is waiting in this thread, as no other can be started."""
@@ -226,7 +237,7 @@ class SqliteStore:
             before = self._settled
             written = self._is_written(CLOSE_SECONDS)
             goes_on = self._settled > before
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
             writer, lost = self._writer, self._size
@@ -268,7 +279,7 @@ class SqliteStore:
         return [(key, json.loads(kept[key])) for key in sorted(kept)]
 
     def _alive(self, kind: Kind, sql: str, values: tuple[str, ...], wanted: Callable[[str], bool]) -> dict[str, str]:
-        with self._changed:  # before the file is read: what is written meanwhile is seen in one or the other
+        with self._lock:  # before the file is read: what is written meanwhile is seen in one or the other
             under_way = [*self._writing, *self._waiting]
         found: dict[str, tuple[str | None, float | None]] = {
             key: (value, until) for key, value, until in self._reader.select(sql, values)
@@ -321,9 +332,9 @@ class SqliteStore:
     def _write_all(self) -> None:
         connection: sqlite3.Connection | None = None
         while True:
-            with self._changed:
+            with self._lock:
                 self._changed.wait_for(lambda: self._waiting or self._closed)
-                self._changed.wait_for(lambda: self._hurried or self._closed or self._size >= ENOUGH, LINGER)
+                self._changed.wait_for(lambda: self._waiters or self._closed or self._size >= ENOUGH, LINGER)
                 if not self._waiting:
                     break
             connection = self._write_batch(connection)
@@ -332,7 +343,7 @@ class SqliteStore:
 
     def _write_batch(self, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
         """Write the next operations in one transaction; the connection to go on with, None if another is needed."""
-        with self._changed:
+        with self._lock:
             self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
         try:
             with self._at_work:
@@ -365,12 +376,17 @@ class SqliteStore:
 
     def _settle(self) -> None:
         """The batch is done with."""
-        with self._changed:
+        with self._lock:
             size = size_of(self._writing)
             self._size -= size
             self._settled += size
             self._writing = []
-            self._changed.notify_all()
+            self._wake_waiters()
+
+    def _wake_waiters(self) -> None:
+        for goal, waiter in self._waiters:
+            if goal <= self._settled and waiter.locked():
+                waiter.release()
 
     def _retain(self, connection: sqlite3.Connection) -> None:
         """Now and then, drop what is too old or too much."""
@@ -400,22 +416,22 @@ class SqliteStore:
             self._dropped += size_of(self._writing)
             self._settle()
             return None
-        with self._changed:
+        with self._lock:
             self._waiting = self._writing + self._waiting
             self._writing = []
             if self._closed:
                 self._dropped += self._size
                 self._settled += self._size
                 self._waiting, self._size = [], 0
-                self._changed.notify_all()
+                self._wake_waiters()
             self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
         return None
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's locks as they were, none of its threads, and must not touch its connections."""
-        self._changed, self._at_work = threading.Condition(), threading.Lock()
+        self._renew_locks()
         self._reader.renew_after_fork()
-        self._waiting, self._writing, self._size, self._hurried = [], [], 0, 0
+        self._waiting, self._writing, self._size = [], [], 0
         self._writer = None
 
     def locks(self) -> tuple[threading.Lock, threading.Lock]:

@@ -1,0 +1,278 @@
+"""T38: Ctrl-C between ``acquire`` and ``try`` left a lock held, and every other thread hung. Here none is ever left held."""
+
+from __future__ import annotations
+
+import asyncio
+import dis
+import gc
+import itertools
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from tests.torture.scale import times
+from tests.torture.test_t24_fork_and_context import locks_of
+
+import failsoft
+from failsoft import Runtime
+from failsoft.stores.sqlite import SqliteStore
+
+pytestmark = [  # an interrupt may come between making a coroutine and awaiting it
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"),
+]
+INTERRUPTS = times(10_000, 400)
+SOURCES = str(Path(failsoft.__file__).parent)
+Check = Callable[[str], None]
+
+
+class Program:
+    """A runtime with everything that has a lock, and one round of what a program does with it."""
+
+    def __init__(self, place: Path) -> None:
+        self.heard: list[Any] = []
+        self.store = SqliteStore(place / "a.db")
+        self.rt = Runtime(store=self.store, memory="act", on_escalation=self.heard.append)
+        self.rt.subscribe(self.heard.append)
+        self.fails = 0
+        quick = {"initial_delay": "0s", "jitter_percent": 0, "budget": False}
+        never = {"failure_threshold": 1_000_000}
+        self.rt.add(self.flaky, id="flaky", retry=quick, breaker=never, timeout=None)
+        self.rt.add(self.down, id="down", retry={"max_attempts": 1}, breaker=never, timeout=None)
+        self.rt.add(self.narrow, id="narrow", concurrency=1, timeout=None)
+        self.rt.add(self.recovers, id="recovers", retry=quick, breaker=never)
+        self.rt.add(self.blocks, id="blocks")
+        self.guarded = self.rt.add(self.works, id="works", timeout=None)
+        self.once()
+
+    def flaky(self) -> str:
+        self.fails += 1
+        if self.fails % 2:
+            raise ConnectionRefusedError("connection refused")
+        return "at last"
+
+    def down(self) -> None:
+        raise ConnectionResetError("connection reset")
+
+    def narrow(self) -> str:
+        return "narrow"
+
+    async def recovers(self) -> str:
+        return self.flaky()
+
+    def blocks(self) -> str:
+        return "blocked"
+
+    def works(self) -> str:
+        return "worked"
+
+    def once(self) -> None:
+        self.call()
+        self.read()
+
+    def call(self) -> None:
+        rt = self.rt
+        self.guarded()
+        rt.call_sync("flaky")
+        rt.call_sync("down", {}, thread="chat")
+        rt.call_sync("narrow")
+        rt.call_sync("blocks")
+
+    def call_narrow(self) -> None:
+        self.rt.call_sync("narrow")
+
+    def read(self) -> None:
+        self.rt.events()
+        self.rt.metrics("flaky")
+        self.rt.health("down")
+        assert self.rt.threads["chat"].offers is not None
+
+    def retry(self) -> None:
+        """An async call on the short way, whose first attempt fails."""
+        self.fails = 0
+        asyncio.run(self.rt.call("recovers"))
+
+    def flush(self) -> None:
+        self.rt.call_sync("narrow")
+        self.store.flush(1.0)
+
+    def close(self) -> None:
+        asyncio.run(self.rt.close())
+        self.store.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    made = Program(tmp_path)
+    yield made
+    made.close()
+
+
+def where_held(lock: Any) -> list[str]:
+    """The attributes that hold a lock."""
+    owners = [
+        one for one in gc.get_objects() if str(type(one).__module__).startswith("failsoft") and hasattr(one, "__dict__")
+    ]
+    return [f"{type(one).__qualname__}.{name}" for one in owners for name, had in vars(one).items() if had is lock]
+
+
+@contextmanager
+def other_thread(locks: list[Any]) -> Iterator[Check]:
+    """Whether another thread can have every lock that is free now: idle threads of ours wait for locked ones."""
+    time.sleep(0.1)
+    free = [lock for lock in locks if lock.acquire(timeout=0.1)]
+    for lock in free:
+        lock.release()
+    assert len(free) >= 8
+    wanted, answers = threading.Semaphore(0), threading.Semaphore(0)
+    held: list[Any] = []
+    over = False
+
+    def look() -> None:
+        while wanted.acquire() and not over:
+            for lock in free:
+                if lock.acquire(timeout=5):
+                    lock.release()
+                else:
+                    held.append(lock)
+            answers.release()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+
+    def check(where: str) -> None:
+        wanted.release()
+        assert answers.acquire(timeout=60)
+        assert held == [], ([where_held(lock) for lock in held], where)
+
+    try:
+        yield check
+    finally:
+        over = True
+        wanted.release()
+        thread.join()
+
+
+def test_t38_an_interrupt_at_any_moment_leaves_no_lock_held(program: Program) -> None:
+    source = random.Random(38)
+    began = time.perf_counter()
+    for _ in range(20):
+        program.once()
+    longest = (time.perf_counter() - began) / 20
+    came = 0
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came += 1
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with other_thread(locks_of(program.rt, program.store)) as check:
+            while came < INTERRUPTS:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, max(1e-6, source.uniform(0, longest)))
+                    program.once()
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except KeyboardInterrupt:
+                    check("")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    works(program)
+
+
+# Where CPython looks whether a signal has come: after these
+_LOOKS = {"CALL", "CALL_FUNCTION_EX", "CALL_KW", "RESUME"}
+
+
+_moments_of: dict[Any, set[int]] = {}
+
+
+class At:
+    """Interrupts the n-th moment in our own code at which a signal can be handled."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+        self.where = ""
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(SOURCES) and not frame.f_code.co_filename.endswith("/threading.py"):
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        if event == "opcode" and frame.f_lasti in self._moments(frame.f_code):
+            self.left -= 1
+            if self.left == 0:
+                self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+                raise KeyboardInterrupt
+        return self
+
+    def _moments(self, code: Any) -> set[int]:
+        found = _moments_of.get(code)
+        if found is None:
+            instructions = [*dis.get_instructions(code)]
+            pairs = itertools.pairwise(instructions)
+            caught = [range(entry.start, entry.end) for entry in dis._parse_exception_table(code)]  # type: ignore[attr-defined]
+            found = {
+                after.offset
+                for one, after in pairs
+                if one.opname in _LOOKS  # where what is raised after one is caught as if it were raised by it
+                and [one.offset in block for block in caught] == [after.offset in block for block in caught]
+            }
+            found |= {one.argval for one in instructions if one.opname == "JUMP_BACKWARD"}
+            _moments_of[code] = found
+        return found
+
+
+def works(program: Program) -> None:
+    """All of it still works, for another thread as well."""
+    done: list[str] = []
+
+    def other() -> None:
+        done.append(program.rt.call_sync("narrow").value)
+        done.append(program.rt.call_sync("blocks").value)
+
+    thread = threading.Thread(target=other, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert done == ["narrow", "blocked"]
+    assert program.rt.call_sync("narrow").value == "narrow"
+
+
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [
+        ("retry", 1),
+        ("call_narrow", 1),
+        ("flush", times(1, 5)),
+        ("read", times(1, 5)),
+        ("call", times(2, 67)),
+    ],
+)
+def test_t38_an_interrupt_at_every_single_moment(program: Program, part: str, step: int) -> None:
+    """Each moment in turn at which a signal can be handled, however short it is; of the longer parts a sample."""
+    run = getattr(program, part)
+    with other_thread(locks_of(program.rt, program.store)) as check:
+        number, over = 1 + random.Random(38).randrange(step), False
+        while not over:
+            at = At(number)
+            try:
+                sys.settrace(at)
+                run()
+                over = at.left > 0
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            check(at.where)
+            number += step
+    works(program)
