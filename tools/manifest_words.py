@@ -57,6 +57,7 @@ _TOOL = {
     "isolation": "process",
     "concurrency": "4",
     "queue": "20",
+    "check_types": "false",
     "accept_partial": "true",
 }
 

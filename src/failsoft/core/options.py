@@ -291,6 +291,7 @@ class ToolOptions(Options):
     concurrency: int | None = None  # attempts at a time; None: no limit
     queue: int = 100  # how many may wait for a slot
     output: Any = None  # a type or a JSON Schema that the value must fit
+    check_types: bool = True  # whether the types of arguments are checked in calls by name
     accept_partial: AcceptPartial = "after_retries"  # True: at once; False: never, the part is in Outcome.partial
 
     if TYPE_CHECKING:
@@ -316,6 +317,7 @@ class ToolOptions(Options):
             concurrency: int | None = ...,
             queue: int = ...,
             output: Any = ...,
+            check_types: bool = ...,
             accept_partial: AcceptPartial = ...,
         ) -> None: ...
 
@@ -346,6 +348,7 @@ class ToolOptions(Options):
             if getattr(self, name) is not None:
                 flag(name, getattr(self, name))
         flag("read_only", self.read_only)
+        flag("check_types", self.check_types)
         try:
             read_accept_partial(self.accept_partial)
         except ValueError as wrong:

@@ -97,6 +97,8 @@ async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
 
 def _is_plain(turn: Turn, call: Call) -> bool:
     """Does it say nothing that the happy path would not see?"""
+    if not call.fits_exactly:
+        return False
     said = (call.timeout, call.retry, call.key if call.offer is None else call.offer)
     ledger = turn.engine.ledger
     if ledger is not None and ledger.wants(call, call.tool):

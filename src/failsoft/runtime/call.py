@@ -30,8 +30,7 @@ class Call:
     __slots__ = (
         "acted", "admitted", "args", "asked", "caller", "given", "given_id", "hinted", "inside", "invoked", "kept", "key",
         "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry", "started", "tenant",
-        "thread",
-        "timeout", "tool", "turn", "waiting",
+        "thread", "timeout", "tool", "turn", "typed", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +49,7 @@ class Call:
         retry: RetryOptions | None = None,
         key: str | None = None,
         required: bool | None = None,
+        typed: bool = False,
     ) -> None:
         self.given_id = id  # a number: nobody has given one, and none is made before somebody asks
         self.tool = tool
@@ -64,6 +64,7 @@ class Call:
         self.retry = retry
         self.key = key
         self.required = required
+        self.typed = typed  # by name: the types of its arguments are checked
         self.given: str | None = None  # the id that its caller has chosen; its turn may know it by another
         self.record: WriteRecord | None = None  # in the ledger of writes
         self.kept: bool | None = None  # the store had that record before the tool started; None: there is none to have
@@ -136,16 +137,27 @@ class Call:
         return isinstance(self.given_id, str)
 
     def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
-        """What a tool is called with: the caller's arguments, and the key where it takes one.
+        """What a tool is called with: the caller's arguments in the tool's types, and the key where it takes one.
 
         The key stays the same over all attempts of this call, whichever tool makes them.
         """
+        kwargs = self.kwargs
+        if self.typed and tool.argument_check is not None:
+            checked = tool.argument_check(kwargs)
+            if isinstance(checked, dict):  # else they do not fit, and the tool is not run
+                kwargs = checked
         parameter = tool.options.idempotency_key
-        if parameter is None or parameter in self.kwargs:
-            return self.kwargs
+        if parameter is None or parameter in kwargs:
+            return kwargs
         if self.key is None:
             self.key = rt.new_key()
-        return {**self.kwargs, parameter: self.key}
+        return {**kwargs, parameter: self.key}
+
+    @property
+    def fits_exactly(self) -> bool:
+        """True if its arguments may be given to the tool as they are."""
+        check = self.tool.argument_check if self.typed else None
+        return check is None or check(self.kwargs) is self.kwargs
 
 
 class Invoke(NamedTuple):

@@ -66,7 +66,7 @@ def make_call(
     if not (isinstance(id, _TEXT) and isinstance(thread, _TEXT) and isinstance(tenant, _TEXT)):
         refuse_odd_names(tool.id, id=id, thread=thread, tenant=tenant)
     call = engine.open_call(tool, (), {} if args is None else dict(args), id=id or None)
-    call.given = id or None
+    call.given, call.typed = id or None, True
     if thread:
         call.thread = thread
     if tenant:

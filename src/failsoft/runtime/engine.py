@@ -241,7 +241,7 @@ class Engine:
         """The end of a call whose arguments do not fit; a shut gate comes first (R14)."""
         if call.thread is not None and (is_absent(self, call, call.tool) or self.notebook.find_loop(call)):
             return None
-        fault = call.tool.misfit(call.args, call.arguments(self, call.tool))
+        fault = call.tool.misfit(call.args, call.arguments(self, call.tool), typed=call.typed)
         return None if fault is None else Ended(call.started, call.started, fault=fault, ran=False)
 
     # -- from the happy path -----------------------------------------------------------------------------------------

@@ -164,6 +164,7 @@ class ForeignTool(Tool):
                 'function with @runtime.tool(isolation="process"), and give the guarded one to the agent'
             )
         super().__init__(fn, replace(options, classification=(*options.classification, *_CONTRACT)))
+        self.argument_check = None  # the framework has seen to that, too
 
     @property
     def description(self) -> str:
@@ -176,7 +177,7 @@ class ForeignTool(Tool):
         self._take_effect(known)
         self._choose_way()
 
-    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
+    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, typed: bool = False) -> None:  # noqa: ARG002
         """Whether the arguments fit, the framework has seen to."""
         return
 

@@ -134,6 +134,7 @@ class Handle(core.Call, Generic[T]):
                 thread=turn.thread,
                 tenant=turn.tenant,
                 required=self.required,
+                typed=True,
             )
             self.call.given = self.id if self.id in turn.given else None
         return self.call

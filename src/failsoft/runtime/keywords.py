@@ -78,4 +78,5 @@ class ToolKeywords(TypedDict, total=False):
     concurrency: int | None
     queue: int
     output: Any
+    check_types: bool
     accept_partial: AcceptPartial

@@ -129,6 +129,8 @@ class Lanes:
                 if recorded and ticket is not None and tool.is_write:
                     ticket = None
                 first = None
+                if ticket is not None and tool.argument_check is not None and not self._fits(handle):
+                    ticket = None
                 if ticket is not None:
                     running = None
                     try:
@@ -221,6 +223,16 @@ class Lanes:
             return False
         self.turn.ended_by = error
         return True
+
+    def _fits(self, handle: Handle[Any]) -> bool:
+        """True if its arguments may be given to the tool as they are."""
+        tool: Any = handle.tool
+        try:
+            if handle.fills:
+                self._fill_in(handle)
+            return tool.argument_check(handle.arguments) is handle.arguments
+        except Exception:  # it fails once more on the long way, where that is told
+            return False
 
     def _fill_in(self, handle: Handle[Any]) -> None:
         fill_in(handle)

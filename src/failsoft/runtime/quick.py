@@ -141,7 +141,7 @@ async def await_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
 
 def is_plain(rt: Engine, call: Call) -> bool:
     """True if a call may take the short way: no call is around it, its thread has no notes, nothing is to be recorded."""
-    if call.parent is not None or call.timeout is not None or call.offer is not None:
+    if call.parent is not None or call.timeout is not None or call.offer is not None or not call.fits_exactly:
         return False
     if rt.ledger is not None and rt.ledger.wants(call, call.tool):
         return False

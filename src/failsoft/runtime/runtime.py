@@ -90,6 +90,7 @@ class Runtime:
     - ``undeclared``: which tools may be repeated that do not say whether they read or write. ``"recognise"``: by name
       and description, reads are repeated and writes are not. ``"as_specified"``: all are repeated.
       ``"never_repeat"``: none is repeated when it may have taken effect.
+    - ``check_types``: False to give arguments to tools unchecked in calls by name; a tool's own word comes first.
     - ``clock``, ``random``: for tests; see ``failsoft.testing``.
     """
 
@@ -106,6 +107,7 @@ class Runtime:
         on_escalation: Callable[[Outcome[Any]], Any] | None = None,
         explain: Phraser | None = None,
         undeclared: Undeclared | None = None,
+        check_types: bool | None = None,
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
@@ -114,6 +116,8 @@ class Runtime:
         self._settings = Settings() if manifest is None else read_manifest(manifest)
         if undeclared is not None:
             self._settings = self._settings._replace(undeclared=read_undeclared(undeclared))
+        if check_types is not None:
+            self._settings = self._settings.with_default("check_types", check_types)
         clock = clock or clocks.current()
         kept: Store | None = None
         if store != "memory:":
@@ -223,7 +227,9 @@ class Runtime:
         if not options and _scope() is None:
             ticket, quick, number = found.ticket, found.by_name, engine.trace.number
             if ticket is not None and quick is not None:
-                return quick({} if args is None else args, number(), ticket)
+                given = {} if args is None else args
+                if found.argument_check is None or found.argument_check(given) is given:
+                    return quick(given, number(), ticket)
             shut = found.shut
             if shut is not None and (refused := refuse(engine, found, shut)) is not None:
                 return just(refused)

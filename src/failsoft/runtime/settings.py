@@ -41,6 +41,14 @@ class Settings(NamedTuple):
     explanations: Mapping[str, Texts] = {}  # by language
     undeclared: Undeclared = "recognise"
 
+    def with_default(self, name: str, value: Any) -> Settings:
+        """The same with an option for all tools that do not say otherwise."""
+        try:
+            assemble({"id": "any"}, {name: value})
+        except ValueError as error:
+            raise ManifestError(f"Runtime: {error}") from None
+        return self._replace(defaults={**self.defaults, name: value})
+
 
 def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
     """A manifest from a file, or as a mapping."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from failsoft.runtime.foreign import Runner
@@ -78,15 +78,20 @@ def whole_stream(runtime: Runtime, tool: str, arguments: Mapping[str, Any]) -> R
     found = runtime._engine.tools.get(tool)
     if found is None or found.kind not in ("stream", "async stream"):
         return None
-    misfit = found.misfit((), dict(arguments))
+    misfit = found.misfit((), dict(arguments), typed=True)
 
     async def run(given: dict[str, Any]) -> list[Any]:
         if misfit is not None:
             from failsoft.runtime.arguments import MisfitError  # not needed by most who import this
 
             raise MisfitError(misfit)
+        check = found.argument_check
+        given = given if check is None else dict(cast("Mapping[str, Any]", check(given)))
         if found.kind == "async stream":
             return [item async for item in found.fn(**given)]
-        return await asyncio.to_thread(lambda: list(found.fn(**given)))
+        from failsoft.runtime.executor import executor_of  # not importable in Temporal's workflow sandbox
+
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(executor_of(runtime), lambda: list(found.fn(**given)))
 
     return run

@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core import own_faults
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
     from failsoft.core.recognise import ToolEffect
     from failsoft.core.tool_effect import EffectSource
+    from failsoft.runtime.argument_check import Check
     from failsoft.runtime.deadline import Queue
     from failsoft.runtime.isolation.target import Target
     from failsoft.runtime.known import Known
@@ -43,6 +44,7 @@ class Tool:
         "_check",
         "_signature",
         "_warned",
+        "argument_check",
         "by_name",
         "command",
         "effect",
@@ -116,6 +118,8 @@ class Tool:
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
         self._warned = False
+        unchecked = command is not None or not options.check_types
+        self.argument_check: Check | None = None if unchecked else self._first_check  # of calls by name
         self._absent: set[str] = set()  # fallbacks that a warning has named
         if options.idempotency_key is not None:
             self._refuse_missing_parameter(options.idempotency_key)
@@ -199,16 +203,25 @@ class Tool:
         except ValueError as error:
             raise ManifestError(f"output: {error}") from None
 
-    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Fault | None:
-        """The arguments' fault, None if they fit the signature."""
+    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, typed: bool = False) -> Fault | None:
+        """The arguments' fault, None if they fit the signature; ``typed``: also its types."""
         signature = self.signature()
         if signature is None:
             return None
+        checked = None if not typed or self.argument_check is None else self.argument_check(kwargs)
+        wrong = checked if isinstance(checked, Fault) else None
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            return _misfit(signature, args, kwargs, error)
-        return None
+            return _misfit(signature, args, kwargs, error, wrong)
+        return wrong
+
+    def _first_check(self, given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
+        """Compile the check of the arguments' types, and check these."""
+        from failsoft.runtime.argument_check import compile_check  # direct Python calls need none
+
+        made = self.argument_check = compile_check(self.fn, self.signature())
+        return given if made is None else made(given)
 
     def check_output(self, value: Any) -> Fault | None:
         """The value's fault, None if it has the declared form."""
@@ -268,7 +281,9 @@ def kind_of(fn: Callable[..., Any]) -> Kind:
     return "sync"
 
 
-def _misfit(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> Fault:
+def _misfit(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError, wrong: Fault | None
+) -> Fault:
     parameters = signature.parameters.values()
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -277,6 +292,7 @@ def _misfit(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[st
     loose = any(p.kind is p.VAR_KEYWORD for p in parameters)
     return own_faults.bad_arguments(
         missing=[name for name in signature.parameters if name in required - given],
+        invalid=() if wrong is None else own_faults.asked_for(wrong),
         unexpected=[] if loose else [name for name in kwargs if name not in named],
         detail="" if required - given or set(kwargs) - named else error,
         cause=error,

@@ -233,7 +233,7 @@ def _admit(rt: Engine, call: Call, stop: Stop) -> Fault | None:
     """Pass the gates in R14's order, or say which is shut. Who stands in must take the arguments."""
     fault = gate(rt, call, stop.tool)
     if fault is None and stop.tool is not call.tool and not stop.attempts.made:
-        fault = stop.tool.misfit(call.args, call.arguments(rt, stop.tool))
+        fault = stop.tool.misfit(call.args, call.arguments(rt, stop.tool), typed=call.typed)
     if fault is None and stop.tool.health.holds:
         fault = held(rt, call, stop.tool)
     if fault is not None or stop.ticket is not None:

@@ -245,6 +245,7 @@ class SharedBlock(Block):
     isolation: Annotated[Isolation, From(IsolationBlock, Isolation)] = said("Where a sync tool runs.")
     concurrency: Whole | None = said("Attempts at a time; null: no limit.")
     queue: Annotated[int, Field(strict=True, ge=0)] = said("How many may wait for a slot.")
+    check_types: Flag = said("Whether the types of arguments are checked before the tool runs, in calls by name.")
     accept_partial: Annotated[AcceptPartial, Read(read_accept_partial, {"enum": [True, False, "after_retries"]})] = (
         said(
             "Whether a partial result is good enough: true takes it at once, after_retries when retries bring no more, "

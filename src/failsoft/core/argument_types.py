@@ -1,0 +1,287 @@
+"""Check JSON values against Python annotations: what a model sends against what a function expects.
+
+Rules
+-----
+- Known here: ``str int float bool None``, ``list tuple set frozenset dict`` and their abstract kinds, ``Optional``, unions,
+  ``Literal``, ``Any``, ``object``, type variables, new types and aliases. ``reader`` raises ``Richer`` for all others:
+  those need a library.
+- A value is converted only where nothing is lost: ``"40"`` and ``40.0`` are the integer 40, ``"true"`` is ``True``, an array
+  is a tuple or a set. A boolean is no number, a number is no text.
+- A union takes a value as it is if one of its members does, and converts it only otherwise.
+- An object that is not JSON passes as it is, also inside a container.
+- A value that needs no conversion comes back as the very same object.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import typing
+from collections import abc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, NewType, TypeVar, Union, get_args, get_origin
+
+JSON = frozenset({NoneType, bool, int, float, str, list, dict})
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_EXACT = 2**53  # up to here every integer is a float of its own
+
+_ARRAYS = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable, abc.Reversible, abc.Container)
+_SETS = (set, frozenset, abc.Set, abc.MutableSet)
+_OBJECTS = (dict, abc.Mapping, abc.MutableMapping)
+_ALIAS = getattr(typing, "TypeAliasType", None)  # since Python 3.12
+
+
+class Richer(Exception):
+    """An annotation that is not known here."""
+
+
+class Misfit(ValueError):
+    """A value does not fit. ``path`` is the way to it, inside an argument."""
+
+    def __init__(self, wanted: str, value: Any, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+        self.value = value
+        self.path = path
+
+    def at(self, step: str | int) -> Misfit:
+        """The same, seen from the container around it."""
+        return Misfit(self.wanted, self.value, (step, *self.path))
+
+    def tell(self, name: str) -> str:
+        """What is wrong with the argument of this name."""
+        place = name + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
+        return f"{place} must be {self.wanted}, not {describe(self.value)}."
+
+
+class Reader(NamedTuple):
+    """How values for one annotation are read."""
+
+    wanted: str  # in words
+    exact: frozenset[type]  # values of these classes pass as they are
+    read: Callable[[Any, bool], Any]  # the value to use; with True nothing is converted. Raises ``Misfit``
+
+
+def describe(value: Any) -> str:
+    """What kind of JSON value this is. The value itself is not told: it may be a secret."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    names = {str: "a text", int: "a number", float: "a number", list: "an array", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
+
+
+def reader(annotation: Any) -> Reader | None:
+    """How values for this annotation are read; None: everything fits. Raises ``Richer`` for what is not known here."""
+    annotation = _plain(annotation)
+    if annotation in (Any, object) or isinstance(annotation, TypeVar):
+        return None
+    if annotation is None or annotation in _SCALARS:
+        return _SCALARS[annotation or NoneType]
+    origin, members = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return _literal(members)
+    if origin in (Union, UnionType):
+        return _union([reader(member) for member in members])
+    kind = origin or annotation
+    if kind is tuple:
+        return _tuple(members, fixed=origin is not None)
+    if kind in _ARRAYS:
+        return _array(list, reader(members[0]) if members else None)
+    if kind in _SETS:
+        return _array(frozenset if kind is frozenset else set, reader(members[0]) if members else None)
+    if kind in _OBJECTS:
+        return _object(*(reader(member) for member in members or (Any, Any)))
+    raise Richer(annotation)
+
+
+def _plain(annotation: Any) -> Any:
+    """Without names that other annotations were given."""
+    while True:
+        if isinstance(annotation, NewType):
+            annotation = annotation.__supertype__
+        elif _ALIAS is not None and isinstance(annotation, _ALIAS):
+            annotation = annotation.__value__
+        elif annotation is typing.LiteralString:
+            return str
+        else:
+            try:
+                hash(annotation)
+            except TypeError:
+                raise Richer(annotation) from None
+            return annotation
+
+
+# --- one value ------------------------------------------------------------------------------------------------------------
+
+
+def _scalar(kind: type, wanted: str, convert: Callable[[Any], Any] | None = None, *also: type) -> Reader:
+    exact = frozenset({kind, *also})
+
+    def read(value: Any, strict: bool) -> Any:
+        if value.__class__ in exact or value.__class__ not in JSON:
+            return value
+        made = None if strict or convert is None else convert(value)
+        if made is None:
+            raise Misfit(wanted, value)
+        return made
+
+    return Reader(wanted, exact, read)
+
+
+def _to_integer(value: Any) -> int | None:
+    if value.__class__ is float:
+        return int(value) if math.isfinite(value) and value.is_integer() and abs(value) <= _EXACT else None
+    return int(value) if value.__class__ is str and _INTEGER.fullmatch(value) else None
+
+
+def _to_number(value: Any) -> float | None:
+    if value.__class__ is not str or not _NUMBER.fullmatch(value):
+        return None
+    made = float(value)
+    return made if math.isfinite(made) else None
+
+
+def _to_flag(value: Any) -> bool | None:
+    return {"true": True, "false": False}.get(value) if value.__class__ is str else None
+
+
+_SCALARS: dict[Any, Reader] = {
+    str: _scalar(str, "a text"),
+    int: _scalar(int, "an integer", _to_integer),
+    float: _scalar(float, "a number", _to_number, int),
+    bool: _scalar(bool, "true or false", _to_flag),
+    NoneType: _scalar(NoneType, "null"),
+}
+
+
+def _literal(choices: tuple[Any, ...]) -> Reader:
+    if any(choice.__class__ not in JSON for choice in choices):
+        raise Richer(choices)  # members of an Enum, bytes
+    wanted = _either(map(repr, choices))
+    by_text = {str(choice): choice for choice in choices if choice.__class__ is int}
+
+    def read(value: Any, strict: bool) -> Any:
+        if value.__class__ not in JSON:
+            return value
+        if any(value == choice and value.__class__ is choice.__class__ for choice in choices):
+            return value
+        text = value if value.__class__ is str else str(_to_integer(value))
+        if strict or text not in by_text:
+            raise Misfit(wanted, value)
+        return by_text[text]
+
+    return Reader(wanted, frozenset(), read)
+
+
+def _union(members: list[Reader | None]) -> Reader | None:
+    known = [member for member in members if member is not None]
+    if len(known) < len(members):
+        return None  # one of them takes everything
+    wanted = _either(member.wanted for member in known)
+    exact = frozenset[type]().union(*(member.exact for member in known))
+
+    def read(value: Any, strict: bool) -> Any:
+        if value.__class__ in exact:
+            return value
+        closest = Misfit(wanted, value)
+        for only_exact in (True,) if strict else (True, False):
+            for member in known:
+                try:
+                    return member.read(value, only_exact)
+                except Misfit as misfit:
+                    if len(misfit.path) > len(closest.path):
+                        closest = misfit  # of the right kind, with something wrong inside
+        raise closest
+
+    return Reader(wanted, exact, read)
+
+
+def _either(words: Iterable[str]) -> str:
+    named = [*dict.fromkeys(words)]
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} or {named[-1]}"
+
+
+# --- containers -----------------------------------------------------------------------------------------------------------
+
+
+def _array(make: type, items: Reader | None) -> Reader:
+    def read(value: Any, strict: bool) -> Any:
+        if value.__class__ is not list:
+            if value.__class__ in JSON:
+                raise Misfit("an array", value)
+            return value
+        made = value if items is None or _all_exact(value, items) else _read_items(value, items, strict)
+        if make is list:
+            return made
+        if strict:
+            raise Misfit("an array", value)  # another member of the union may take it as it is
+        try:
+            return make(made)
+        except TypeError:
+            raise Misfit("an array of plain values", value) from None
+
+    return Reader("an array", frozenset({list}) if make is list and items is None else frozenset(), read)
+
+
+def _tuple(members: tuple[Any, ...], *, fixed: bool) -> Reader:
+    if not fixed or members[-1:] == (Ellipsis,):
+        return _array(tuple, reader(members[0]) if members else None)
+    readers = [reader(member) for member in members]
+    wanted = f"an array of {len(readers)}"
+
+    def read(value: Any, strict: bool) -> Any:
+        if value.__class__ is not list and value.__class__ not in JSON:
+            return value
+        if value.__class__ is not list or len(value) != len(readers) or strict:
+            raise Misfit(wanted, value)
+        return tuple(_each(value, readers, strict))
+
+    return Reader(wanted, frozenset(), read)
+
+
+def _object(keys: Reader | None, values: Reader | None) -> Reader:
+    def read(value: Any, strict: bool) -> Any:
+        if value.__class__ is not dict:
+            if value.__class__ in JSON:
+                raise Misfit("an object", value)
+            return value
+        if keys is _SCALARS[str] and (values is None or _all_exact(value.values(), values)):
+            return value  # keys of JSON are texts
+        made = {}
+        for key, item in value.items():
+            try:
+                name = key if keys is None else keys.read(key, strict)
+                made[name] = item if values is None else values.read(item, strict)
+            except Misfit as misfit:
+                raise misfit.at(str(key)) from None
+        if len(made) < len(value):
+            raise Misfit("an object whose keys are different", value)
+        same = all(a is b and made[a] is value[b] for a, b in zip(made, value, strict=True))
+        return value if same else made
+
+    plain = keys is None and values is None
+    return Reader("an object", frozenset({dict}) if plain else frozenset(), read)
+
+
+def _all_exact(values: Iterable[Any], items: Reader) -> bool:
+    exact = items.exact
+    for value in values:  # noqa: SIM110 - a generator expression would cost twice as much
+        if value.__class__ not in exact:
+            return False
+    return True
+
+
+def _read_items(values: list[Any], items: Reader, strict: bool) -> list[Any]:
+    made = [*_each(values, [items] * len(values), strict)]
+    return values if all(a is b for a, b in zip(values, made, strict=True)) else made
+
+
+def _each(values: list[Any], readers: Sequence[Reader | None], strict: bool) -> Iterator[Any]:
+    for place, (value, each) in enumerate(zip(values, readers, strict=True)):
+        try:
+            yield value if each is None else each.read(value, strict)
+        except Misfit as misfit:
+            raise misfit.at(place) from None
