@@ -8,12 +8,15 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import jsonschema
 import pytest
+from pydantic import BaseModel
 from tests.fakes import DOWN, INVALID, ONCE, TIMEOUT, Scripted, records, virtual
 
 import failsoft
-from failsoft import Decision, ErrorReport, ManifestError, Runtime
+from failsoft import Decision, ErrorReport, ManifestError, Runtime, classify
 from failsoft.core.manifest import check, load, load_plan
+from failsoft.core.wanted import find_inputs
 
 # --- B1: the Error Handler as a function (S-spec 6.1) -----------------------------------------------------------------
 
@@ -256,3 +259,101 @@ async def test_b10_the_same_block_in_python() -> None:
     for _ in range(7):
         await rt.call("completion")
     assert tool.attempts == 15
+
+
+# --- B5: Aborted and OutOfRange in words (S-layers, R43) --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [str, RuntimeError, OSError])
+@pytest.mark.parametrize(
+    ("text", "code", "retryable"),
+    [
+        ("Operation aborted", "ABORTED", True),
+        ("The operation was aborted", "ABORTED", True),
+        ("request aborted by server", "ABORTED", True),
+        ("aborted by server", "ABORTED", True),
+        ("Aborted: too much contention", "ABORTED", True),
+        ("Value out of range", "OUT_OF_RANGE", False),
+        ("value is out of range: 300", "OUT_OF_RANGE", False),
+        ("cancelled by the caller", "CANCELLED", False),
+        ("aborted by the user", "CANCELLED", False),
+        ("CANCELLED", "CANCELLED", False),
+    ],
+)
+def test_b5_aborted_and_out_of_range_in_words(make: Any, text: str, code: str, retryable: bool) -> None:
+    fault = classify(make(text))
+    assert (fault.code, fault.retryable) == (code, retryable)
+
+
+# --- B7: "Ask for the missing/invalid input explicitly" (S-norm, R46) -------------------------------------------------
+
+NAMING_CITY = [
+    "missing required field: city",
+    "Missing required argument: 'city'",
+    "Missing input: city",
+    "Missing required query parameter: city",
+    "field 'city' is required",
+    "Parameter 'city' is missing",
+    "The city field is required.",
+    "city is required",
+    "city must be a string",
+    "'city' must not be empty",
+    "city cannot be null",
+    "city: field required",
+    "city: this field is required",
+    "'city' is a required property",
+    "must have required property 'city'",
+    "data.city must be string",
+    "Invalid value for parameter 'city'",
+    "Invalid city: Atlantis",
+    "No city provided",
+    "You must provide a valid city.",
+]
+
+
+@pytest.mark.parametrize("text", NAMING_CITY)
+@virtual
+async def test_b7_the_input_is_named_wherever_the_error_names_it(text: str) -> None:
+    rt = Runtime()
+    rt.add(Scripted(ValueError(text)), id="weather")
+    async with rt.turn() as turn:
+        turn.call("weather", id="w")
+    outcome = turn.report.outcomes["w"]
+    assert outcome.explanation.user == "For weather I need a valid city."
+    assert "correct city" in outcome.explanation.model
+    assert turn.report.message == "Weather failed. For weather I need a valid city."
+
+
+@virtual
+async def test_b7_all_fields_of_a_pydantic_error() -> None:
+    class Address(BaseModel):
+        zip_code: int
+
+    class Trip(BaseModel):
+        city: str
+        days: int
+        address: Address
+
+    rt = Runtime()
+    rt.add(lambda trip: Trip.model_validate(trip), id="plan")
+    outcome = await rt.call("plan", {"trip": {"days": "many", "address": {}}})
+    assert outcome.explanation.user == "For plan I need a valid city, days and address.zip code."
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [({}, "city"), ({"city": 3}, "city"), ({"city": "x", "guests": [{"age": "old"}]}, "guests.0.age")],
+)
+@virtual
+async def test_b7_jsonschemas_required_and_path(value: Any, named: str) -> None:
+    guests = {"type": "array", "items": {"properties": {"age": {"type": "integer"}}}}
+    schema = {"required": ["city"], "properties": {"city": {"type": "string"}, "guests": guests}}
+    rt = Runtime()
+    rt.add(lambda: jsonschema.validate(value, schema), id="weather")
+    outcome = await rt.call("weather")
+    assert outcome.explanation.user == f"For weather I need a valid {named}."
+
+
+@pytest.mark.parametrize("text", ["Invalid input", "invalid argument", "Bad request", "value must be positive"])
+def test_b7_what_names_no_input_asks_for_none(text: str) -> None:
+    assert find_inputs(text) == ()

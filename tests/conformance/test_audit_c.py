@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import DOWN, OFTEN, ONCE, Scripted, Takes, records, virtual
 
 import failsoft
-from failsoft import Code, Decision, ErrorReport, Runtime
+from failsoft import Code, Decision, ErrorReport, Runtime, classify
 from failsoft.core.manifest import check, load
 
 # --- C2: the state half-open is an input (S-spec 6.2, R42) ------------------------------------------------------------
@@ -213,3 +213,37 @@ def test_c15_check_calls_it_an_error() -> None:
     (problem,) = check(manifest)
     assert (problem.severity, problem.field) == ("error", "tools.search.fallbacks")
     assert "backp is not in the manifest; did you mean backup?" in problem.message
+
+
+# --- C10: the signal "auth failures" (S-norm) -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["auth failures", "Auth failure", "repeated authentication failures", "auth failed"])
+@pytest.mark.parametrize("make", [str, RuntimeError])
+def test_c10_auth_failures_are_a_misconfigured_tool(make: Any, text: str) -> None:
+    fault = classify(make(text))
+    assert (fault.code, fault.category, fault.retryable) == ("UNAUTHENTICATED", "tool_misconfigured", False)
+
+
+# --- C16: codes in running text ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [str, RuntimeError])
+@pytest.mark.parametrize("code", [code for code in Code if code != "UNKNOWN"])
+def test_c16_the_code_that_is_written(make: Any, code: Code) -> None:
+    titled = code.title().replace("_", "")
+    for text in (
+        code.value,
+        f"rpc failed: {code.value}",
+        f"the call failed with status {code.value}",
+        f"ErrorStatusCode.{titled}",
+        f"ErrorStatusCode.{titled}: the model service is gone",
+        f"upstream returned {code.value}",
+        f"{code.value}: something went wrong",
+    ):
+        assert classify(make(text)).code == code, text
+
+
+def test_c16_ordinary_words_are_no_codes() -> None:
+    for text in ("The internal combustion engine", "model INTERNAL_TOOLS", "an aborted landing of flight 3"):
+        assert classify(text).code == "UNKNOWN" or classify(text).rule.startswith("phrase"), text

@@ -20,7 +20,6 @@ Why the model is told of effects: "failed" alone makes a model repeat a payment 
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.fault import Code, Fault
@@ -30,6 +29,7 @@ from failsoft.core.phrases import AUDIENCES, CALL_FACTS, ENGLISH, capitalise, en
 from failsoft.core.plain import shown
 from failsoft.core.redact import sanitise
 from failsoft.core.tool_effect import UNKNOWN, KnownEffect
+from failsoft.core.wanted import find_inputs
 
 if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
@@ -37,18 +37,6 @@ if TYPE_CHECKING:
 
 MODEL_LENGTH = 500
 USER_LENGTH = 1000  # of a text that somebody else has phrased
-
-_NAME = r"[`'\"]?([a-z]+(?:[ _-][a-z]+){0,2})[`'\"]?"
-_INPUT = re.compile(
-    rf"^(?:\w+Error: )?(?:invalid|missing|unknown|malformed|unsupported|bad) (?:required |value for )?{_NAME}(?=:|$| \()"
-    rf"|^(?:\w+Error: )?{_NAME} (?:is|was) (?:required|missing|invalid|not valid|malformed)\b"
-    rf"|^{_NAME}\n\s+(?:Field required|Input should|Value error)",  # pydantic
-    re.IGNORECASE | re.MULTILINE,
-)
-_VAGUE = frozenset(
-    "input inputs argument arguments parameter parameters value values field request response json data".split()
-)
-
 
 _QUOTED = frozenset({"tool_unavailable", "internal_contract_bug"})  # S-norm has the sentences
 
@@ -149,8 +137,7 @@ def wanted_inputs(fault: Fault) -> tuple[str, ...]:
     """The names of the inputs that have to be given or corrected, where the fault has them."""
     names = asked_for(fault)
     if not names and fault.category == "tool_validation":
-        found = _INPUT.search(fault.message)
-        names = tuple(name for name in (found.groups() if found else ()) if name and name.lower() not in _VAGUE)
+        names = find_inputs(fault.message)
     return tuple(name.replace("_", " ") for name in names)
 
 

@@ -81,6 +81,7 @@ KINDS: dict[str, Kind] = {
     "server_error": _passing(Code.INTERNAL, "unknown", "Server errors are often temporary"),
     "garbled": _passing(Code.DATA_LOSS, "unknown", "The answer was damaged on its way"),
     "killed": _passing(Code.ABORTED, "unknown", "A process that was killed may live next time"),
+    "aborted": _passing(Code.ABORTED, "unknown", "An operation that was aborted may end well next time"),
     "cancelled": _passing(Code.CANCELLED, "unknown", "The caller has left"),
     "unknown": _passing(Code.UNKNOWN, "unknown", "Nothing is known about this error; a retry is the safer default"),
     # It stays: the caller's move

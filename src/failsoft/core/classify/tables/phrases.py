@@ -118,7 +118,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "no such method",
         "acti comm endp meth oper proc rpc rpcn rpcq",
-        r"\b(?!rpc error|operation fail)(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]++\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
+        r"\b(?!rpc error|rpc (?:call )?failed|operation fail)(?:method|rpc|procedure|command|operation|action)\W{0,4}(?:[\w./-]++\W{1,4}){0,2}(?:not found|not (?:be )?implemented)"
         r"|(?:unknown|no such|unrecogni[sz]ed|unimplemented) (?:method|rpc|command|operation|action|endpoint)\b"
         r"|(?<!payment )(?<!shipping )(?:method|procedure) (?:''|\"[^\"]{1,60}\"|'[^']{1,60}') is not supported\b",
         "no_such_method",
@@ -182,6 +182,13 @@ PHRASES: tuple[Phrase, ...] = (
         r"base[ -]?url|(?:endpoint|server|host|api) (?:url|address) (?:is )?(?:invalid|missing|not set|incorrect|wrong|malformed)"
         r"|(?:invalid|missing|wrong|bad|malformed) (?:endpoint|server|host|api) (?:url|address)",
         "misconfigured",
+        firm=True,
+    ),
+    Phrase(
+        "value out of range",
+        "out rang valu",
+        r"\bvalues? (?:is |was |are |were )?out of (?:the )?(?:(?:allowed|valid|permitted|supported|accepted) )?range\b|^out of range\b",
+        "out_of_range",
         firm=True,
     ),
     Phrase(
@@ -332,7 +339,7 @@ PHRASES: tuple[Phrase, ...] = (
         "credentials",
         "acce api apik auth clie cred gran hba inac jwt log logg logi logo mfa oaut one otp pass reau role secr sess sign prom toke two unau user veri",
         r"\bunauthori[sz]ed\b(?! (?:for|to|access)\b)|\bunauthenticated\b|(?:failed|unable|could not|cannot) (?:to )?authenticate\b(?!.{0,60}(?:time(?:d )?out|unavailable|refused|reset|network))|not (?:yet )?(?:authenticated|authed|logged in|signed in)|not authed\b|no auth\b"
-        r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: (?!retryable|serv|backend|provider|endpoint|gateway|required)[\w-]+){0,3}? (?:failed|failure|error|exception|required|is required|rejected|unsuccessful|denied|invalid)\b(?!.{0,60}(?:time(?:d )?out|unavailable|refused|reset|network))"
+        r"|(?:(?:re-?)?authentication|auth|login|logon|sign[- ]?in)(?: (?!retryable|serv|backend|provider|endpoint|gateway|required)[\w-]+){0,3}? (?:failed|failures?|errors?|exception|required|is required|rejected|unsuccessful|denied|invalid)\b(?!.{0,60}(?:time(?:d )?out|unavailable|refused|reset|network))"
         r"|(?:invalid|incorrect|wrong|bad|improper|missing|expired|revoked|no valid|malformed|unrecogni[sz]ed|not a valid|without|no|unable to (?:locate|find|load)|could not (?:locate|find|load)) (?:[\w-]+ ){0,3}"
         r"(?:api[ -]?keys?|credentials?|access keys?|auth(?:entication|orization)?(?: \w+)?|(?<!max )tokens?(?! (?:limit|count|in|at))|passwords?|client secret|jwt|login|username[ -](?:or |and )?password|oauth)\b"
         r"|(?:api[ -]?key|credentials?|(?<!unexpected )token|password|secret|session(?! (?:was |is )?not found)|jwt|access key) (?:\S+ ){0,6}?"
@@ -737,7 +744,16 @@ PHRASES: tuple[Phrase, ...] = (
         guess=True,
     ),
     Phrase("try again", "agai", r"\btry(?:ing)? again\b(?! with)", "unavailable"),
-    Phrase("cancelled", "abor canc", r"\bcancell?ed\b|(?:operation|request) (?:was )?aborted|aborted by", "cancelled"),
+    Phrase(
+        "aborted by the caller", "abor", r"aborted by (?:the |its |a )?(?:user|client|caller|consumer)\b", "cancelled"
+    ),
+    Phrase(
+        "aborted",
+        "abor canc",
+        r"\b(?:cancell?ed|aborted) by (?:the |its )?(?:remote |upstream )?(?:server|service|peer|host|backend|upstream|provider)\b|(?:operation|request|call|execution|task|job|query|rpc) (?:was |has been |is |got )?aborted\b|\baborted by\b|^aborted\b",
+        "aborted",
+    ),
+    Phrase("cancelled", "canc", r"\bcancell?ed\b", "cancelled"),
     Phrase(
         "server error",
         "back erro fail inte issu our prob serv",

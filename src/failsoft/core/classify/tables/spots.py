@@ -19,6 +19,13 @@ class Spot(NamedTuple):
     source: str
 
 
+_STATUS = "|".join(
+    "CANCELLED INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED "
+    "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED".split()
+)
+_TITLED = (
+    "(?:InvalidArgument|DeadlineExceeded|PermissionDenied|FailedPrecondition|Aborted|OutOfRange|Internal|DataLoss)"
+)
 _SQL_ERROR = r"\b(?:Operational|Programming|Integrity|Internal|Data|Database|NotSupported)Error"  # PEP 249
 
 SPOTS: tuple[Spot, ...] = (
@@ -53,6 +60,12 @@ SPOTS: tuple[Spot, ...] = (
     Spot("ora-", r"\b(ORA-\d{5})\b", "oracle", "Oracle"),
     Spot("dpy-", r"\b(DPY-\d{4})\b", "oracle", "python-oracledb"),
     Spot("statuscode.", r"\bStatusCode\.([A-Z_]{5,20})\b", "grpc", "grpcio"),
+    Spot("errorstatuscode.", r"\bErrorStatusCode\.([A-Z][A-Za-z_]{4,20})\b", "grpc", "S-layers"),
+    Spot("", rf"^\W{{0,2}}({_STATUS}|{_TITLED}(?=:))(?:\W{{0,2}}$|: )", "grpc", "a code alone, or before its message"),
+    *(
+        Spot(word, rf"(?i:\b{word}\W{{1,3}})({_STATUS})(?![\w-]| [A-Z])", "grpc", "a code in running text")
+        for word in ("failed", "error", "status", "code", "with", "returned")
+    ),
     Spot("code = ", r"\bcode = ([A-Z][A-Za-z]{4,20}) desc\b", "grpc", "Go gRPC"),
     Spot(": ", r"^(?:[\w.]+: )?\d{1,2} ([A-Z_]{5,20}): ", "grpc", "Node.js gRPC"),
     Spot("-32", r"(?<![\w-])(-32[067]\d\d)\b", "jsonrpc", "JSON-RPC"),

@@ -1,0 +1,110 @@
+"""Which inputs an error text names as missing or invalid, so that the user can be asked for them.
+
+Rules
+-----
+- Every form names what it finds: all fields of a pydantic error, the ``required`` and the path of JSON Schema checkers, and
+  the usual wordings ("missing required field: city", "city must be a string").
+- A name is a short identifier, a path of such, or up to three plain words. Nothing else of the error's words gets out.
+- Words that stand for no input in particular ("argument", "value", "request") are none.
+- Forms are asked in order and the first that finds a name decides: the structured ones come first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_IDENTIFIER = r"[A-Za-z_][\w.-]{0,59}"
+_QUOTED = rf"[`'\"“‘]({_IDENTIFIER})[`'\"”’]"
+_WORDS = r"[`'\"“‘]?([A-Za-z][\w.]{0,59}(?:[ _-][a-z]\w{0,39}){0,2})[`'\"”’]?"
+_THING = r"(?:fields?|arguments?|parameters?|params?|inputs?|propert(?:y|ies)|keys?|options?|attributes?|columns?)"
+_LIST = rf"\[?(?:and |or |, ?|[`'\"“‘ ]*{_IDENTIFIER}[`'\"”’]*)+\]?"
+_LEAD = rf"(?:^|[.;:] |Error: )(?:the |your |a |an |{_THING} |value (?:of|for) )*"
+_BAD = r"(?:missing|invalid|unknown|malformed|unsupported|bad|empty|illegal|incorrect)"
+_SHOULD = r"(?:must|should|has to|needs to|cannot|can't|can not|may not|must not|should not)"
+
+_PYDANTIC = re.compile(
+    rf"^({_IDENTIFIER})\n[ \t]+(?=\S)(?:[^\n]*[\[(]type=|Field required|field required|Input should|Value error)",
+    re.MULTILINE,
+)
+_REQUIRED_PROPERTY = re.compile(
+    r"'([^'\n]{1,60})' is a required property|(?:must have |missing )required property '([^'\n]{1,60})'"
+    r"|must contain \['([^'\n]{1,60})'"
+)
+_PATH = re.compile(
+    r"^On instance((?:\[(?:'[^'\n]{1,60}'|\d{1,6})\]){1,9}):|^\$?\.?(?:data|instance)?[./]([A-Za-z_]\w{0,59}) (?:must|should) ",
+    re.MULTILINE,
+)
+_STEP = re.compile(r"\['([^']+)'\]|\[(\d+)\]")
+_LISTED = re.compile(
+    rf"\b(?:missing|unknown) (?:\d+ )?(?:required |mandatory )*(?:keyword-only |positional |query |path |body |input |request )*"
+    rf"{_THING}(?: named| for| of)?\s*[:=(]?\s*({_LIST})"
+    rf"|\b{_BAD} (?:value for |value of )?(?:query |path |body |input |request )?{_THING}(?: named| for| of)?[ :=(]+(?=[`'\"“‘])({_LIST})"
+    rf"|\b{_BAD} (?:value for |value of )?(?:fields?|param(?:eter)?s?|propert(?:y|ies)|attributes?|columns?|options?)[ :=(]+({_LIST})",
+    re.IGNORECASE,
+)
+_NAME = re.compile(_IDENTIFIER)
+_SENTENCES = tuple(
+    re.compile(form, re.IGNORECASE | re.MULTILINE)
+    for form in (
+        rf"{_QUOTED} (?:{_THING} )?(?:(?:is|was|are|were) (?:a |an )?(?:required|missing|invalid|not (?:a )?valid|malformed|empty|unknown|mandatory)\b|{_SHOULD} )",
+        rf"\b{_THING} [`'\"“‘]?({_IDENTIFIER})[`'\"”’]? (?:is|was|are|were|{_SHOULD})\b",
+        rf"{_LEAD}{_WORDS} (?:{_THING} )?(?:(?:is|was|are|were) (?:required|missing|invalid|not (?:a )?valid|malformed|empty|mandatory|not (?:provided|specified|given|set))\b|{_SHOULD} (?:not )?(?:be|contain|have|match|start|end)\b)",
+        rf"^{_WORDS}: (?:this )?(?:field|value|input|property|argument|parameter)? ?(?:is )?(?:required|missing|invalid|mandatory|may not be|cannot be|must be)\b",
+        rf"\b(?:required|expected) {_THING} [`'\"“‘]?({_IDENTIFIER})[`'\"”’]? (?:is|was|to be|not|missing)\b",
+        rf"\b(?:{_THING} required|(?:required |mandatory )?{_THING} (?:is |was )?(?:missing|invalid))[:=] [`'\"“‘]?({_IDENTIFIER})",
+        rf"{_LEAD}no {_WORDS} (?:was |were )?(?:provided|specified|given|supplied)\b",
+        rf"\b(?:must|please) (?:provide|specify|supply|give|enter) (?:a |an |the |your )?(?:valid )?{_WORDS}(?=[.,;:]|$)",
+        rf"^{_WORDS} (?:missing|required|invalid)[.!]?$",
+        rf"^{_BAD} (?:required |value for )?[`'\"“‘]?([A-Za-z]\w{{0,39}}(?:[ _-][a-z]\w{{0,39}}){{0,2}})[`'\"”’]?(?=:|$| \()",
+    )
+)
+_VAGUE = frozenset(
+    "input inputs argument arguments parameter parameters param params value values field fields request response json "
+    "data body payload object it this that you we they required property properties key keys type format schema "
+    "arguments valid invalid missing the for of in is was a an and or not one all call tool result file".split()
+)
+_AROUND = re.compile(
+    rf"^(?:(?:the|your|a|an|{_THING}|required|valid) )+|(?: (?:{_THING}|value|is|was|are|were))+$", re.IGNORECASE
+)
+_CLASS = re.compile(r"^(?:[\w.]{1,80}(?:Error|Exception): )+")
+_LONGEST = 4_000  # characters that are looked at
+
+
+def find_inputs(text: str) -> tuple[str, ...]:
+    """The names of the inputs that an error text says are missing or invalid, in its order; () if it names none."""
+    text = _CLASS.sub("", text[:_LONGEST])
+    for form in (_fields, _required, _paths, _listed):
+        found = tuple(dict.fromkeys(name for name in form(text) if name.lower() not in _VAGUE))
+        if found:
+            return found
+    return next((found for form in _SENTENCES if (found := _sentences(form, text))), ())
+
+
+def _fields(text: str) -> Iterator[str]:
+    for match in _PYDANTIC.finditer(text):
+        yield match[1]
+
+
+def _required(text: str) -> Iterator[str]:
+    for match in _REQUIRED_PROPERTY.finditer(text):
+        yield match[match.lastindex or 0]
+
+
+def _paths(text: str) -> Iterator[str]:
+    for match in _PATH.finditer(text):
+        steps = ".".join(name or number for name, number in _STEP.findall(match[1] or ""))
+        yield steps or match[2]
+
+
+def _listed(text: str) -> Iterator[str]:
+    for match in _LISTED.finditer(text):
+        for name in _NAME.findall(match[match.lastindex or 0]):
+            if name.lower() not in ("and", "or"):
+                yield name.rstrip(".-")
+
+
+def _sentences(form: re.Pattern[str], text: str) -> tuple[str, ...]:
+    names = (_AROUND.sub("", match[1]).rstrip(".-") for match in form.finditer(text))
+    plain = (name.lower() if " " in name else name for name in names)
+    return tuple(dict.fromkeys(name for name in plain if name and name.lower() not in _VAGUE))
