@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, virtual
+from tests.fakes import DOWN, INVALID, ONCE, Scripted, Takes, records, virtual
 
 from failsoft import Decision, ErrorReport, ManifestError, Outcome, Runtime, partial
 from failsoft.testing import FaultPlan
@@ -179,3 +181,145 @@ def test_a3_anything_else_is_refused() -> None:
             Runtime().add(Scripted(1), id="search", accept_partial=wrong)  # type: ignore[arg-type]
         with pytest.raises(ManifestError, match="accept_partial"):
             Runtime({"tools": {"search": {"accept_partial": wrong}}})
+
+
+# --- A4: "a user-facing explanation via orchestrator" (S-norm, R33) ---------------------------------------------------
+
+
+class Orchestrator:
+    """Phrases what a user reads, and notes what it was told."""
+
+    def __init__(self, takes: float = 0.0) -> None:
+        self.facts: list[dict[str, Any]] = []
+        self.takes = takes
+
+    async def __call__(self, facts: Mapping[str, Any]) -> str:
+        self.facts.append(dict(facts))
+        await asyncio.sleep(self.takes)
+        return f"So sorry: {facts['label']} ({facts['status']})."
+
+
+def orchestrated(explain: Any, **options: Any) -> Runtime:
+    rt = Runtime(explain=explain, **options)
+    rt.add(Scripted(INVALID), id="flights")
+    rt.add(Scripted("sun"), id="weather")
+    rt.add(Scripted(Takes(1000)), id="hotels", timeout="1h")
+    rt.add(Scripted("x"), id="compare")
+    return rt
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+@virtual
+async def test_a4_the_orchestrator_phrases_everything_that_a_user_reads(kind: str) -> None:
+    orchestrator = Orchestrator()
+    told: list[str] = []
+
+    def sync(facts: Mapping[str, Any]) -> str:
+        return f"So sorry: {facts['label']} ({facts['status']})."
+
+    rt = orchestrated(
+        orchestrator if kind == "async" else sync, on_escalation=lambda outcome: told.append(outcome.explanation.user)
+    )
+    async with rt.turn(timeout="10s") as turn:
+        flights = turn.call("flights", id="f")
+        turn.call("compare", {"of": flights}, id="c", required=True)
+        turn.call("compare", {"of": flights}, id="d")
+        turn.call("weather", id="w")
+        turn.call("hotels", id="h")
+        turn.call("nowhere", id="n")
+    await rt.flush()
+    report = turn.report
+    assert {id: outcome.explanation.user for id, outcome in report.outcomes.items() if id != "w"} == {
+        "f": "So sorry: flights (failed).",
+        "c": "So sorry: compare (skipped).",
+        "d": "So sorry: compare (skipped).",
+        "h": "So sorry: hotels (timed_out).",
+        "n": "So sorry: nowhere (failed).",
+    }
+    assert report.message == "So sorry: flights, compare, hotels and 1 other (timed_out)."
+    assert report.to_dict()["message"] == report.message
+    assert pickle.loads(pickle.dumps(report)).message == report.message
+    said = json.dumps(report.to_dict()["escalations"])
+    assert "Completed" not in said + report.message
+    assert [one.explanation.user for one in report.escalations] == [
+        "So sorry: flights (failed).",
+        "So sorry: compare (skipped).",
+        "So sorry: nowhere (failed).",
+    ]
+    assert sorted(told) == sorted(one.explanation.user for one in report.escalations)
+    assert "flights failed: INVALID_ARGUMENT" in report.outcomes["f"].explanation.model  # of fixed form, as before
+
+
+@virtual
+async def test_a4_it_is_told_of_the_turn_in_facts_that_are_safe_to_hand_on() -> None:
+    orchestrator = Orchestrator()
+    rt = orchestrated(orchestrator)
+    async with rt.turn() as turn:
+        turn.call("flights", id="f")
+        turn.call("weather", id="w")
+    call, whole = orchestrator.facts
+    assert whole["text"] == "Completed weather, but flights failed. For flights I need a valid airport code."
+    assert (whole["turn_id"], whole["call_id"], whole["label"]) == (turn.id, None, "flights")
+    assert {**whole["calls"][0], "text": call["text"]} == call
+    assert whole["completed"] == ["weather"]
+    assert set(call) <= set(whole)
+
+
+@virtual
+async def test_a4_a_turn_in_which_all_went_well_needs_no_orchestrator() -> None:
+    orchestrator = Orchestrator()
+    async with orchestrated(orchestrator).turn() as turn:
+        turn.call("weather")
+    assert (turn.report.message, orchestrator.facts) == ("Completed weather", [])
+
+
+@virtual
+async def test_a4_refusals_and_retries_that_are_not_possible_are_phrased_too() -> None:
+    rt = orchestrated(Orchestrator())
+    rt.add(Scripted(DOWN), id="down", retry=ONCE, breaker={"failure_threshold": 1})
+    for _ in range(3):
+        assert (await rt.call("down")).explanation.user == "So sorry: down (failed)."
+    await rt.call("down", thread="chat")
+    for offer in rt.threads["chat"].offers:
+        assert offer.explanation.user == "So sorry: down (failed)."
+    assert (await rt.threads["chat"].retry("weather")).explanation.user == "So sorry: weather (failed)."
+
+
+@virtual
+async def test_a4_a_policys_own_message_stands() -> None:
+    book = [{"name": "closed", "when": {"tool": "flights"}, "then": {"message": "Flights are on strike."}}]
+    orchestrator = Orchestrator()
+    rt = orchestrated(orchestrator, policies=book)
+    async with rt.turn() as turn:
+        turn.call("flights", id="f")
+        turn.call("weather", id="w")
+    assert turn.report.outcomes["f"].explanation.user == "Flights are on strike."
+    assert turn.report.message == "Completed weather, but flights failed. Flights are on strike."
+    assert orchestrator.facts == []
+    async with rt.turn() as turn:
+        turn.call("flights", id="f")
+        turn.call("nowhere", id="n")
+    assert turn.report.message == "So sorry: flights and nowhere (failed). Flights are on strike."
+
+
+@virtual
+async def test_a4_a_slow_orchestrator_keeps_no_turn_for_long() -> None:
+    rt = orchestrated(Orchestrator(takes=100))
+    before = asyncio.get_running_loop().time()
+    async with rt.turn(timeout="10s") as turn:
+        turn.call("hotels", id="h")
+    took = asyncio.get_running_loop().time() - before
+    assert 10 <= took <= 10.6
+    assert turn.report.timed_out
+    assert turn.report.message == "Hotels timed out"
+    assert turn.report.outcomes["h"].explanation.user == "Hotels didn’t finish in time."
+    assert len(records(rt, "ExplainFailed")) == 2
+
+
+@virtual
+async def test_a4_a_late_orchestrator_makes_no_turn_time_out() -> None:
+    rt = orchestrated(Orchestrator(takes=100))
+    async with rt.turn(timeout="1s") as turn:
+        turn.call("flights", id="f")
+    assert not turn.report.timed_out
+    assert records(turn.report, "TurnTimedOut") == []

@@ -6,11 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.fakes import DOWN, OFTEN, ONCE, Scripted, Takes, records, virtual
+from tests.fakes import DOWN, INVALID, OFTEN, ONCE, Scripted, Takes, records, virtual
 
 import failsoft
 from failsoft import Code, Decision, ErrorReport, Runtime, classify
 from failsoft.core.manifest import check, load
+from failsoft.core.replay import replay
+from failsoft.testing import FaultPlan
 
 # --- C2: the state half-open is an input (S-spec 6.2, R42) ------------------------------------------------------------
 
@@ -247,3 +249,138 @@ def test_c16_the_code_that_is_written(make: Any, code: Code) -> None:
 def test_c16_ordinary_words_are_no_codes() -> None:
     for text in ("The internal combustion engine", "model INTERNAL_TOOLS", "an aborted landing of flight 3"):
         assert classify(text).code == "UNKNOWN" or classify(text).rule.startswith("phrase"), text
+
+
+# --- C17: the handler decides about dependants that escalate (S-spec 6.1, S-tests 5.2) --------------------------------
+
+
+class Deciding(Listening):
+    """An Error Handler with its own opinion on skipped calls."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+    async def handle(self, report: ErrorReport) -> Decision:
+        decision = await super().handle(report)
+        if report.fault.rule != "dependency_failed" or self.answer is None:
+            return decision
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return Decision(self.answer, "because")
+
+
+@pytest.mark.parametrize(
+    ("answer", "strategy", "reason"),
+    [
+        (None, "escalate", "Required tool skipped due to dependency failure"),
+        ("escalate", "escalate", "because"),
+        ("fail_gracefully", "fail_gracefully", "because"),
+        ("retry", "escalate", "Required tool skipped due to dependency failure"),
+        (RuntimeError("gone"), "escalate", "Required tool skipped due to dependency failure"),
+    ],
+)
+@pytest.mark.parametrize("error", [INVALID, DOWN])
+@virtual
+async def test_c17_the_handler_is_asked_about_required_dependants(
+    answer: Any, strategy: str, reason: str, error: Any
+) -> None:
+    handler = Deciding(answer)
+    told: list[Any] = []
+    rt = Runtime(error_handler=handler, on_escalation=told.append)
+    rt.add(Scripted(error), id="flight_search", retry=ONCE)
+    rt.add(Scripted("x"), id="compare_prices")
+    rt.add(Scripted("x"), id="create_itinerary")
+    async with rt.turn() as turn:
+        flights = turn.call("flight_search", id="A")
+        turn.call("compare_prices", {"of": flights}, id="B", required=False)
+        turn.call("create_itinerary", {"of": flights}, id="C", required=True)
+    await rt.flush()
+    outcome = turn.report.outcomes["C"]
+    asked = [report for report in handler.reports if report.fault.rule == "dependency_failed"]
+    assert [(report.call_id, report.tool_id, report.required, report.attempt) for report in asked] == [
+        ("C", "create_itinerary", True, 0)
+    ]
+    assert outcome.decision is not None
+    assert (outcome.status, outcome.decision.strategy, outcome.decision.reason) == ("skipped", strategy, reason)
+    assert outcome.escalated == (strategy == "escalate")
+    assert [one.call_id for one in turn.report.escalations][1:] == (["C"] if strategy == "escalate" else [])
+    assert [one.id for one in told] == [one.call_id for one in turn.report.escalations]
+    (event,) = [record for record in records(turn.report, "CallSkipped") if record["call_id"] == "C"]
+    assert event["message"] == "Required tool skipped due to dependency failure"
+    assert (event["decision"], event["reason"], event["retry_count"]) == (strategy, reason, 0)
+    assert event["classification"] == ("permanent" if error is INVALID else "transient")
+
+
+@virtual
+async def test_c17_a_turn_that_breaks_off_escalates_all_the_same() -> None:
+    rt = Runtime(error_handler=Deciding("fail_gracefully"))
+    rt.add(Scripted(INVALID), id="search")
+    with pytest.raises(KeyError):
+        async with rt.turn() as turn:
+            found = turn.call("search", id="A")
+            await turn.call("search", {"of": found}, id="B", required=True)
+            raise KeyError
+    assert turn.report.outcomes["B"].escalated
+    assert len(records(turn.report, "CallSkipped")) == 1
+
+
+# --- C1: every decision is recorded whole (S-spec 8.2) ----------------------------------------------------------------
+
+WHOLE = {"error", "classification", "circuit_breaker_state", "retry_count", "decision", "timestamp", "tool_id"}
+
+
+@pytest.mark.parametrize("how", ["by name", "with an id", "guarded", "sync", "careful"])
+def test_c1_refusals_outside_of_turns_are_recorded_whole(how: str) -> None:
+    rt = Runtime()
+
+    async def search() -> None:
+        raise DOWN
+
+    def search_now() -> None:
+        raise DOWN
+
+    options: dict[str, Any] = {"retry": ONCE, "breaker": {"failure_threshold": 1}, "id": "search"}
+    if how == "careful":
+        options["idempotent"] = False
+    guarded: Any = rt.add(search_now if how == "sync" else search, **options)
+
+    async def call() -> Any:
+        try:
+            if how == "by name":
+                return await rt.call("search")
+            if how == "with an id":
+                return await rt.call("search", id=f"mine-{len(records(rt))}")
+            return guarded() if how == "sync" else await guarded()
+        except failsoft.CallFailed as failed:
+            return failed.outcome
+
+    async def main() -> list[Any]:
+        return [await call() for _ in range(4)]
+
+    outcomes = asyncio.run(main())
+    refusals = records(rt, "CallRefused")
+    assert [record["call_id"] for record in refusals] == [outcome.id for outcome in outcomes[1:]]
+    assert len({record["call_id"] for record in refusals}) == 3
+    for record in refusals:
+        assert set(record) >= WHOLE
+        assert record["error"] == "Circuit breaker open for search after UNAVAILABLE"
+        assert (record["classification"], record["retry_count"]) == ("transient", 0)
+        assert (record["circuit_breaker_state"], record["decision"]) == ("open", "fail_gracefully")
+        assert record["reason"] == "Transient error (circuit open); no alternative"
+    assert rt.metrics("search")["refused_count"] == 3
+    assert all(each.same for each in replay(records(rt)))
+
+
+@virtual
+async def test_c1_other_refusals_too() -> None:
+    rt = Runtime()
+    rt.add(FaultPlan("429(retry_after=60)").wrap(Scripted("x")), id="busy", retry=ONCE)
+    rt.add(lambda a: a, id="picky")
+    await rt.call("busy")
+    refused = [await rt.call("busy"), await rt.call("nowhere"), await rt.call("picky", [1])]  # type: ignore[call-overload]
+    refused.append(await rt.threads["chat"].retry("busy"))
+    recorded = [record for record in records(rt) if record["event_type"] in ("CallRefused", "ToolError")][1:]
+    assert [record["call_id"] for record in recorded] == [outcome.id for outcome in refused]
+    for record in recorded:
+        assert set(record) >= WHOLE

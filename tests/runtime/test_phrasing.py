@@ -83,7 +83,8 @@ async def test_it_gets_facts_that_are_safe_to_hand_on() -> None:
         "tool": "hotels",
         "label": "hotel finder",
         "status": "failed",
-        "text": "For hotel finder I need a valid city.",
+        "text": "For hotel finder I need a valid city. "
+        "It may have gone through all the same: please check before trying again.",
         "attempts": 1,
         "inside": None,
         "code": "INVALID_ARGUMENT",

@@ -34,6 +34,7 @@ from failsoft.core.wanted import find_inputs
 if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
     from failsoft.core.phrases import Texts
+    from failsoft.core.report import TurnReport
 
 MODEL_LENGTH = 500
 USER_LENGTH = 1000  # of a text that somebody else has phrased
@@ -118,6 +119,35 @@ def phrasing_facts(outcome: Outcome[Any]) -> dict[str, Any]:
         "effect": None if fault is None else fault.effect,
         "wanted": [] if fault is None else list(wanted_inputs(fault)),
         "message": None if fault is None else fault.message,
+    }
+
+
+def turn_facts(report: TurnReport) -> dict[str, Any]:
+    """The same for a turn's message: ``text`` is the built-in one, ``calls`` are the facts of what went wrong.
+
+    Keys that one call has are those of the only call that went wrong, and of no call where there are several.
+    """
+    calls = [phrasing_facts(outcome) for outcome in report.outcomes.values() if outcome.status != "succeeded"]
+    only = calls[0] if len(calls) == 1 else {}
+    labels = dict.fromkeys(call["label"] for call in calls)
+    return {
+        "call_id": None,
+        "turn_id": report.turn_id,
+        "tool": only.get("tool", ""),
+        "label": enumerate_names(ENGLISH, labels),
+        "status": only.get("status", "timed_out" if report.timed_out else "failed"),
+        "text": report.message,
+        "attempts": sum(call["attempts"] for call in calls),
+        "inside": only.get("inside"),
+        "code": only.get("code"),
+        "category": only.get("category"),
+        "retryable": bool(calls) and all(call["retryable"] for call in calls),
+        "retry_after": only.get("retry_after"),
+        "effect": only.get("effect"),
+        "wanted": list(dict.fromkeys(name for call in calls for name in call["wanted"])),
+        "message": only.get("message"),
+        "calls": calls,
+        "completed": [one.label for one in report.outcomes.values() if one.status == "succeeded"],
     }
 
 

@@ -26,10 +26,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from failsoft.core.breaker import State
+from failsoft.core.cascade import REQUIRED_SKIPPED
 from failsoft.core.fault import Code, Fault
 from failsoft.core.memory import TOOL, Evidence
 from failsoft.core.outcome import Decision
-from failsoft.core.own_faults import NO_OFFER
+from failsoft.core.own_faults import DEPENDENCY_FAILED, NO_OFFER
 
 if TYPE_CHECKING:
     from failsoft.core.policy import Policy
@@ -154,6 +155,8 @@ def _decide(report: ErrorReport) -> Decision:
         return Decision("alternative_tool", f"{_why(report)}; alternative available{_quote(report, tool)}", None, tool)
     if report.has_partial:
         return Decision("partial_success", f"{_why(report)}; a partial result is acceptable")
+    if report.required and fault.rule == DEPENDENCY_FAILED:
+        return Decision("escalate", REQUIRED_SKIPPED)
     if fault.retryable and not report.met_closed:
         return Decision("fail_gracefully", f"{_why(report)}; no alternative", fault.retry_after)
     if report.turn_left is not None and report.turn_left <= 0:

@@ -92,6 +92,14 @@ class TurnReport:
         )
 
     @property
+    def told(self) -> dict[str, str]:
+        """What policies have the user told, by call id."""
+        from failsoft.core.nesting import find_origin  # few turns fail
+
+        words = {id: find_origin(one)[-1].told or one.told for id, one in self.failures.items()}
+        return {id: text for id, text in words.items() if text is not None}
+
+    @property
     def message(self) -> str:
         """The turn in one or two sentences, for the user."""
         made = self._message

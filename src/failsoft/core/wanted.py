@@ -44,6 +44,7 @@ _LISTED = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(_IDENTIFIER)
+_A_THING = re.compile(_THING, re.IGNORECASE)
 _SENTENCES = tuple(
     re.compile(form, re.IGNORECASE | re.MULTILINE)
     for form in (
@@ -64,9 +65,8 @@ _VAGUE = frozenset(
     "data body payload object it this that you we they required property properties key keys type format schema "
     "arguments valid invalid missing the for of in is was a an and or not one all call tool result file".split()
 )
-_AROUND = re.compile(
-    rf"^(?:(?:the|your|a|an|{_THING}|required|valid) )+|(?: (?:{_THING}|value|is|was|are|were))+$", re.IGNORECASE
-)
+_BEFORE = frozenset("the your a an required valid".split())
+_AFTER = frozenset("value is was are were".split())
 _CLASS = re.compile(r"^(?:[\w.]{1,80}(?:Error|Exception): )+")
 _LONGEST = 4_000  # characters that are looked at
 
@@ -105,6 +105,16 @@ def _listed(text: str) -> Iterator[str]:
 
 
 def _sentences(form: re.Pattern[str], text: str) -> tuple[str, ...]:
-    names = (_AROUND.sub("", match[1]).rstrip(".-") for match in form.finditer(text))
+    names = (_strip(match[1]).rstrip(".-") for match in form.finditer(text))
     plain = (name.lower() if " " in name else name for name in names)
     return tuple(dict.fromkeys(name for name in plain if name and name.lower() not in _VAGUE))
+
+
+def _strip(name: str) -> str:
+    """The name without the words around it: "the city field is" is "city"."""
+    words = name.split(" ")
+    while len(words) > 1 and (words[0].lower() in _BEFORE or _A_THING.fullmatch(words[0])):
+        del words[0]
+    while len(words) > 1 and (words[-1].lower() in _AFTER or _A_THING.fullmatch(words[-1])):
+        del words[-1]
+    return " ".join(words)

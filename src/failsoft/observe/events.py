@@ -54,7 +54,6 @@ TURN_ENDED = "TurnEnded"
 
 
 REFUSED = b"refused"  # the fields of a refusal at once, as they are recorded
-REFUSAL: dict[str, Any] = {"reason": "circuit open", "decision": "fail_gracefully", "circuit_breaker_state": "open"}
 
 
 class Event(NamedTuple):

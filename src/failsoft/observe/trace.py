@@ -22,10 +22,12 @@ from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
+from failsoft.core.outcome import Outcome
 from failsoft.core.plain import plain
+from failsoft.core.recovery import ErrorReport, describe
 from failsoft.core.runs import Run, name_call
 from failsoft.observe.delivery import Delivery, each, left
-from failsoft.observe.events import REFUSAL, REFUSED, Event
+from failsoft.observe.events import REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 
 BATCH = 1024
@@ -306,12 +308,20 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
         fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
         call_id = name_call(tool_id, call_id, seq)
     elif fields is REFUSED:
-        fields = REFUSAL
+        fields = _tell_refusal(raw[6])
     elif type(fields) is FunctionType:
         fields = fields(raw)
     if isinstance(call_id, int):
         call_id = f"{tool_id}-{call_id}"
     return Event(seq, event_type, at + offset, tool_id, call_id, turn_id, fields)
+
+
+def _tell_refusal(outcome: Outcome[Any]) -> dict[str, Any]:
+    """The fields of a call that an open circuit has refused at once."""
+    fault, decision = outcome.fault, outcome.decision
+    assert fault is not None
+    assert decision is not None
+    return describe(ErrorReport(fault, outcome.tool, outcome.id, 0, 0, "open", None, "circuit open", ()), decision)
 
 
 def cut(batch: Run | Batch) -> Iterator[Run | list[dict[str, Any]]]:

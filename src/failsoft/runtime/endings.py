@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failsoft.core import own_faults
 from failsoft.core.cascade import REQUIRED_SKIPPED
@@ -18,6 +18,38 @@ if TYPE_CHECKING:
     from failsoft.runtime.turn import Turn
 
 Ending = Skip["Handle[Any]"] | Leave["Handle[Any]"] | Cancel["Handle[Any]"] | RecordLate["Handle[Any]"]
+
+
+class Skipped(NamedTuple):
+    """A call that was not run, and what its event says."""
+
+    handle: Handle[Any]
+    outcome: Outcome[Any]
+    fields: dict[str, Any]
+
+    def describe(self) -> dict[str, Any]:
+        """The event's fields. A decision is told with what it rests on, as every other one is."""
+        decision, fault = self.outcome.decision, self.outcome.fault
+        if decision is None or fault is None:
+            return self.fields
+        return {
+            **self.fields,
+            "error": fault.message,
+            "classification": fault.classification,
+            "retry_count": 0,
+            "decision": decision.strategy,
+            "reason": decision.reason,
+        }
+
+    def tell(self, turn: Turn) -> None:
+        """Record what was decided, and escalate if that is it."""
+        turn.emit(events.CALL_SKIPPED, self.handle.tool, self.handle.id, self.describe())
+        if self.outcome.escalated:
+            self.escalate(turn)
+
+    def escalate(self, turn: Turn) -> None:
+        if not isinstance(self.handle.tool, str):
+            turn.engine.escalate(self.handle.whole(), self.outcome)
 
 
 def end(turn: Turn, command: Ending) -> None:
@@ -52,11 +84,16 @@ def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
         fault = own_faults.dependency_failed(root.id, caused.label, caused.fault)
     if command.escalate:
         fields["message"] = REQUIRED_SKIPPED
-    turn.emit(events.CALL_SKIPPED, handle.tool, handle.id, fields)
     outcome = _outcome(turn, handle, "skipped", fault, root=fields["root"], escalated=command.escalate)
+    skipped = Skipped(handle, outcome, fields)
+    if command.escalate and (turn.engine.handler is not None or turn.engine.phraser is not None):
+        turn.unasked.append(skipped)
+        turn.settle(handle, outcome)
+        return
+    turn.emit(events.CALL_SKIPPED, handle.tool, handle.id, skipped.describe())
     turn.settle(handle, outcome)
-    if command.escalate and not isinstance(handle.tool, str):
-        turn.engine.escalate(handle.whole(), outcome)
+    if command.escalate:
+        skipped.escalate(turn)
 
 
 def _leave(turn: Turn, handle: Handle[Any]) -> None:

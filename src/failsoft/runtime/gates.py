@@ -98,7 +98,7 @@ def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | 
     if state == "open":
         if fault is not None:
             fields |= {"code": fault.code.value, "error": fault.message}
-        alone = not tool.options.fallbacks and rt.handler is None and not rt.policies
+        alone = not tool.options.fallbacks and rt.handler is None and rt.phraser is None and not rt.policies
         if alone and tool.plain and not tool.health.holds:
             renew_refusal(rt, tool, rt.now())
     else:
@@ -107,18 +107,22 @@ def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | 
 
 
 def refuse(rt: Engine, tool: Tool, shut: Shut) -> Outcome[Any] | None:
-    """Answer for an open circuit at once, with an outcome that all callers share; None: it may be tried again."""
+    """Answer for an open circuit at once, with a fault that all callers share; None: it may be tried again."""
     now = rt.now()
     if now >= shut[1]:
         renewed = renew_refusal(rt, tool, now)
         if renewed is None:
             return None
         shut = renewed
-    trace = rt.trace
-    trace.record((events.CALL_REFUSED, now, tool.id, None, None, events.REFUSED))
+    trace, shared = rt.trace, shut[0]
+    outcome: Outcome[Any] = Outcome(
+        trace.number(), tool.id, "failed", fault=shared.fault, decision=shared.decision, label=tool.label,
+        explanation=rt.explain,
+    )  # fmt: skip
+    trace.record((events.CALL_REFUSED, now, tool.id, outcome.id, None, events.REFUSED, outcome))
     if len(trace.pending) > trace.limit:
         trace.drain()
-    return shut[0]
+    return outcome
 
 
 def renew_refusal(rt: Engine, tool: Tool, now: float) -> Shut | None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.partial import Partial
 from failsoft.errors import CircuitOpen
-from failsoft.observe.events import CALL_REFUSED, CALL_SUCCEEDED, REFUSED
+from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.again import recover
 from failsoft.runtime.attempt import UNAWAITED
 from failsoft.runtime.deadline import Box, finish, step
-from failsoft.runtime.gates import refuse, renew_refusal
+from failsoft.runtime.gates import refuse
 from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 
 if TYPE_CHECKING:
@@ -49,17 +49,12 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - 
     now, pending = rt.now, rt.trace.pending  # no more than this: ten thousand may wait, and each has what is used here
     watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
 
-    async def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = tool.ticket
         if ticket is None or scope() is not None or (watched and light() is not None):
             shut = tool.shut
-            if shut is not None and scope() is None:
-                started = now()
-                if started < shut[1] or (shut := renew_refusal(rt, tool, started)) is not None:
-                    pending.append((CALL_REFUSED, started, tool.id, None, None, REFUSED))
-                    if len(pending) > rt.trace.limit:
-                        rt.trace.drain()
-                    raise CircuitOpen(shut[0])
+            if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+                raise CircuitOpen(refused)
             return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         started = now()
         stepper = token = None

@@ -23,6 +23,7 @@ from failsoft.runtime.clock import outside_finished, outside_started
 if TYPE_CHECKING:
     from failsoft.core.outcome import Outcome
     from failsoft.core.phrases import Texts
+    from failsoft.core.report import TurnReport
     from failsoft.runtime.agent_run import AgentRun
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.offload import Job
@@ -60,21 +61,48 @@ class Catalogue:
         return made
 
 
-async def phrase(rt: Engine, turn: Turn | AgentRun | None, outcome: Outcome[Any]) -> None:
+async def phrase(
+    rt: Engine, turn: Turn | AgentRun | None, outcome: Outcome[Any], patience: float | None = None
+) -> None:
     """Have the user's text phrased, in time or not at all."""
-    from failsoft.core.explain import accept_text, phrasing_facts
+    from failsoft.core.explain import phrasing_facts
 
-    left = None if turn is None else turn.left()
-    patience = PATIENCE if left is None else max(0.0, min(PATIENCE, left / 2))
-    asking = asyncio.ensure_future(_ask(rt, phrasing_facts(outcome)))
+    if patience is None:
+        left = None if turn is None else turn.left()
+        patience = PATIENCE if left is None else max(0.0, min(PATIENCE, left / 2))
+    text = await _phrase(rt, phrasing_facts(outcome), patience, (outcome.id, None if turn is None else turn.id))
+    if text is not None:
+        outcome.reword(text)
+
+
+async def phrase_turn(rt: Engine, report: TurnReport, patience: float) -> str | None:
+    """Have a turn's message phrased; None: the built-in one stands. A policy's own words are never lost."""
+    from failsoft.core.explain import turn_facts
+
+    told = report.told
+    if told and len(told) == len([one for one in report.outcomes.values() if one.status != "succeeded"]):
+        return None  # all that went wrong has its own words
+    text = await _phrase(rt, turn_facts(report), patience, (None, report.turn_id))
+    if text is None:
+        return None
+    return " ".join([text, *(words for words in dict.fromkeys(told.values()) if words not in text)])
+
+
+async def _phrase(
+    rt: Engine, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
+) -> str | None:
+    """The phrased text, made safe; None: there is none in time, and the stream says why. ``about``: call and turn."""
+    from failsoft.core.explain import accept_text
+
+    asking = asyncio.ensure_future(_ask(rt, facts))
     try:
         await asyncio.wait([asking], timeout=patience)
         if not asking.done() or asking.cancelled():
             raise TimeoutError(f"gave no answer within {patience:g}s")
-        outcome.reword(accept_text(asking.result()))
+        return accept_text(asking.result())
     except Exception as error:
-        fields = {"message": "The default text stands", "error": sanitise(error)}
-        rt.trace.record((events.EXPLAIN_FAILED, rt.now(), None, outcome.id, None if turn is None else turn.id, fields))
+        rt.note(events.EXPLAIN_FAILED, None, *about, {"message": "The default text stands", "error": sanitise(error)})
+        return None
     finally:
         asking.cancel()  # not waited for: one that swallows this must not keep the call
 

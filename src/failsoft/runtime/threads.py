@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 from failsoft.core import own_faults
 from failsoft.core.outcome import Decision, Outcome
+from failsoft.core.recovery import ErrorReport, describe
 from failsoft.core.threads import (
     HARD,
     OFFER_LASTS,
@@ -35,6 +36,7 @@ from failsoft.observe import events
 from failsoft.runtime.asking import ask_store
 from failsoft.runtime.health import LEASE, LONGEST_PROBE
 from failsoft.runtime.pending import Key, Pending
+from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.recovering import can_be_replaced
 from failsoft.runtime.settings import refuse_odd_names
 
@@ -424,16 +426,17 @@ class Thread:
         rt.refuse_if_closed()
         found = rt.find(tool)
         if isinstance(found, str):
-            return self._nothing(found, None)
+            return await self._nothing(found, None)
         offer = await rt.notebook.find_offer(self._key, found.id)
         if offer is None:
-            return self._nothing(found.id, found)
+            return await self._nothing(found.id, found)
         call = rt.open_call(found, offer.args, dict(offer.arguments))
         call.tenant, call.thread = self._key
         call.timeout, call.retry, call.key, call.offer = offer.timeout, offer.retry, offer.key, offer
         return await rt.run(call)
 
-    def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
+    async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
+        """The outcome of a retry that nobody has offered."""
         rt = self._rt
         fault = own_faults.no_offer(name)
         shown = own_faults.quote(name)
@@ -446,9 +449,15 @@ class Thread:
             label="" if tool is None else tool.label,
             explanation=rt.explain,
         )
-        fields = {"error": fault.message, "code": fault.code.value, "category": fault.category, "rule": fault.rule}
-        rt.note(events.CALL_REFUSED, tool, outcome.id, None, fields)
+        tenant, thread = self._key
+        report = ErrorReport(
+            fault, shown, outcome.id, 0, 0, "closed", None, fault.reason, (), thread=thread, tenant=tenant
+        )
+        assert outcome.decision is not None
+        rt.note(events.CALL_REFUSED, tool, outcome.id, None, describe(report, outcome.decision))
         rt.settle()
+        if rt.phraser is not None:
+            await phrase(rt, None, outcome)
         return outcome
 
     def clear(self, tool: str | None = None) -> None:

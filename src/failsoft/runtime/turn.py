@@ -32,7 +32,8 @@ from failsoft.observe import events
 from failsoft.runtime import adopting
 from failsoft.runtime.beside import running_loop
 from failsoft.runtime.call import Call
-from failsoft.runtime.endings import end, has_acted
+from failsoft.runtime.concluding import conclude
+from failsoft.runtime.endings import Skipped, end, has_acted
 from failsoft.runtime.handle import NONE, Handle, Outcomes
 from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
@@ -91,6 +92,8 @@ class Turn:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expired = self._ended = False
+        self.unasked: list[Skipped] = []  # required calls that were skipped: decided, phrased and told at the end
+        self._message: str | None = None  # to the user, where it was phrased
         self.ended_by: BaseException | None = None  # what a tool has raised that is nobody's but the caller's
         self._outer: Any = None
         self._report: TurnReport | None = None
@@ -189,6 +192,11 @@ class Turn:
         return None if self._deadline is None else self._deadline - self.engine.now()
 
     @property
+    def expired(self) -> bool:
+        """True once the deadline has passed with calls still open."""
+        return self._expired
+
+    @property
     def over(self) -> bool:
         """True once the turn has ended."""
         return self._ended
@@ -241,7 +249,13 @@ class Turn:
         else:
             if error is not None:
                 self.perform(self.machine.cancel())
+            elif self.unasked or self.engine.phraser is not None:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._message = await conclude(self)
         finally:
+            for skipped in self.unasked:  # nobody was asked: the turn has broken off
+                skipped.tell(self)
             self._end()
             if self.engine.keeper is not None and self.parent is None:
                 await self._acknowledge(self.engine.keeper)
@@ -447,7 +461,7 @@ class Turn:
         )  # fmt: skip
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
-            message=self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
+            message=self._message or self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
         self._ended, self._thread, self._context, self._submitter = True, 0, EMPTY, None
         self._events.over = True
