@@ -22,7 +22,7 @@ def test_a_later_end_replaces_an_earlier_one_only():
 
 def test_what_is_over_is_dropped():
     holds = hold({}, "a", 1.0, now=0.0)
-    assert set(hold(holds, "b", 1.0, now=2.0)) == {"b"}
+    assert set(hold(holds, "b", 1.0, now=2.0)) == {("b", None)}
     assert release(holds, now=0.5) == holds
     assert release(holds, now=1.0) == {}
 
@@ -30,11 +30,26 @@ def test_what_is_over_is_dropped():
 def test_it_is_bounded_in_time_and_number():
     assert left(hold({}, None, 1e9, now=0.0), None, now=0.0) == h.LONGEST
     holds = {}
-    for number in range(h.TENANTS + 50):
+    for number in range(h.MOST + 50):
         holds = hold(holds, str(number), 10.0 + number / 1000, now=0.0)
-    assert len(holds) == h.TENANTS
-    assert "0" not in holds  # the first to end
-    assert str(h.TENANTS + 49) in holds
+    assert len(holds) == h.MOST
+    assert ("0", None) not in holds  # the first to end
+    assert (str(h.MOST + 49), None) in holds
+
+
+def test_a_thread_is_held_alone() -> None:
+    holds = hold({}, "acme", 2.0, now=0.0, thread="chat")
+    assert left(holds, "acme", now=0.0, thread="chat") == 2.0
+    assert left(holds, "acme", now=0.0, thread="other") == left(holds, "acme", now=0.0) == 0
+    assert left(holds, None, now=0.0, thread="chat") == 0
+    assert left(hold(holds, "acme", 3.0, now=0.0), "acme", now=0.0, thread="chat") == 3.0
+
+
+def test_holds_of_threads_push_nobody_elses_out() -> None:
+    holds = hold({}, "acme", 1.0, now=0.0)
+    for number in range(h.MOST + 50):
+        holds = hold(holds, "evil", 100.0, now=0.0, thread=str(number))
+    assert left(holds, "acme", now=0.0) == 1.0
 
 
 def plan(seconds: float, **facts: object) -> Retry | NoRetry:

@@ -176,6 +176,7 @@ faults = st.builds(
     st.none() | st.floats(0, 100),
     st.none() | st.integers(400, 599),
     st.sampled_from(["remote", "local", "words", "disputed", "stated"]),
+    st.sampled_from(["remote", "words", "stated"]),
     st.none(),
 )
 reports = st.builds(

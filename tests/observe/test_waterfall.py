@@ -273,8 +273,8 @@ async def test_time_for_which_a_service_wants_to_be_left_alone() -> None:
         id="search",
         retry={**STEADY, "max_attempts": 1},
     )
-    await rt.call("search")
-    async with rt.turn() as turn:
+    await rt.call("search", thread="chat")
+    async with rt.turn(thread="chat") as turn:
         turn.call("search", id="flights")
     assert picture(turn.report) == snapshot("""\
 

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from tests.fakes import ONCE, Scripted, records, virtual
 
-from failsoft import Runtime
+from failsoft import Runtime, classify
 from failsoft.runtime.gates import hold
 from failsoft.testing import FaultPlan
+
+HINTED = classify("429 Too Many Requests")._replace(retry_after=30.0)
 
 
 def held(script: str, **options: Any) -> tuple[Runtime, FaultPlan]:
@@ -122,7 +124,12 @@ async def test_waiting_again_and_again_has_an_end() -> None:
 
     async def later() -> None:  # the hold is renewed while others wait
         await asyncio.sleep(1.4)
-        hold(rt._engine, rt._engine.open_call(rt._engine.tools["search"], (), {}), rt._engine.tools["search"], 1.5)
+        hold(
+            rt._engine,
+            rt._engine.open_call(rt._engine.tools["search"], (), {}),
+            rt._engine.tools["search"],
+            HINTED._replace(retry_after=1.5),
+        )
 
     renewing = asyncio.ensure_future(later())
     outcome = await rt.call("search")
@@ -199,7 +206,7 @@ async def test_a_hold_between_two_attempts_keeps_no_probe_and_still_counts_the_c
     await asyncio.sleep(2)
     probe = asyncio.ensure_future(rt.call("search"))
     await asyncio.sleep(0.1)  # the probe has failed once and waits
-    hold(rt._engine, rt._engine.open_call(tool, (), {}), tool, 30)
+    hold(rt._engine, rt._engine.open_call(tool, (), {}), tool, HINTED)
     outcome = await probe
     assert outcome.fault is not None
     assert (outcome.status, plan.calls) == ("failed", 3)

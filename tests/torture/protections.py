@@ -245,6 +245,12 @@ PROTECTIONS: dict[int, Protection] = {
         """[&;,] (?! {_FIELD}""",
         """(?!) (?! {_FIELD}""",
     ),
+    40: Protection(
+        "a time that was only read in words holds back one thread",
+        "core/classify/__init__.py",
+        """for text in texts])), now=now), "words\"""",
+        """for text in texts])), now=now), "remote\"""",
+    ),
     43: Protection(
         "no guard outside a durable engine's retries",
         "adapters/pydantic_ai/engines.py",

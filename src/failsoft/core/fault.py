@@ -106,6 +106,9 @@ class Fault(NamedTuple):
     retry_after: float | None = None  # seconds after which the service wants to be asked again
     http_status: int | None = None  # where there was one
     source: Source = "stated"  # what kind of evidence decided: ``core.effects`` weighs ``effect`` by it
+    hint_source: Source = (
+        "stated"  # where ``retry_after`` comes from: one that is only ``words`` holds back this thread
+    )
     cause: BaseException | None = None  # the exception, without its traceback; always the last field
 
     @property

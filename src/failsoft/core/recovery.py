@@ -211,6 +211,8 @@ def describe(report: ErrorReport, decision: Decision) -> dict[str, Any]:
         fields["retry_delay"] = report.retry_delay
     if fault.retry_after is not None:
         fields["retry_after"] = fault.retry_after
+    if fault.hint_source != "stated":
+        fields["hint_source"] = fault.hint_source
     if fault.http_status is not None:
         fields["http_status"] = fault.http_status
     if decision.tool is not None:
@@ -254,6 +256,7 @@ def rebuild(fields: Mapping[str, Any], policies: Iterable[Policy] = ()) -> Error
         fields.get("retry_after"),
         fields.get("http_status"),
         fields.get("source", "stated"),
+        fields.get("hint_source", "stated"),
     )
     evidence = fields.get("evidence")
     named = fields.get("policy")

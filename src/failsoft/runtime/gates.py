@@ -49,7 +49,7 @@ def gate(rt: Engine, call: Call, tool: Tool) -> Fault | None:
 def held(rt: Engine, call: Call, tool: Tool) -> Fault | None:
     """The fault of a call that comes before the service wants to be asked again."""
     now = rt.now()
-    seconds = core.left(tool.health.holds, call.tenant, now=now)
+    seconds = core.left(tool.health.holds, call.tenant, now=now, thread=call.thread)
     if seconds:
         return own_faults.rate_hold(tool.id, seconds)
     with rt.lock:
@@ -58,10 +58,13 @@ def held(rt: Engine, call: Call, tool: Tool) -> Fault | None:
     return None
 
 
-def hold(rt: Engine, call: Call, tool: Tool, seconds: float) -> None:
-    """The service has said when it wants to be asked again: until then it is left alone."""
+def hold(rt: Engine, call: Call, tool: Tool, fault: Fault) -> None:
+    """Leave the service alone for as long as the fault says: for everybody, or for the thread if only words say so."""
+    thread = call.thread if fault.hint_source == "words" else None
+    if fault.retry_after is None or (thread is None and fault.hint_source == "words"):
+        return
     with rt.lock:
-        tool.health.holds = core.hold(tool.health.holds, call.tenant, seconds, now=rt.now())
+        tool.health.holds = core.hold(tool.health.holds, call.tenant, fault.retry_after, now=rt.now(), thread=thread)
         tool.renew_ticket()
 
 

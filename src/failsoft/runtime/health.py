@@ -38,7 +38,7 @@ class Health:
         self.state: BreakerState = breaker.INITIAL
         self.ticket: Ticket | None = Ticket(self.state.generation, None)
         self.opened_by: Fault | None = None
-        self.holds: Holds = {}  # by tenant: until when the service wants to be left alone
+        self.holds: Holds = {}  # until when the service wants to be left alone, and by whom
         self.budget = budget.Budget()
         self.seen = 0  # successes that the budget has been credited for
         self.keep: Callable[[], None] | None = None  # called when the state or its count has changed; must not block

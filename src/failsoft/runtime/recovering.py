@@ -41,7 +41,7 @@ def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) 
     stop.attempts = add_failure(stop.attempts, stop.retry, fault, duration=now - ended.started, now=now)
     nested = ended.error is not None and any(failures_inside(ended.error))
     if fault.retry_after and fault.retryable and ended.ran and not nested:
-        hold(rt, call, stop.tool, fault.retry_after)
+        hold(rt, call, stop.tool, fault)
     stop.probing = stop.ticket is not None and stop.ticket.probe is not None
     call.admitted |= not stop.probing
     calls = stop.health.options.count == "calls" and not stop.probing  # a probe is one attempt, whatever is counted

@@ -19,6 +19,7 @@ Why tables: the rules are data in ``tables``, each with its source. Adding a lib
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, Final
 
 from failsoft.core.classify.chain import LEAVES, Finding, codes_of, examine, find_doubt, leaves
@@ -31,7 +32,7 @@ from failsoft.core.classify.overrides import AnyOverride, apply_overrides
 from failsoft.core.classify.reading import LENGTH
 from failsoft.core.classify.sources import find_source
 from failsoft.core.effects import NothingDone, weakest, worst
-from failsoft.core.fault import Fault
+from failsoft.core.fault import Fault, Source
 from failsoft.core.redact import read_text, sanitise
 from failsoft.errors import CallFailed
 
@@ -44,6 +45,8 @@ _LONG: Final = 8192
 _CUT: Final = 384  # of a text longer than that the beginning is kept: it was no message, and cutting makes it cheap
 
 _clean: set[int] = set()  # hashes of texts in which there is nothing to be masked
+_Hint = tuple[float | None, Source]  # seconds, and who says so
+_NO_HINT: Final[_Hint] = (None, "stated")
 _Key = tuple[type, object, object]
 _memory: dict[_Key, tuple[Any, ...]] = {}  # type, first argument, second argument -> the fault without its cause
 
@@ -117,11 +120,11 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
         verdict = judge_text(text)
         transient = KINDS[verdict.kind].classification == "transient"
         delay = find_delay({}, (), text[:LENGTH], now=now) if transient else None
-        fault = _fault(verdict, _message(text), delay, None)
+        fault = _fault(verdict, _message(text), (delay, "words"), None)
         doubted = fault.effect == "none" and doubts_text(text, verdict.kind)
         return fault._replace(source="disputed") if doubted else fault
     except Exception:  # objects whose every attribute lies: report them all the same
-        return _fault(UNKNOWN, sanitise(subject), None, subject if isinstance(subject, BaseException) else None)
+        return _fault(UNKNOWN, sanitise(subject), _NO_HINT, subject if isinstance(subject, BaseException) else None)
 
 
 def _classify_error(error: BaseException, now: float | None) -> Fault:
@@ -163,18 +166,18 @@ def _is_doubted(error: BaseException, finding: Finding, now: float | None) -> bo
     return any(fault.effect != "none" for fault in others) or find_doubt(error, finding, _text)
 
 
-def _delay(finding: Finding, now: float | None) -> float | None:
-    """When calling again can help: never, if the error is permanent."""
+def _delay(finding: Finding, now: float | None) -> _Hint:
+    """When calling again can help, and who says so; never, if the error is permanent."""
     if KINDS[finding.verdict.kind].classification == "permanent":
-        return None
+        return _NO_HINT
     for evidence in finding.evidence:
         headers = evidence.headers
         if headers or evidence.delays:
             delay = find_delay(headers, evidence.delays, now=now)
             if delay is not None:
-                return delay
+                return delay, "remote"
     texts = [*finding.texts, *[text for evidence in finding.evidence for text in evidence.texts]]
-    return find_delay({}, (), "\n".join(dict.fromkeys([text[:LENGTH] for text in texts])), now=now)
+    return find_delay({}, (), "\n".join(dict.fromkeys([text[:LENGTH] for text in texts])), now=now), "words"
 
 
 def _message(text: str) -> str:
@@ -199,12 +202,14 @@ def _classify_group(group: BaseException, now: float | None) -> Fault:
     source = weakest(fault.source for fault in faults)
     if len(members) >= LEAVES or find_doubt(group, Finding(), _text):  # there may be more leaves than are read
         source = "disputed"
-    delays = [fault.retry_after for fault in faults if fault.retry_after is not None]
+    delays = [(fault.retry_after, fault.hint_source) for fault in faults if fault.retry_after is not None]
+    delay, said_by = max(delays, key=itemgetter(0), default=_NO_HINT)
     return decisive._replace(
         message=sanitise(f"{_text(group)}: {decisive.message}"),
         rule=f"group: {decisive.rule}",
         effect=worst(fault.effect for fault in faults),
-        retry_after=max(delays, default=None),
+        retry_after=delay,
+        hint_source=said_by,
         cause=group,
         source=source,
     )
@@ -217,7 +222,7 @@ def _text(subject: object) -> str:
         return ""
 
 
-def _fault(verdict: Verdict, message: str, delay: float | None, cause: BaseException | None) -> Fault:
+def _fault(verdict: Verdict, message: str, hint: _Hint, cause: BaseException | None) -> Fault:
     kind = KINDS[verdict.kind]
     return Fault(
         kind.code,
@@ -227,8 +232,9 @@ def _fault(verdict: Verdict, message: str, delay: float | None, cause: BaseExcep
         message,
         kind.reason,
         _message(verdict.rule),  # it may quote a code that came from outside
-        delay,
+        hint[0],
         verdict.status,
         find_source(verdict),
+        "stated" if hint[0] is None else hint[1],
         cause,
     )

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from failsoft.core.classify.reading import unquoted
 from failsoft.core.classify.recall import compiled, recalled
 
 LONGEST: Final = 86_400.0  # a day: who says more means "not now", and waits are bounded elsewhere again
@@ -91,7 +92,7 @@ def _spoken(text: str) -> float | None:
     low = text.lower()
     if not any(cue in low for cue in _CUES) or not _DIGIT.search(low):
         return None
-    match = compiled(_SPOKEN).search(low)
+    match = compiled(_SPOKEN).search(unquoted(low))
     return None if match is None else span(match[1])
 
 

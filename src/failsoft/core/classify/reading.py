@@ -5,6 +5,7 @@ Rules
 - A status counts only on word boundaries and where a status is written ("(503)", "HTTP 503", "503 Service
   Unavailable"), never inside another word or number: "Request 503abc" has none.
 - What stands in quotation marks is data first: phrases are sought outside them, and inside only when that finds nothing.
+  A delay, and that a tool is missing, are never read inside them: a user's text must not hold a tool back.
   Addresses, paths and the statements that a database echoes are not read at all.
 - Of a traceback only the lines that name exceptions are read.
 - At most ``LENGTH`` characters are read: the beginning and the end, where errors say what they are.
@@ -16,6 +17,7 @@ import re
 from functools import lru_cache
 from itertools import islice
 
+from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.recall import compiled
 from failsoft.core.classify.tables.errnos import ERRNO
 from failsoft.core.classify.tables.http import REASONS, STATUS
@@ -35,7 +37,7 @@ _PREFIX = 40
 # Patterns begin with a character that is rare, and look behind for what must stand before it: that is searched for
 # ten times as fast as a pattern that begins with "at the beginning of a word".
 _HUMP = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z0-9].)(?=[a-z]))")
-_QUOTED = re.compile(r"[\"'`](?:(?<=\")[^\"\n]{0,200}\"|(?<=`)[^`\n]{0,200}`|(?<=')(?<!\w.)[^'\n]{0,200}'(?!\w))")
+_QUOTATION = r"\"[^\"]*\"|`[^`]*`|“[^“”]*”|«[^«»]*»|‘[^‘’]*’|(?<!\w)'[^'\n]*'(?!\w)"
 _NOISE = (
     # what must occur, pattern
     ("://", r"[a-z](?<=\b.)[a-z0-9+.-]{1,20}+://[^\s'\")\]>]*"),  # addresses
@@ -61,6 +63,7 @@ _FRAME = (
 )
 # an exception's repr: its name, and its text in quotation marks, which are no quotation
 _REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?=, |\)\Z)"
+_ANGLED = r"<([A-Z]\w*)[^'\"<>]{0,20}: (['\"])([\s\S]+)\2>\Z"
 _CAPITAL = re.compile(r"[A-Z](?<!\w.)\w{2,60}")
 _PATH = r"(?<!\w)(?<!\w\.)(?:[^\Wa-z_]++\.)*+[^\Wa-z_]*+([a-z_]\w*+)(?:\.\w++)*+\.$"
 _DIGITS = re.compile(r"[3-5](?<!\d.)\d\d(?!\d)")
@@ -117,6 +120,8 @@ class Reading:
             text = compiled(_FRAME).sub("", text)
         if text[-1:] == ")" and (written := compiled(_REPR).match(text)):
             text = f"{written[1]}: {written[4]}"
+        elif text[:1] == "<" and text[-1:] == ">" and (written := compiled(_ANGLED).match(text)):
+            text = f"{written[1]}: {written[3]}"
         self.text = text
         self._full: str | None = None
         self._bare: str | None = None
@@ -140,9 +145,8 @@ class Reading:
     def bare(self) -> str:
         """As ``full``, without what is quoted."""
         if self._bare is None:
-            full = self.full
-            quotes = "'" in full or '"' in full or "`" in full
-            self._bare = _QUOTED.sub("''", full) if quotes else full
+            bare = unquoted(self.full)
+            self._bare = self.full if bare == self.full else bare
         return self._bare
 
     @property
@@ -150,10 +154,11 @@ class Reading:
         """An HTTP status of failure that the text states."""
         if _WRITTEN.isdisjoint(_DIGITS.findall(self.text)):
             return None  # others' numbers look alike: a port, a FTP reply, an error code of a database
-        for match in compiled(_STATUS).finditer(self.text):
-            status = int(match[match.lastindex or 0])
-            if status in STATUS:
-                return status
+        for text in dict.fromkeys([unquoted(self.text), self.text]):
+            for match in compiled(_STATUS).finditer(text):
+                status = int(match[match.lastindex or 0])
+                if status in STATUS:
+                    return status
         return None
 
     @property
@@ -188,7 +193,18 @@ class Reading:
     def phrase(self, *, firm: bool = False) -> Phrase | None:
         """The first phrase that fits, and rather a firm one; or firm ones only. In quotations too, if it must be."""
         found = find_phrase(self.bare, firm=firm, rather_firm=True)
-        return find_phrase(self.full, firm=firm) if found is None and self.full is not self.bare else found
+        if found is None and self.full is not self.bare:
+            found = find_phrase(self.full, firm=firm)
+            if found is not None and KINDS[found.kind].category == "tool_unavailable":
+                return None
+        return found
+
+
+def unquoted(text: str) -> str:
+    """The text without what is quoted in it, however long that is."""
+    if text.isascii() and "'" not in text and '"' not in text and "`" not in text:
+        return text
+    return compiled(_QUOTATION).sub("''", text)
 
 
 def spell(text: str) -> str:

@@ -20,7 +20,7 @@ import pickle
 from types import SimpleNamespace
 from typing import Any, Final, Literal, get_args
 
-from failsoft.core.fault import Category, Classification, Code, Effect, Fault
+from failsoft.core.fault import Category, Classification, Code, Effect, Fault, Source
 from failsoft.core.options import Values
 from failsoft.core.partial import Partial
 from failsoft.core.redact import sanitise
@@ -30,7 +30,13 @@ from failsoft.runtime.isolation.remote import Described
 _DEEPEST: Final = 500  # lists and mappings inside each other
 _TAG: Final = "$type"  # marks what JSON has no word for, in the attributes of an error
 _LOG_FIELDS: Final = {"name": str, "msg": str, "levelno": int, "levelname": str, "lineno": int, "pathname": str}
-_WORDS: Final[dict[str, Any]] = {"classification": Classification, "category": Category, "effect": Effect}
+_WORDS: Final[dict[str, Any]] = {
+    "classification": Classification,
+    "category": Category,
+    "effect": Effect,
+    "source": Source,
+    "hint_source": Source,
+}
 
 Content = Literal["value", "error", "text"]
 
