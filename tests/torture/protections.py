@@ -27,14 +27,14 @@ PROTECTIONS: dict[int, Protection] = {
     2: Protection(
         "a probe that is cancelled says nothing about the tool",
         "runtime/way.py",
-        '    record(rt, call, stop, "neutral")\n    _tell',
-        '    record(rt, call, stop, "success")\n    _tell',
+        '    record(rt, call, stop, "neutral")\n    call.tell',
+        '    record(rt, call, stop, "success")\n    call.tell',
     ),
     3: Protection(
         "a cancelled call says nothing about the tool",
         "runtime/way.py",
-        '    record(rt, call, stop, "neutral")\n    _tell',
-        '    record(rt, call, stop, "failure")\n    _tell',
+        '    record(rt, call, stop, "neutral")\n    call.tell',
+        '    record(rt, call, stop, "failure")\n    call.tell',
     ),
     4: Protection(
         "results of an older generation are ignored",
@@ -211,6 +211,12 @@ PROTECTIONS: dict[int, Protection] = {
         "runtime/call.py",
         '        if effect != "none" and not tool.safe:\n',
         "        if False:\n",
+    ),
+    34: Protection(
+        "a call that waits for a thread is withdrawn before its outcome is settled",
+        "runtime/endings.py",
+        "    call.stop_waiting()\n",
+        "",
     ),
     35: Protection(
         "a write waits until its record is durable",

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -231,6 +232,7 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     if job is None:
         call.begin()
         return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
+    call.withdraw = partial(rt.offload.withdraw, job)
     outside_started(loop)
 
     async def wait() -> Any:
@@ -246,9 +248,12 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
             return _not_run(rt, own_faults.thread_limit(tool.id, rt.offload.abandoned))
         result = await stepped(rt, call, invoke, wait, started)
     except BaseException:
-        _abandon(rt, call, tool, job)
+        if _abandon(rt, call, tool, job):
+            call.begin()  # the thread may not have come to say so yet
         over()
         raise
+    finally:
+        call.withdraw = None
     if ended.cancelled() and _abandon(rt, call, tool, job):  # by the deadline
         result = result._replace(running=True)
     over()  # nobody waits for the thread any more

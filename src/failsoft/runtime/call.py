@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.fault import Effect, Fault
@@ -30,7 +30,7 @@ class Call:
     __slots__ = (
         "acted", "admitted", "args", "asked", "caller", "given", "given_id", "hinted", "inside", "invoked", "kept", "key",
         "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry", "started", "tenant",
-        "thread", "timeout", "tool", "turn", "typed", "waiting",
+        "thread", "timeout", "tool", "turn", "typed", "waiting", "withdraw",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +73,7 @@ class Call:
         self.left_behind = False  # the turn has gone on without it: no further retry (R7)
         self.recorded = False  # its turn has written down its end
         self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
+        self.withdraw: Callable[[], bool] | None = None  # takes back what a thread is to run; False: it has begun
         self.made = 0  # attempts that have ended
         self.admitted = False  # an attempt of it was made through a closed circuit
         self.invoked = True  # another one is under way, or waits for its slot
@@ -109,6 +110,14 @@ class Call:
     def begin(self) -> None:
         """It has waited for a slot, a thread or a process: now the tool runs."""
         self.waiting = False
+
+    def stop_waiting(self) -> None:
+        """See to it that a call which still waits for a thread never runs, before anybody says that it has not.
+
+        If the thread has just begun, the tool runs: then the call no longer waits.
+        """
+        if self.waiting and self.withdraw is not None and not self.withdraw():
+            self.begin()
 
     @property
     def outer(self) -> Call | None:

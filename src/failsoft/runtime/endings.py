@@ -138,8 +138,15 @@ def has_acted(handle: Handle[Any]) -> bool:
 
 
 def _attempts(handle: Handle[Any]) -> int:
-    """How often a call's tool has been tried so far; one that no lane has taken up yet has not begun."""
-    return 0 if handle.task is None or isinstance(handle.tool, str) else handle.whole().attempts
+    """How often a call's tool has been tried so far; one that no lane has taken up yet has not begun.
+
+    A call that waits for a thread is withdrawn first: nothing is said before it is known whether the thread has begun.
+    """
+    if handle.task is None or isinstance(handle.tool, str):
+        return 0
+    call = handle.whole()
+    call.stop_waiting()
+    return call.attempts
 
 
 def _outcome(

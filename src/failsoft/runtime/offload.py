@@ -31,7 +31,7 @@ IDLE_SECONDS = 10.0
 class Job:
     """One function call on its way through a thread."""
 
-    __slots__ = ("abandoned", "context", "done", "error", "outer", "refused", "run", "thread", "value")
+    __slots__ = ("abandoned", "begun", "context", "done", "error", "outer", "refused", "run", "thread", "value")
 
     def __init__(self, run: Callable[[], Any], done: Callable[[Job], None]) -> None:
         self.run = run
@@ -41,8 +41,13 @@ class Job:
         self.error: BaseException | None = None
         self.thread: int | None = None  # the one that runs it
         self.abandoned = False
-        self.refused = False  # it will never run: no thread is left
+        self.begun = False  # a thread runs it, or has run it
+        self.refused = False  # it will never run: no thread is left, or it was withdrawn
         self.outer: int | None = None  # the thread of ours that waits for it
+
+
+def _ignore(_: Job) -> None:
+    """Nobody waits for a job that was withdrawn."""
 
 
 class _Bell:
@@ -129,6 +134,18 @@ class Offload:
             return False
         return True
 
+    def withdraw(self, job: Job) -> bool:
+        """True if the job has not begun and now never will. A job that may have begun goes on as it was."""
+        with self._lock:
+            job.abandoned = True  # before the thread is looked at: a thread looks in the opposite order
+            if job.thread is not None or job.begun:
+                return False
+            if job in self._jobs:
+                self._jobs.remove(job)
+            self._go_on(job)
+            job.done = _ignore
+            return True
+
     def abandon(self, job: Job) -> bool:
         """Nobody waits for it any more. True if it is running and goes on."""
         with self._lock:
@@ -169,7 +186,10 @@ class Offload:
             job = self._take(bell)
         while job is not None or (job := self._wait(bell)) is not None:
             job.thread = me
-            if not job.abandoned:  # asked only now: whoever abandons it looks at the thread after saying so
+            if job.abandoned:  # asked only now: whoever abandons it looks at the thread after saying so
+                job.refused = True
+            else:
+                job.begun = True
                 try:
                     job.value = job.context.run(job.run)
                 except BaseException as error:  # it belongs to the caller, whatever it is
