@@ -79,7 +79,7 @@ async def test_a_recognised_write_of_unknown_effect_has_no_alternative() -> None
     [
         ("get_weather", {}, ("read", "recognised", '"get" in its name')),
         ("pay", {}, ("write", "recognised", '"pay" in its name')),
-        ("flaky", {}, ("neither", "unknown", "neither its name nor its description says")),
+        ("flaky", {}, ("neither", "unknown", "its name and description do not say")),
         ("pay", {"read_only": True}, ("read", "declared", "declared read-only")),
         ("search", {"idempotent": False}, ("write", "declared", "declared not idempotent")),
         ("search", {"idempotent": True}, ("write", "declared", "declared idempotent")),

@@ -21,7 +21,7 @@ tools:
 WARNS = """\
 turn: {timeout: 5s}
 tools:
-  search: {entrypoint: {function: "tools:search"}}
+  oracle: {entrypoint: {function: "tools:oracle"}}
 """
 BAD = """\
 tools:
@@ -62,10 +62,16 @@ def test_all_errors_with_their_places() -> None:
 def test_warnings_are_errors_only_when_that_is_asked_for() -> None:
     result = check(manifest=WARNS)
     assert result.exit_code == 0
-    assert "failsoft.yaml:3:3: warning: tools.search: its effects are not declared" in result.stdout
+    assert "failsoft.yaml:3:3: warning: tools.oracle: its effects are not declared" in result.stdout
     assert "of this tool can take" in result.stdout
     assert check("--strict", manifest=WARNS).exit_code == 1
     assert check("--strict").exit_code == 0
+
+
+@pytest.mark.parametrize(("undeclared", "warned"), [("recognise", 1), ("as_specified", 3), ("never_repeat", 0)])
+def test_only_tools_whose_names_do_not_say_what_they_do_are_warned_about(undeclared: str, warned: int) -> None:
+    result = check(manifest=f"undeclared: {undeclared}\ntools: {{oracle: {{}}, get_weather: {{}}, pay: {{}}}}")
+    assert result.stdout.count("its effects are not declared") == warned
 
 
 def test_plans_are_held_against_the_manifest() -> None:

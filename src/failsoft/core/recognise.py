@@ -48,7 +48,7 @@ def recognise(name: str, description: str = "") -> Recognised:
     description = " ".join(description.split())[:_DESCRIPTION_LIMIT]
     named = _by_name(name[:_NAME_LIMIT])
     if named is None:
-        return _by_description(description) or Recognised("neither", "neither its name nor its description says")
+        return _by_description(description) or Recognised("neither", "its name and description do not say")
     opening = _by_opening(description) if named.weak else None
     if opening is not None and opening.effect == "write":
         return opening

@@ -24,6 +24,7 @@ from failsoft.core.manifest.problem import Problem, Severity
 from failsoft.core.options import RetryOptions, ToolOptions
 from failsoft.core.own_faults import did_you_mean
 from failsoft.core.policy import Policy
+from failsoft.core.tool_effect import know_effect
 
 Finding = tuple[Severity, str, str, str]  # severity, place, field, message
 
@@ -66,7 +67,7 @@ def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
             yield "error", place, field, "nothing says where it is: add an entrypoint, or register it in code"
         for fallback in options.fallbacks:
             yield from tools.find(fallback.tool, place, f"{field}.fallbacks")
-        if options.safe_to_repeat is None and _attempts(options.retry) > 1:
+        if know_effect(options, undeclared=manifest.undeclared).safe is None and _attempts(options.retry) > 1:
             message = "its effects are not declared: say read_only: true, or idempotent: true or false"
             yield "warning", place, field, message
         yield from _check_defaults(options.required, options.defaults, place, field)

@@ -27,6 +27,7 @@ from failsoft.surfaces.cli.demo import demo as _demo
 from failsoft.surfaces.cli.init import init as _init
 from failsoft.surfaces.cli.run import run as _run
 from failsoft.surfaces.cli.streams import give_up, prepare
+from failsoft.surfaces.cli.tools import tools as _tools
 from failsoft.surfaces.cli.trace import trace as _trace
 from failsoft.surfaces.cli.why import why as _why
 
@@ -115,7 +116,7 @@ def cli() -> None:
     """Run the tool calls of LLM agents so that failure is handled well."""
 
 
-for _command in (_demo, _run, _check, _init, _classify, _why, _trace, _completion):
+for _command in (_demo, _run, _check, _tools, _init, _classify, _why, _trace, _completion):
     cli.add_command(_command)
 
 

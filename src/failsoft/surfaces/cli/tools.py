@@ -1,0 +1,149 @@
+"""``failsoft tools``: what is known of each tool, and how."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from failsoft.errors import ManifestError
+from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, manifest_option, print_json
+from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
+
+if TYPE_CHECKING:
+    from failsoft.core.tool_effect import KnownEffect
+    from failsoft.runtime.runtime import Runtime
+
+_STYLES = {"read": "green", "write": "red", "neither": "yellow"}
+_REPEATED = {True: "yes", False: "unless it may have acted", None: "even if it may have acted"}
+
+
+class Row(NamedTuple):
+    """One tool."""
+
+    id: str
+    description: str
+    known: KnownEffect
+
+    def to_dict(self) -> dict[str, Any]:
+        known = self.known
+        return {
+            "id": self.id,
+            "description": self.description,
+            "effect": known.effect,
+            "effect_source": known.source,
+            "effect_reason": known.reason,
+            "safe_to_repeat": known.safe,
+        }
+
+
+@click.command(
+    short_help="List the tools, and which of them are retried.",
+    epilog="Examples: failsoft tools · failsoft tools -m prod.yaml · failsoft tools app.main:rt",
+)
+@click.argument("runtime", metavar="[MODULE:RUNTIME]", required=False)
+@manifest_option
+@json_option
+def tools(runtime: str | None, manifest: str | None, as_json: bool) -> int:
+    """List what is known of each tool: whether it reads or writes, who says so, and whether it is retried.
+
+    The tools are those of the manifest, whose functions are imported for it, or those of a Runtime in a module of yours.
+    Nothing is called. Exit codes: 0, 2 the manifest or the module cannot be used.
+    """
+    if runtime is not None and manifest is not None:
+        raise click.UsageError("give a manifest or a Runtime: a Runtime has read its own manifest")
+    with _without_warnings():  # the list says the same
+        rows = _of_manifest(manifest) if runtime is None else _of_runtime(_find(runtime))
+    if as_json:
+        print_json({"tools": [row.to_dict() for row in rows]})
+    else:
+        _show(rows)
+    return 0
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    log = logging.getLogger("failsoft")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def _of_manifest(manifest: str | None) -> list[Row]:
+    from failsoft.core.manifest import load
+    from failsoft.core.tool_effect import know_effect
+    from failsoft.runtime.runtime import Runtime
+
+    path = find_manifest(manifest)
+    assert path is not None, "it is needed"
+    import_from_here()
+    try:
+        written = load(read(path), name=path)
+        rows = {row.id: row for row in _of_runtime(Runtime(path))}
+    except ManifestError as error:
+        raise CommandError(f"{path} has mistakes", problems=error.problems) from None
+    except SystemExit:
+        raise CommandError(f"a module that {path} names ends the program when it is imported") from None
+    for id, tool in written.tools.items():  # those that code registers, as far as their names tell
+        rows.setdefault(id, Row(id, "", know_effect(tool.options, undeclared=written.undeclared)))
+    return [rows[id] for id in written.tools]
+
+
+def _of_runtime(runtime: Runtime) -> list[Row]:
+    return [Row(tool.id, _first_line(tool.description), tool.known_effect) for tool in runtime._engine.tools.values()]
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _find(path: str) -> Runtime:
+    from failsoft.runtime.runtime import Runtime
+
+    module, _, name = path.partition(":")
+    import_from_here()
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split(".") if name else ():
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError, SystemExit) as error:
+        raise CommandError(
+            f"{path} cannot be found: {error}", hint="Write MODULE:RUNTIME, as in app.main:rt."
+        ) from None
+    except Exception as error:
+        raise CommandError(f"{module} cannot be imported: {type(error).__name__}: {error}") from None
+    if not isinstance(found, Runtime):
+        raise CommandError(f"{path} is of type {type(found).__name__}: name a Runtime, as in app.main:rt")
+    return found
+
+
+def _show(rows: Sequence[Row]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = make_console()
+    if not rows:
+        console.print("There are no tools.")
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("tool", "effect", "known", "retried", "why"):
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        known = row.known
+        table.add_row(
+            clean(row.id),
+            Text(known.effect, style=_STYLES[known.effect]),
+            known.source,
+            _REPEATED[known.safe],
+            clean(known.reason),
+        )
+    console.print(table)
+    if any(row.known.safe is None for row in rows):
+        console.print("Declare read_only: true, or idempotent: true or false, for tools that say neither.")
