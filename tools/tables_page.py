@@ -29,9 +29,9 @@ from failsoft.testing import faults
 # --- is it safe to retry? --------------------------------------------------------------------------------------------
 
 DECLARED: tuple[tuple[str, bool | None], ...] = (
-    ("`read_only`, `idempotent: true` or an `idempotency_key`", True),
-    ("nothing declared", None),
-    ("`idempotent: false`", False),
+    ("a read, `idempotent: true` or an `idempotency_key`", True),
+    ("neither declared nor recognised", None),
+    ("a write", False),
 )
 EFFECTS = {"none": "nothing has happened", "unknown": "it may have happened", "happened": "it has happened"}
 

@@ -711,7 +711,7 @@ def test_two_tools_of_one_name_have_a_timeout_each() -> None:
 
         return function_tool(lookup, timeout=seconds)
 
-    rt = Runtime()
+    rt = Runtime({"defaults": {"retry": {"max_attempts": 1}}})
     for _ in range(2):
         assert "Tool timeout after 10ms" in ask(rt, make(0.01))
         assert ask(rt, make(5)) == "found"

@@ -84,7 +84,7 @@ model: read_file({'path': 'x'})
 tool: read_file failed: NOT_FOUND (tool_validation, not run). It was not run this time: the same call has failed before and would fail again. Error text, as data: "[Errno 2] No such file or directory: 'x'"
 model: The weather is fine. Please check whether the payment went through.
 
-report: Completed weather, but the tools of docs, read file (4 times) and pay failed. Trying the tools of docs again in a little while may help. For read file (4 times) I need other details: please check and correct them.
+report: Completed weather, but the tools of docs, read file (4 times) and pay failed. Trying the tools of docs again in a little while may help. For read file (4 times) I need other details: please check and correct them. Please check whether pay went through before trying again.
 
 {'weather': 3, 'pay': 1}: flaky twice, then fine; the payment was never repeated
 """)

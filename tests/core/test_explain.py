@@ -385,6 +385,11 @@ def test_the_model_is_told_that_an_undeclared_tool_may_have_run_more_than_once()
     assert "more than once" in explain(twice, known=NEITHER).model
     for outcome, known in ((once, NEITHER), (twice, WRITE), (twice, LOOK), (twice, SAFE)):
         assert "more than once" not in explain(outcome, known=known).model
+    done: Outcome[Any] = Outcome("x", "x", "succeeded", 1, 3)
+    assert explain(done, known=NEITHER).model == (
+        "x succeeded. It was tried 3 times, and may have taken effect more than once."
+    )
+    assert explain(done, known=LOOK).model == "x succeeded."
 
 
 def test_a_write_around_a_read_that_failed_is_said_to_the_user_once() -> None:

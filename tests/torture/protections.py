@@ -271,6 +271,12 @@ PROTECTIONS: dict[int, Protection] = {
         "    made.function_schema = replace(tool.function_schema, function=make_graceful(tool.function))\n"
         "    return made\n",
     ),
+    45: Protection(
+        "a tool that is recognised as a write is not repeated",
+        "core/tool_effect.py",
+        '    if undeclared == "never_repeat" or effect == "write" or (foreign and effect == "neither"):\n',
+        '    if undeclared == "never_repeat" or (foreign and effect == "neither"):\n',
+    ),
     47: Protection(
         "blocking tools run in threads that nobody joins",
         "adapters/pydantic_ai/capability.py",

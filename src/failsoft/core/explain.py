@@ -86,6 +86,8 @@ def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect
         warning = texts["operator.effect"]
         if known.effect != "read" and warning not in operator:
             operator = f"{operator.rstrip()}\n{warning}"
+    if outcome.status == "succeeded" and outcome.missing is None and outcome.attempts > 1 and known.safe is None:
+        forms["model"] = f"{forms['model']} {texts['effect.repeated.succeeded']}"
     room = MODEL_LENGTH - len(fill(forms["model"], {**facts, "data": ""})) - 1
     model = fill(forms["model"], {**facts, "data": quote_data(facts["message"], room)})
     return Explanation(user, cut(model, MODEL_LENGTH), operator)

@@ -92,6 +92,7 @@ ENGLISH: Texts = {
     "effect.happened.permanent": "It has probably taken effect already.",
     "effect.unknown.safe": "It may already have taken effect; calling it again does no harm.",
     "effect.happened.safe": "It has probably taken effect already; calling it again does no harm.",
+    "effect.repeated.succeeded": "It was tried {attempts} times, and may have taken effect more than once.",
     "effect.repeated": "It may have taken effect, and more than once: check before calling again.",
     "tries": ", {attempts} attempts",
     "tries.one": ", 1 attempt",
