@@ -7,6 +7,7 @@ import functools
 import json
 import re
 import runpy
+from collections import UserDict, UserList
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -208,7 +209,7 @@ def test_nothing_to_run(nothing: Any) -> None:
 
 def test_what_is_no_call_is_refused() -> None:
     with pytest.raises(TypeError, match="is no tool call: hand over message.tool_calls"):
-        run(runtime(), {"name": "weather", "arguments": "{}"})
+        run(runtime(), {"name": "weather"})
 
 
 @pytest.mark.parametrize(
@@ -479,3 +480,162 @@ def test_a_call_without_a_name_is_answered() -> None:
     [answer] = asyncio.run(run_tool_calls(Runtime(), [{"id": "c1", "function": {"name": None, "arguments": "{}"}}]))
     assert answer["tool_call_id"] == "c1"
     assert "NOT_FOUND" in answer["content"]
+
+
+# --- other providers ----------------------------------------------------------------------------------------------------------
+
+BAD = "broken failed: INVALID_ARGUMENT"
+
+
+def gemini(name: str, args: Any = None, **more: Any) -> Any:
+    """A part of the Gemini client's: it has all fields, most of them None."""
+    call = SimpleNamespace(id=None, name=name, args=args, **more)
+    return SimpleNamespace(text=None, thought=None, function_call=call, inline_data=None)
+
+
+def test_gemini_gets_its_parts_in_one_message() -> None:
+    text = SimpleNamespace(text="Let me see.", thought=None, function_call=None, inline_data=None)
+    (message,) = run(runtime(), text, gemini("weather", {"city": "Bern"}), gemini("broken"))
+    assert message["role"] == "user"
+    first, second = (part["function_response"] for part in message["parts"])
+    assert first == {"name": "weather", "response": {"output": "Sunny in Bern"}}
+    assert (second["name"], second["response"]["error"][: len(BAD)]) == ("broken", BAD)
+
+
+def test_gemini_calls_without_their_parts() -> None:
+    calls = [
+        gemini("weather", {"city": "Bern"}).function_call,
+        SimpleNamespace(id="7", name="weather", args={"city": "Rome"}),
+    ]
+    (message,) = run(runtime(), *calls)
+    assert [part["function_response"].get("id") for part in message["parts"]] == [None, "7"]
+
+
+def test_gemini_by_rest() -> None:
+    parts = [
+        {"text": "Let me see.", "thought": True},
+        {"functionCall": {"name": "weather", "args": {"city": "Bern"}, "id": "f1"}, "thoughtSignature": "x"},
+        {"functionCall": {"name": "broken"}},
+        {"executableCode": {"code": "1"}},
+    ]
+    (message,) = run(runtime(), *parts)
+    first, second = (part["functionResponse"] for part in message["parts"])
+    assert first == {"id": "f1", "name": "weather", "response": {"output": "Sunny in Bern"}}
+    assert second["response"]["error"].startswith(BAD)
+
+
+def test_gemini_gets_values_as_data_and_sends_numbers_as_floats() -> None:
+    rt = Runtime()
+
+    @rt.tool(read_only=True)
+    async def find(count: int, tags: list[str]) -> Any:
+        return partial({"count": count, "tags": tags, "when": datetime(2026, 11, 17, tzinfo=UTC)}, missing=["price"])
+
+    class Struct(UserDict[str, Any]):
+        """A container of an older client's own."""
+
+    (message,) = run(rt, gemini("find", Struct(count=2.0, tags=UserList(["a"]))))
+    response = message["parts"][0]["function_response"]["response"]
+    assert response["output"] == {"count": 2, "tags": ["a"], "when": "2026-11-17T00:00:00+00:00"}
+    assert "price" in response["note"]
+
+
+def test_bedrock() -> None:
+    blocks = [
+        {"text": "Let me see."},
+        {"reasoningContent": {"reasoningText": {"text": "…"}}},
+        {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {"city": "Bern"}}},
+        {"toolUse": {"toolUseId": "t2", "name": "broken", "input": {}}},
+        {"toolUse": {"toolUseId": "t3", "name": "web", "input": {}, "type": "server_tool_use"}},
+        {"cachePoint": {"type": "default"}},
+    ]
+    (message,) = run(runtime(), *blocks)
+    first, second = (block["toolResult"] for block in message["content"])
+    assert message["role"] == "user"
+    assert first == {"toolUseId": "t1", "content": [{"text": "Sunny in Bern"}], "status": "success"}
+    assert (second["toolUseId"], second["status"]) == ("t2", "error")
+    assert second["content"][0]["text"].startswith(BAD)
+
+
+LEGACY = {"name": "weather", "arguments": '{"city": "Bern"}'}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        LEGACY, [LEGACY], thing(LEGACY), [thing(LEGACY)], [{"role": "assistant", "content": None, "function_call": LEGACY}],
+        [thing({"role": "assistant", "content": None, "function_call": LEGACY})],
+    ],
+)  # fmt: skip
+def test_the_older_function_call_of_chat_completions(given: Any) -> None:
+    assert asyncio.run(run_tool_calls(runtime(), given)) == [
+        {"role": "function", "name": "weather", "content": "Sunny in Bern"}
+    ]
+
+
+def test_calls_without_an_id_are_told_apart() -> None:
+    rt = runtime()
+    parts = [{"functionCall": {"name": "weather", "args": {"city": city}}} for city in ("Bern", "Rome", "Bern")]
+    (message,) = run(rt, *parts)
+    assert [part["functionResponse"]["response"]["output"] for part in message["parts"]] == [
+        "Sunny in Bern", "Sunny in Rome", "Sunny in Bern",
+    ]  # fmt: skip
+    assert len({event.call_id for event in rt.events() if event.call_id}) == 3
+
+
+@pytest.mark.parametrize("make", [lambda item: item, thing])
+def test_calls_of_other_providers_can_be_closed(make: Any) -> None:
+    given = [
+        {"functionCall": {"name": "weather", "args": {}}},
+        {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {}}},
+        {"function_call": LEGACY},
+    ]
+    messages = close_tool_calls(runtime(), [make(item) for item in given])
+    assert "error" in messages[0]["parts"][0]["functionResponse"]["response"]
+    assert messages[1]["content"][0]["toolResult"]["status"] == "error"
+    assert messages[2]["role"] == "function"
+
+
+# --- what is not ours to run --------------------------------------------------------------------------------------------------
+
+OTHERS = [
+    "shell_call",
+    "local_shell_call",
+    "apply_patch_call",
+    "computer_call",
+    "mcp_approval_request",
+    "hologram_call",
+]
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("make", [lambda item: item, thing])
+def test_calls_that_are_not_ours_are_reported(kind: str, make: Any, caplog: pytest.LogCaptureFixture) -> None:
+    item = make({"type": kind, "call_id": "x1", "action": {}})
+    (message,) = run(runtime(), item, response("weather", {"city": "Bern"}))
+    assert message["output"] == "Sunny in Bern"
+    (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert f"{kind} x1 is not a tool call that failsoft runs" in record.getMessage()
+
+
+def test_or_handed_to_who_asks_for_them(caplog: pytest.LogCaptureFixture) -> None:
+    rt, item = runtime(), {"type": "computer_call", "call_id": "x1"}
+    for run_them in (run_tool_calls_sync, close_tool_calls):
+        taken: list[Any] = []
+        run_them(rt, [item, response("weather", {"city": "Bern"})], on_other=taken.append)
+        assert taken == [item]
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_what_providers_run_themselves_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    quiet = [
+        "message", "reasoning", "web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "text",
+        "image_generation_call", "mcp_list_tools", "thinking", "server_tool_use", "web_search_tool_result",
+    ]  # fmt: skip
+    assert run(runtime(), *({"type": kind, "id": "x"} for kind in quiet)) == []
+    assert caplog.records == []
+
+
+def test_a_hostile_type_is_shown_harmlessly(caplog: pytest.LogCaptureFixture) -> None:
+    assert run(runtime(), {"type": "shell\x1b[2Jcall\nERROR", "id": "\x1b"}) == []
+    assert all(mark not in caplog.text for mark in ("\x1b", "call\nERROR"))

@@ -1,13 +1,13 @@
-"""Agents without a framework: a loop around an ``openai`` or ``anthropic`` client.
+"""Agents without a framework: a loop around a provider's client.
 
 ``await run_tool_calls(runtime, message.tool_calls)`` runs what the model has asked for and gives back the messages that
 answer it, ready to be appended to the conversation.
 
 Rules
 -----
-- Calls are read from dicts and from the clients' own objects, in three wire formats: OpenAI's chat completions and
-  responses, Anthropic's messages. What is no tool call (text, reasoning) is left alone, so that a whole
-  ``response.output`` or ``message.content`` may be handed over.
+- Calls are read from dicts and from the clients' own objects, in the formats of OpenAI, Anthropic, Gemini and Bedrock
+  (``core.tool_calls``). What is no call (text, reasoning) is left alone, so that a whole ``response.output`` or
+  ``message.content`` may be handed over. A call that is not ours to run is reported, never dropped.
 - They run side by side, in the turn that is going on or in one of their own. Every call gets its answer, in the order
   in which the model asked.
 - A failed call's answer is the explanation that is made for the model; nothing is raised for a tool's failure.
@@ -22,14 +22,17 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import logging
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import date, time
 from enum import Enum
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from failsoft.core.durations import Duration
 from failsoft.core.outcome import Outcome
 from failsoft.core.plain import plain
+from failsoft.core.tool_calls import GEMINI, GEMINI_REST, Answer, Asked, Message, Other, read_all, write_all
+from failsoft.core.visible import visible
 from failsoft.errors import FailsoftError, TurnError
 from failsoft.runtime.arguments import MisfitError, read_arguments
 from failsoft.runtime.beside import is_on_loop, run_beside
@@ -41,109 +44,88 @@ from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.stream import whole_stream
 from failsoft.runtime.turn import Turn
 
-Message = dict[str, Any]
+log = logging.getLogger("failsoft")
 
 
 async def run_tool_calls(
     runtime: Runtime,
-    tool_calls: Iterable[Any] | None,
+    tool_calls: Any,
     *,
     thread: str | None = None,
     tenant: str | None = None,
     timeout: Duration | None = None,  # noqa: ASYNC109 - a turn's, which ends softly
+    on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
     """Run the tool calls of one answer of the model; the messages to send back.
 
     ``thread`` names the conversation: with it, loops are noticed and missing tools remembered. ``timeout`` is for all
-    the calls together; what is not there by then is answered as such.
+    the calls together; what is not there by then is answered as such. ``on_other`` gets each item that is not ours to run
+    (a shell or computer call, an approval request, an unknown type); without it, a warning is logged.
     """
     refuse_other(runtime, "run_tool_calls(rt, message.tool_calls)")
-    asked = _read_all(tool_calls)
+    asked = _read(tool_calls, on_other)
     if not asked:
         return []
     turn = SCOPE.get()
     if isinstance(turn, Turn) and thread is None and tenant is None and timeout is None:
-        return _write_all(asked, await _run_all(runtime, asked))
+        return _write(asked, await _run_all(runtime, asked))
     async with open_turn(runtime, thread=thread, tenant=tenant, timeout=timeout):
         outcomes = await _run_all(runtime, asked)
-    return _write_all(asked, outcomes)
+    return _write(asked, outcomes)
 
 
 def run_tool_calls_sync(
     runtime: Runtime,
-    tool_calls: Iterable[Any] | None,
+    tool_calls: Any,
     *,
     thread: str | None = None,
     tenant: str | None = None,
     timeout: Duration | None = None,
+    on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
     """The same for code that has no event loop."""
     if is_on_loop():
         raise FailsoftError("run_tool_calls_sync would block the event loop: use `await run_tool_calls(...)` here")
     return run_beside(
-        lambda: run_tool_calls(runtime, tool_calls, thread=thread, tenant=tenant, timeout=timeout),
+        lambda: run_tool_calls(runtime, tool_calls, thread=thread, tenant=tenant, timeout=timeout, on_other=on_other),
     )
 
 
 def close_tool_calls(
-    runtime: Runtime, tool_calls: Iterable[Any] | None, *, thread: str | None = None, tenant: str | None = None
+    runtime: Runtime,
+    tool_calls: Any,
+    *,
+    thread: str | None = None,
+    tenant: str | None = None,
+    on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
     """Answers for calls that a crash or a cancellation has left without one: they are not run.
 
     Providers refuse a conversation in which a call has no answer.
     """
     refuse_other(runtime, "close_tool_calls(rt, message.tool_calls)")
-    asked = _read_all(tool_calls)
-    calls = [(str(call.id), call.name) for call in asked]
-    return _write_all(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))
+    asked = _read(tool_calls, on_other)
+    calls = [("" if call.id is None else str(call.id), call.name) for call in asked]
+    return _write(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
-    """One call, as the model asked for it."""
-
-    id: Any  # a text, if its server keeps to the rules
-    name: str
-    arguments: Any  # a mapping, or JSON text
-    write: Callable[[str, str], Message]  # the answer: id and text
-
-
-def _read_all(tool_calls: Iterable[Any] | None) -> list[Asked]:
-    calls = tool_calls or ()
-    if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
-        raise _no_call(calls)
-    return [asked for asked in map(_read, calls) if asked is not None]
-
-
-def _read(call: Any) -> Asked | None:
-    kind = _get(call, "type")
-    if (function := _get(call, "function")) is not None:
-        return Asked(_get(call, "id"), _name(function), _get(function, "arguments"), _chat)
-    if kind == "custom" and (custom := _get(call, "custom")) is not None:
-        return Asked(_get(call, "id"), _name(custom), {"input": _get(custom, "input")}, _chat)
-    if kind == "function_call":
-        return Asked(_get(call, "call_id"), _name(call), _get(call, "arguments"), _response)
-    if kind == "custom_tool_call":
-        return Asked(_get(call, "call_id"), _name(call), {"input": _get(call, "input")}, _custom_response)
-    if kind == "tool_use":
-        return Asked(_get(call, "id"), _name(call), _get(call, "input"), _block)
-    if kind is None:
-        raise _no_call(call)
-    return None
-
-
-def _no_call(given: object) -> TypeError:
-    return TypeError(f"{given!r:.200} is no tool call: hand over message.tool_calls, response.output or content")
-
-
-def _name(thing: Any) -> str:
-    return str(_get(thing, "name") or "")
-
-
-def _get(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+def _read(given: Any, on_other: Callable[[Any], object] | None) -> list[Asked]:
+    """The calls that are ours to run. The others are reported, so that they are answered by somebody else."""
+    found = read_all(given)
+    for one in found:
+        if isinstance(one, Other):
+            if on_other is not None:
+                on_other(one.item)
+            else:
+                log.warning(
+                    "%s %s is not a tool call that failsoft runs: answer it yourself, or take it with on_other",
+                    visible(one.type),
+                    visible(str(one.id or "")),
+                )
+    return [one for one in found if isinstance(one, Asked)]
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -181,41 +163,29 @@ def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Cor
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _write_all(asked: list[Asked], outcomes: list[Outcome[Any]]) -> list[Message]:
-    messages: list[Message] = []
-    blocks: list[Message] = []
-    for call, outcome in zip(asked, outcomes, strict=True):
-        message = call.write(call.id, _text(outcome))
-        if call.write is not _block:
-            messages.append(message)
-            continue
-        if not blocks:  # Anthropic wants all results in one message
-            messages.append({"role": "user", "content": blocks})
-        blocks.append(message if outcome.status == "succeeded" else {**message, "is_error": True})
-    return messages
+def _write(asked: list[Asked], outcomes: list[Outcome[Any]]) -> list[Message]:
+    return write_all(asked, map(_answer, asked, outcomes))
 
 
-def _chat(id: str, text: str) -> Message:
-    return {"role": "tool", "tool_call_id": id, "content": text}
-
-
-def _response(id: str, text: str) -> Message:
-    return {"type": "function_call_output", "call_id": id, "output": text}
-
-
-def _custom_response(id: str, text: str) -> Message:
-    return {"type": "custom_tool_call_output", "call_id": id, "output": text}
-
-
-def _block(id: str, text: str) -> Message:
-    return {"type": "tool_result", "tool_use_id": id, "content": text}
+def _answer(call: Asked, outcome: Outcome[Any]) -> Answer:
+    text = _text(outcome)
+    if outcome.status != "succeeded":
+        return Answer(text, failed=True)
+    lacks = "" if outcome.missing is None else outcome.explanation.model
+    value = None
+    if call.form in (GEMINI, GEMINI_REST):  # the only ones that take data
+        value = _sendable(outcome.value) if isinstance(outcome.value, str) else json.loads(_json(outcome.value))
+    return Answer(text, value, lacks=lacks)
 
 
 def _text(outcome: Outcome[Any]) -> str:
     if outcome.status != "succeeded":
         return outcome.explanation.model
     text = outcome.value if isinstance(outcome.value, str) else _json(outcome.value)
-    text = text if outcome.missing is None else f"{text}\n{outcome.explanation.model}"
+    return _sendable(text if outcome.missing is None else f"{text}\n{outcome.explanation.model}")
+
+
+def _sendable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:  # half a character, as in odd file names: the client could not send it

@@ -1,0 +1,233 @@
+"""Tool calls as providers write them, and answers in the form that each provider wants back.
+
+Rules
+-----
+- Read from dicts and from the clients' own objects: OpenAI's chat completions (also the older ``function_call``) and
+  responses, Anthropic's messages, Gemini's parts (client and REST), Bedrock's Converse.
+- Text, reasoning, and what the provider runs itself are no calls. ``read`` gives None for them.
+- ``Other`` is a call that somebody else has to run (a shell, a computer, an approval), or of a type that is not known. It
+  must not be dropped: the provider refuses a conversation in which it has no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Message = dict[str, Any]
+
+_QUIET = frozenset({
+    # OpenAI responses: not calls, or run by OpenAI
+    "message", "reasoning", "compaction", "item_reference", "file_search_call", "web_search_call", "code_interpreter_call",
+    "image_generation_call", "mcp_call", "mcp_list_tools", "mcp_approval_response", "function_call_output",
+    "custom_tool_call_output", "computer_call_output", "local_shell_call_output", "shell_call_output",
+    "apply_patch_call_output", "output_text", "refusal", "input_text", "input_image", "input_file", "summary_text",
+    # Anthropic: not calls, or run by Anthropic
+    "text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "container_upload", "tool_result", "image",
+    "document", "search_result",
+})  # fmt: skip
+_PARTS = frozenset({
+    # Gemini's parts and Bedrock's blocks have no type, but one of these
+    "text", "thought", "thoughtSignature", "thought_signature", "inlineData", "inline_data", "fileData", "file_data",
+    "executableCode", "executable_code", "codeExecutionResult", "code_execution_result", "functionResponse",
+    "function_response", "toolCall", "tool_call", "toolResponse", "tool_response", "reasoningContent", "image", "document",
+    "video", "audio", "toolResult", "guardContent", "cachePoint", "citationsContent", "searchResult",
+    "toolUse", "functionCall", "function_call",  # run by the provider, or empty
+})  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """What became of a call, for the model."""
+
+    text: str
+    value: Any = None  # as plain data; only for a success
+    failed: bool = False
+    lacks: str = ""  # what the value lacks, if it is not complete
+
+
+class Form(NamedTuple):
+    """How a provider wants to be answered."""
+
+    write: Callable[[Asked, Answer], Message]
+    wrap: Callable[[list[Message]], Message] | None = None  # where all answers belong into one message
+
+
+class Asked(NamedTuple):
+    """One call, as the model asked for it."""
+
+    id: Any  # a text if the server keeps to the rules; None where the provider sends none
+    name: str
+    arguments: Any  # a mapping, or JSON text
+    form: Form
+
+
+class Other(NamedTuple):
+    """A call that is not ours to run, or something that nobody here knows."""
+
+    type: str
+    id: Any
+    item: Any
+
+
+def read_all(given: Any) -> list[Asked | Other]:
+    """The calls in what a provider sent. Raises ``TypeError`` for what holds no calls at all."""
+    calls = [given] if _is_legacy(given) else given or ()
+    if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
+        raise _no_call(calls)
+    return [found for found in map(_read, calls) if found is not None]
+
+
+def write_all(asked: Iterable[Asked], answers: Iterable[Answer]) -> list[Message]:
+    """The messages to send back, in the order in which the model asked."""
+    messages: list[Message] = []
+    together: dict[int, list[Message]] = {}
+    for call, answer in zip(asked, answers, strict=True):
+        part = call.form.write(call, answer)
+        if call.form.wrap is None:
+            messages.append(part)
+            continue
+        parts = together.setdefault(id(call.form), [])
+        if not parts:
+            messages.append(call.form.wrap(parts))
+        parts.append(part)
+    return messages
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------------
+
+
+def _read(call: Any) -> Asked | Other | None:
+    kind = get(call, "type")
+    found = _READERS[kind](call) if isinstance(kind, str) and kind in _READERS else _read_untyped(call)
+    if found is not None:
+        return found
+    if kind is None:
+        if _is_part(call):
+            return None
+        raise _no_call(call)
+    if kind in _QUIET or (isinstance(kind, str) and kind.endswith("_tool_result")):
+        return None
+    return Other(str(kind), get(call, "call_id") or get(call, "id"), call)
+
+
+def _read_untyped(call: Any) -> Asked | None:
+    if (function := get(call, "function")) is not None:
+        return Asked(get(call, "id"), _name(function), get(function, "arguments"), CHAT)
+    for key, form in (("functionCall", GEMINI_REST), ("function_call", GEMINI)):
+        if (found := get(call, key)) is not None:
+            return _legacy(found) if _is_legacy(found) else _gemini(found, form)
+    if (used := get(call, "toolUse")) is not None:
+        if get(used, "type") == "server_tool_use":
+            return None
+        return Asked(get(used, "toolUseId"), _name(used), get(used, "input"), BEDROCK)
+    if _is_legacy(call):
+        return _legacy(call)
+    if _has(call, "name") and (_has(call, "args") or not isinstance(call, Mapping)) and get(call, "type") is None:
+        return _gemini(call, GEMINI)
+    return None
+
+
+def _gemini(call: Any, form: Form) -> Asked:
+    return Asked(get(call, "id") or None, _name(call), _data(get(call, "args") or {}), form)
+
+
+def _legacy(call: Any) -> Asked:
+    return Asked(None, _name(call), get(call, "arguments"), LEGACY)
+
+
+def _is_legacy(call: Any) -> bool:
+    """True for what older chat completions have as ``message.function_call``: a name and arguments, and no more."""
+    return _has(call, "name") and _has(call, "arguments") and get(call, "type") is None and get(call, "id") is None
+
+
+def _is_part(call: Any) -> bool:
+    """True for a part or block that has no type and is no call."""
+    if isinstance(call, Mapping):
+        return not call.keys().isdisjoint(_PARTS)
+    return hasattr(call, "function_call")  # a Gemini client's part has all fields, most of them None
+
+
+def _data(value: Any) -> Any:
+    """Arguments as plain data: older Gemini clients have containers of their own."""
+    if isinstance(value, Mapping):
+        return {str(key): _data(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_data(item) for item in value]
+    return value
+
+
+def _no_call(given: object) -> TypeError:
+    return TypeError(
+        f"{given!r:.200} is no tool call: hand over message.tool_calls, response.output, message.content, "
+        "response.function_calls or a message's parts"
+    )
+
+
+def _name(thing: Any) -> str:
+    return str(get(thing, "name") or "")
+
+
+def _has(thing: Any, name: str) -> bool:
+    return get(thing, name) is not None
+
+
+def get(thing: Any, name: str) -> Any:
+    """A field of a dict or of a client's object."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------------
+
+
+def _write_tool_result(call: Asked, answer: Answer) -> Message:
+    block = {"type": "tool_result", "tool_use_id": call.id, "content": answer.text}
+    return {**block, "is_error": True} if answer.failed else block
+
+
+def _write_bedrock(call: Asked, answer: Answer) -> Message:
+    status = "error" if answer.failed else "success"
+    return {"toolResult": {"toolUseId": call.id, "content": [{"text": answer.text}], "status": status}}
+
+
+def _write_function_response(call: Asked, answer: Answer) -> Message:
+    response: Message = {"error": answer.text} if answer.failed else {"output": answer.value}
+    if answer.lacks:
+        response["note"] = answer.lacks
+    named = {"name": call.name, "response": response}
+    return named if call.id is None else {"id": call.id, **named}
+
+
+def _write_custom(call: Asked, answer: Answer) -> Message:
+    return {"type": "custom_tool_call_output", "call_id": call.id, "output": answer.text}
+
+
+CHAT = Form(lambda call, answer: {"role": "tool", "tool_call_id": call.id, "content": answer.text})
+LEGACY = Form(lambda call, answer: {"role": "function", "name": call.name, "content": answer.text})
+RESPONSES = Form(
+    lambda call, answer: {"type": "function_call_output", "call_id": call.id, "output": answer.text}
+)  # fmt: skip
+CUSTOM = Form(_write_custom)
+ANTHROPIC = Form(_write_tool_result, lambda blocks: {"role": "user", "content": blocks})
+BEDROCK = Form(_write_bedrock, lambda blocks: {"role": "user", "content": blocks})
+GEMINI = Form(
+    lambda call, answer: {"function_response": _write_function_response(call, answer)},
+    lambda parts: {"role": "user", "parts": parts},
+)
+GEMINI_REST = Form(
+    lambda call, answer: {"functionResponse": _write_function_response(call, answer)},
+    lambda parts: {"role": "user", "parts": parts},
+)
+
+
+def _read_custom(call: Any) -> Asked | None:
+    if (custom := get(call, "custom")) is None:
+        return None
+    return Asked(get(call, "id"), _name(custom), {"input": get(custom, "input")}, CHAT)
+
+
+_READERS: Mapping[str, Callable[[Any], Asked | None]] = {
+    "custom": _read_custom,
+    "function_call": lambda call: Asked(get(call, "call_id"), _name(call), get(call, "arguments"), RESPONSES),
+    "custom_tool_call": lambda call: Asked(get(call, "call_id"), _name(call), {"input": get(call, "input")}, CUSTOM),
+    "tool_use": lambda call: Asked(get(call, "id"), _name(call), get(call, "input"), ANTHROPIC),
+}
