@@ -3,6 +3,8 @@
 A call of the benchmark is ten thousand calls and the flush that waits until all of them are on disk, with all threads
 that have a part in it. In sixty rounds that is three million events.
 
+A write that is recorded before it starts, × one that is not; alone, and a hundred at once.
+
 And the store by itself: an event written, × aiosqlite with the same batches, the same columns and the same journal.
 """
 
@@ -13,6 +15,7 @@ import json
 import tempfile
 from array import array
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from bench.s8_trace import event
 
 CALLS = 10_000  # per measured one, flushed at its end; with twice as many it would be one of the slow, and get 3 rounds
 EVENTS = 1_000  # in a batch
+AT_ONCE = 100  # writes
 PLACE = tempfile.TemporaryDirectory(prefix="bench_")
 
 
@@ -39,6 +43,30 @@ def calls(store: str = "memory:", *, trace: Path | None = None) -> Callable[...,
             if not number % 100:
                 await asyncio.sleep(0)  # as calls that wait for something let others run
         assert await rt.flush()
+
+    return many
+
+
+def writes(store: str = "memory:") -> Callable[..., Any]:
+    from failsoft import Runtime
+
+    rt, ids = Runtime(store=store), count()
+
+    @rt.tool(idempotent=False)
+    async def pay(x: Any) -> Any:
+        return x
+
+    async def one(x: Any) -> None:
+        await rt.call("pay", {"x": x}, id=f"order-{next(ids)}")
+
+    return one
+
+
+def many_writes(store: str) -> Callable[..., Any]:
+    one = writes(store)
+
+    async def many(x: Any) -> None:
+        await asyncio.gather(*(one(x) for _ in range(AT_ONCE)))
 
     return many
 
@@ -99,6 +127,14 @@ WRITTEN = [
     Peer("failsoft store, plain successes", lambda: events(as_run=True)),
     Peer("aiosqlite, the same batches", aiosqlite_batches),
 ]
+RECORDED = [
+    Peer("a write, nothing kept", writes),
+    Peer("a write, recorded", lambda: writes(place("writes.db"))),
+]
+RECORDED_AT_ONCE = [
+    Peer("100 writes at once, nothing kept", lambda: many_writes("memory:")),
+    Peer("100 writes at once, recorded", lambda: many_writes(place("many.db"))),
+]
 COLUMNS = ["peer", "ns", "ratio", "best", "instr", "instr_ratio"]
 
 
@@ -107,7 +143,11 @@ def run(plan: Plan) -> list[Table]:
     if plan.instr:
         add_instructions(kept, __name__, PEERS, divide=CALLS)
     written, unwritten = compare(WRITTEN, plan, divide=EVENTS)
+    recorded, _ = compare(RECORDED, plan)
+    at_once, _ = compare(RECORDED_AT_ONCE, plan, divide=AT_ONCE)
     return [
         Table("S10", "A call whose event is kept, × with nothing kept", COLUMNS, kept, missing),
+        Table("S10 writes", "A write that is recorded before it starts, × one that is not", COLUMNS, recorded, {}),
+        Table("S10 writes at once", "One of 100 writes at once, × one that is not recorded", COLUMNS, at_once, {}),
         Table("S10 events", "One event written, × any event in our store", COLUMNS, written, unwritten),
     ]

@@ -456,3 +456,25 @@ async def test_a_run_that_was_freed_ends_its_records_without_a_call_that_follows
         if not begun(teller.store):
             break
     assert begun(teller.store) == []
+
+
+@virtual
+async def test_a_recorded_call_that_the_deadline_cuts_off_says_so() -> None:
+    teller = Teller(MemoryStore(), Takes(10, "late"))
+    async with teller.rt.turn(thread="t", timeout="2s") as turn:
+        turn.call("pay", ARGS, id="c1")
+    outcome = turn.report.outcomes["c1"]
+    assert (outcome.status, outcome.recorded) == ("timed_out", True)
+    assert len(begun(teller.store)) == 1  # its tool still runs
+    await asyncio.sleep(20)
+    assert begun(teller.store) == []
+
+
+@virtual
+async def test_a_call_that_the_deadline_cancels_is_over() -> None:
+    teller = Teller(MemoryStore(), Takes(10, "late"))
+    async with teller.rt.turn(thread="t", timeout="2s", on_timeout="cancel") as turn:
+        turn.call("pay", ARGS, id="c1")
+    assert turn.report.outcomes["c1"].status == "timed_out"
+    await asyncio.sleep(1)
+    assert begun(teller.store) == []

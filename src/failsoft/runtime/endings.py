@@ -166,4 +166,5 @@ def _outcome(
         root=root,
         escalated=escalated,
         explanation=turn.engine.explain,
+        recorded=None if handle.call is None else handle.call.kept,
     )

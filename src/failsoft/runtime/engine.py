@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 from time import monotonic as real_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from failsoft.core.breaker import Ticket
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.isolation.workers import Workers
     from failsoft.runtime.keeping import Keeper
     from failsoft.runtime.ledger import Answer, Ledger
+    from failsoft.runtime.shielding import Shielded
     from failsoft.stores.base import Store
 
 log = logging.getLogger("failsoft")
@@ -490,8 +491,9 @@ class Engine:
         if self.escalations is not None:
             self.escalations.renew_after_fork()
         self.notebook.renew_after_fork()
-        if self.ledger is not None:
+        if self.ledger is not None and self.store is not None:
             self.ledger.renew_after_fork()
+            cast("Shielded", self.store).renew_after_fork()
         if self.keeper is not None:
             self.keeper.renew_after_fork()
         if self.memory is not None:

@@ -126,7 +126,7 @@ class Lanes:
                 handle.started = started = now() if clock is None else clock
                 clock = None
                 ticket = tool.ticket if handle.terms[2] and not turn.notes.wary else None
-                if recorded and ticket is not None and tool.is_write:
+                if recorded and ticket is not None and tool.is_write and (turn.thread or handle.id in turn.given):
                     ticket = None
                 first = None
                 if ticket is not None and tool.argument_check is not None and not self._fits(handle):
