@@ -91,10 +91,17 @@ async def test_what_has_neither_thread_nor_id_or_is_no_write_is_not_recorded() -
     assert (await teller.rt.call("pay", ARGS)).recorded is None
     assert await teller.pay(amount=4) == "paid"
     teller.rt.add(teller.pay, id="search", read_only=True, idempotent=None)
-    teller.rt.add(Scripted("fine"), id="undeclared")
-    for tool in ("search", "undeclared"):
+    teller.rt.add(Scripted("fine"), id="step")
+    for tool in ("search", "step"):
         assert (await teller.rt.call(tool, {}, id="c1", thread="t")).recorded is None
     assert teller.seen == [[], [], []]
+
+
+@virtual
+async def test_a_write_that_is_recognised_by_its_name_is_recorded() -> None:
+    rt = Runtime(store=MemoryStore())
+    rt.add(Scripted("sent"), id="send_email")
+    assert (await rt.call("send_email", {}, id="c1")).recorded is True
 
 
 @virtual

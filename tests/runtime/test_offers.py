@@ -205,13 +205,13 @@ async def test_clearing_forgets_one_tool_or_all() -> None:
 
 
 @virtual
-async def test_a_call_that_its_turn_left_behind_makes_no_offer() -> None:
+async def test_a_call_that_its_turn_left_behind_makes_no_offer_unless_it_is_safe_to_repeat() -> None:
     rt = Runtime()
-    rt.add(Scripted(Takes(5, DOWN)), id="search", retry=ONCE)
+    rt.add(Scripted(Takes(5, DOWN)), id="step", retry=ONCE)
     async with rt.turn(thread=THREAD, timeout="1s") as turn:
-        turn.call("search")
+        turn.call("step")
     await asyncio.sleep(10)
-    assert turn.report.outcomes["search-1"].status == "timed_out"
+    assert turn.report.outcomes["step-1"].status == "timed_out"
     assert rt.threads[THREAD].offers == []
 
 
@@ -471,7 +471,7 @@ async def test_a_read_that_the_turns_deadline_cuts_off_is_offered(
 @virtual
 async def test_what_may_have_acted_is_not_offered_at_the_deadline(options: dict[str, bool]) -> None:
     rt = Runtime()
-    rt.add(Scripted(Takes(10, "late")), id="search", **options)
+    rt.add(Scripted(Takes(10, "late")), id="step", **options)
     async with rt.turn(thread=THREAD, timeout="2s") as turn:
-        turn.call("search", {"city": "PAR"})
+        turn.call("step", {"city": "PAR"})
     assert rt.threads[THREAD].offers == []
