@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from pydantic import BaseModel
-from tests.fakes import DOWN, INVALID, ONCE, TIMEOUT, Scripted, records, virtual
+from tests.fakes import DOWN, INVALID, ONCE, TIMEOUT, Scripted, Takes, records, virtual
 
 import failsoft
 from failsoft import Decision, ErrorReport, ManifestError, Runtime, classify
@@ -357,3 +357,44 @@ async def test_b7_jsonschemas_required_and_path(value: Any, named: str) -> None:
 @pytest.mark.parametrize("text", ["Invalid input", "invalid argument", "Bad request", "value must be positive"])
 def test_b7_what_names_no_input_asks_for_none(text: str) -> None:
     assert find_inputs(text) == ()
+
+
+# --- B6: "Measure error recovery times" (S-layers) --------------------------------------------------------------------
+
+
+@virtual
+async def test_b6_recovery_seconds_counts_recoveries_by_fallback() -> None:
+    rt = Runtime()
+    slow = {"max_attempts": 2, "initial_delay": "1s", "max_delay": "1s", "jitter_percent": 0}
+    rt.add(Scripted(DOWN), id="search", retry=slow, fallbacks=["backup"], breaker={"failure_threshold": 100})
+    rt.add(Scripted(Takes(2, "x")), id="backup")
+    await rt.call("search")
+    assert rt.metrics("search")["recovery_seconds"] == pytest.approx(3)  # one second of backoff, two of the fallback
+    assert rt.metrics("search")["retry_success_rate"] == 0
+    assert rt.metrics("backup")["recovery_seconds"] is None
+
+
+@virtual
+async def test_b6_recovery_seconds_counts_recoveries_by_a_circuit_that_closes() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN, DOWN, "up"), id="search", retry=ONCE, breaker={"failure_threshold": 1, "timeout": "10s"})
+    await rt.call("search")
+    await asyncio.sleep(10)
+    await rt.call("search")  # a probe that fails does not begin anew
+    await asyncio.sleep(15)
+    await rt.call("search")
+    (closed,) = records(rt, "CircuitClosed")
+    assert closed["recovery_ms"] == 25_000
+    assert rt.metrics("search")["recovery_seconds"] == pytest.approx(25)
+    assert rt.metrics("search")["retry_success_rate"] is None
+
+
+@virtual
+async def test_b6_recovery_seconds_is_the_mean_of_all_kinds() -> None:
+    rt = Runtime()
+    rt.add(
+        Scripted(DOWN, "x", DOWN), id="search", retry={"initial_delay": "1s", "max_delay": "1s", "jitter_percent": 0}
+    )
+    await rt.call("search")
+    assert rt.metrics("search")["recovery_seconds"] == pytest.approx(1)
+    assert rt.metrics("search")["retry_success_rate"] == 100

@@ -384,3 +384,44 @@ async def test_c1_other_refusals_too() -> None:
     assert [record["call_id"] for record in recorded] == [outcome.id for outcome in refused]
     for record in recorded:
         assert set(record) >= WHOLE
+
+
+# --- C4: timeout_count (S-spec 8.1, R48) ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [TimeoutError("Read timed out"), RuntimeError("Connection timeout after 30s")])
+@virtual
+async def test_c4_timeouts_of_the_tools_own_client_are_counted(error: Exception) -> None:
+    rt = Runtime()
+    rt.add(Scripted(error, "x", error, error, "x"), id="search", breaker=OFTEN)
+    for _ in range(2):  # the second call takes the short way
+        await rt.call("search")
+    assert rt.metrics("search")["timeout_count"] == 3
+    assert [event["kind"] for event in records(rt, "ToolTimeout")] == ["client"] * 3
+    assert [event["call_id"] for event in records(rt, "ToolTimeout")] == ["search-1", "search-2", "search-2"]
+
+
+@virtual
+async def test_c4_the_tools_timeout_is_told_apart() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(5)), id="search", timeout="1s", retry=ONCE)
+    rt.add(Scripted(RuntimeError("504 Gateway Timeout"), DOWN), id="other", retry=ONCE)
+    await rt.call("search")
+    await rt.call("other")
+    await rt.call("other")
+    (event,) = records(rt, "ToolTimeout")
+    assert (event["kind"], event["timeout_ms"], event["tool_id"]) == ("tool", 1000, "search")
+    assert (rt.metrics("search")["timeout_count"], rt.metrics("other")["timeout_count"]) == (1, 0)
+
+
+@virtual
+async def test_c4_a_timeout_inside_is_counted_where_it_was() -> None:
+    rt = Runtime()
+    rt.add(Scripted(Takes(5)), id="inner", timeout="1s", retry=ONCE)
+
+    @rt.tool(retry=ONCE)
+    async def outer() -> Any:
+        return (await rt.call("inner")).unwrap()
+
+    await rt.call("outer")
+    assert (rt.metrics("inner")["timeout_count"], rt.metrics("outer")["timeout_count"]) == (1, 0)

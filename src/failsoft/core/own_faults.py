@@ -85,6 +85,13 @@ def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseExcep
     )
 
 
+def is_client_timeout(fault: Fault) -> bool:
+    """Whether the tool's own client gave up waiting: neither failsoft's deadline nor a status that a server sent."""
+    if fault.code is not Code.DEADLINE_EXCEEDED or fault.http_status is not None:
+        return False
+    return fault.rule not in (TOOL_TIMEOUT, TURN_TIMED_OUT) and not fault.rule.startswith(NESTED)
+
+
 def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault | None = None) -> Fault:
     """Not run: the tool's circuit is open."""
     because = "" if opened_by is None else f" after {opened_by.code}"

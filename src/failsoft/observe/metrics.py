@@ -21,11 +21,12 @@ class Retries:
 class Metrics:
     """One tool's counters; written only while the stream is drained, under its lock."""
 
-    __slots__ = ("_counts", "_plain", "_recovered", "_recovery_seconds", "retries")
+    __slots__ = ("_counts", "_plain", "_recovered", "_recovery_seconds", "_retried", "retries")
 
     def __init__(self) -> None:
         self.retries = Retries()
         self._plain = 0
+        self._retried = 0  # calls that have succeeded by a retry
         self._recovered = 0
         self._recovery_seconds = 0.0
         self._counts: dict[str, int] = {}
@@ -54,8 +55,15 @@ class Metrics:
         elif event_type == events.CALL_SUCCEEDED:
             self.succeed()
         elif event_type == events.RETRY_SUCCEEDED:
-            self._recovered += 1
-            self._recovery_seconds += fields["recovery_ms"] / 1000
+            self._retried += 1
+            self.recover(fields["recovery_ms"])
+        elif event_type == events.CIRCUIT_CLOSED:
+            self.recover(fields["recovery_ms"])
+
+    def recover(self, milliseconds: float) -> None:
+        """Take in a recovery: by a retry, by a fallback, or by the circuit that closes again."""
+        self._recovered += 1
+        self._recovery_seconds += milliseconds / 1000
 
     def figures(self) -> dict[str, Any]:
         counts = self._counts
@@ -68,7 +76,7 @@ class Metrics:
             "transient_error_count": counts.get("transient_error_count", 0) + known,
             "permanent_error_count": counts.get("permanent_error_count", 0),
             "retry_count": retries,
-            "retry_success_rate": 100.0 * recovered / retries if retries else None,
+            "retry_success_rate": 100.0 * (self._retried + self.retries.recovered) / retries if retries else None,
             "circuit_breaker_opens": counts.get("circuit_breaker_opens", 0),
             "timeout_count": counts.get("timeout_count", 0),
             "fallback_count": counts.get("fallback_count", 0),

@@ -27,7 +27,7 @@ from failsoft.core.plain import plain
 from failsoft.core.recovery import ErrorReport, describe
 from failsoft.core.runs import Run, name_call
 from failsoft.observe.delivery import Delivery, each, left
-from failsoft.observe.events import REFUSED, Event
+from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 
 BATCH = 1024
@@ -243,6 +243,8 @@ class Trace:
             for event_type, _, tool, _, _, fields, *_ in others:
                 if type(fields) is dict and tool is not None and type(tool) is not str:  # a bare name may be invented
                     self._metrics_of(tool.id).count(event_type, fields)
+                    if event_type == CALL_SUCCEEDED and "recovery_ms" in fields:  # by a fallback
+                        self._metrics_of(fields["primary"]).recover(fields["recovery_ms"])
         return plain
 
     def settle(self) -> None:

@@ -27,7 +27,7 @@ from failsoft.core.outcome import Outcome, succeed
 from failsoft.core.partial import Partial
 from failsoft.core.recovery import ErrorReport, decide, describe
 from failsoft.core.retry import Attempts, plan_known
-from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR
+from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
 from failsoft.observe.log import INFO, is_logged
 from failsoft.runtime.call import NOTHING, Ended, Past
 from failsoft.runtime.deadline import Box, finish, step
@@ -45,7 +45,10 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
-async def recover(  # noqa: PLR0915 - one function: each call costs a tenth of a retry
+_CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client has raised
+
+
+async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tenth of a retry
     rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
@@ -77,6 +80,8 @@ async def recover(  # noqa: PLR0915 - one function: each call costs a tenth of a
         evidence = None
         if family is not None and family.seen > QUOTABLE and rt.memory is not None:
             evidence = rt.memory.evidence(family)
+        if known.timed_out:
+            record((TOOL_TIMEOUT, ended, tool, id, None, _CLIENT))
         record((TOOL_ERROR, ended, tool, id, None, _tell_retry, known.fault, started, made, delay, evidence))
         met.append(known)
         made += 1

@@ -28,9 +28,9 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "acted", "admitted", "args", "asked", "caller", "given", "given_id", "hinted", "inside", "invoked", "kept", "key",
-        "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry", "started", "tenant",
-        "thread", "timeout", "tool", "turn", "typed", "waiting", "withdraw",
+        "acted", "admitted", "args", "asked", "caller", "failed_at", "given", "given_id", "hinted", "inside", "invoked",
+        "kept", "key", "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry",
+        "started", "tenant", "thread", "timeout", "tool", "turn", "typed", "waiting", "withdraw",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +77,7 @@ class Call:
         self.made = 0  # attempts that have ended
         self.admitted = False  # an attempt of it was made through a closed circuit
         self.invoked = True  # another one is under way, or waits for its slot
+        self.failed_at: float | None = None  # when it first failed or was refused
         self.hinted = 0.0  # seconds waited so far because a server asked for it
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads

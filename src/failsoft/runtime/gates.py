@@ -92,6 +92,8 @@ def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | 
     event_type, message = _TRANSITIONS[state]
     tool = stop.tool
     fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
+    if state == "closed":
+        fields["recovery_ms"] = round((rt.now() - stop.health.opened_at) * 1000, 3)
     if stop.health is not tool.health:
         fields["primary"] = call.tool.id
         if fault is not None and state == "open":

@@ -31,13 +31,14 @@ class HealthView(NamedTuple):
 class Health:
     """One breaker and one budget."""
 
-    __slots__ = ("budget", "holds", "keep", "opened_by", "options", "seen", "state", "ticket")
+    __slots__ = ("budget", "holds", "keep", "opened_at", "opened_by", "options", "seen", "state", "ticket")
 
     def __init__(self, options: BreakerOptions) -> None:
         self.options = options
         self.state: BreakerState = breaker.INITIAL
         self.ticket: Ticket | None = Ticket(self.state.generation, None)
         self.opened_by: Fault | None = None
+        self.opened_at = 0.0  # when it was last closed before: failed probes do not count
         self.holds: Holds = {}  # until when the service wants to be left alone, and by whom
         self.budget = budget.Budget()
         self.seen = 0  # successes that the budget has been credited for
@@ -57,6 +58,8 @@ class Health:
         changed: State | None = after.state if after.state != before.state else None
         if after.generation != before.generation:
             self.opened_by = fault
+            if before.state == "closed":
+                self.opened_at = now
             changed = "open"
         if self.keep is not None and (changed is not None or after.failures != before.failures):
             self.keep()
@@ -86,6 +89,7 @@ class Health:
     def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
         """Go on from what an earlier process has left."""
         self.state, self.opened_by, self.ticket = state, opened_by, None
+        self.opened_at = state.since
 
     def observe(self, now: float) -> State:
         return breaker.observe(self.state, self.options, now=now)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from failsoft.core.classify import key_of
 from failsoft.core.classify.evidence import read
 from failsoft.core.fault import Fault
+from failsoft.core.own_faults import is_client_timeout
 
 if TYPE_CHECKING:
     from failsoft.core.memory import Family
@@ -29,12 +30,13 @@ KEPT = 64  # errors of one tool
 class Known:
     """An error of a tool that was retried before."""
 
-    __slots__ = ("family", "fault", "retries")
+    __slots__ = ("family", "fault", "retries", "timed_out")
 
     def __init__(self, fault: Fault, family: Family | None, retries: Retries) -> None:
         self.fault = fault._replace(cause=None)
         self.family = family
         self.retries = retries  # where the tool's are counted
+        self.timed_out = is_client_timeout(fault)
 
 
 def recall(tool: Tool, error: Exception) -> Known | None:

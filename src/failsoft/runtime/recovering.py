@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 def plan(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> Retry | NoRetry:
     """Keep the books of a failed attempt and work out whether there can be another."""
+    if call.failed_at is None:
+        call.failed_at = rt.now()
     if ended is None:
         return _plan_refused(rt, call, stop, fault)
     now = ended.ended

@@ -324,7 +324,9 @@ def _note(
 ) -> None:  # fmt: skip
     """Write the failure and the decision about it into the stream."""
     if fault.rule == own_faults.TOOL_TIMEOUT:
-        rt.emit(events.TOOL_TIMEOUT, stop.tool, call, {"timeout_ms": round(stop.timeout * 1000)})
+        rt.emit(events.TOOL_TIMEOUT, stop.tool, call, {"timeout_ms": round(stop.timeout * 1000), "kind": "tool"})
+    elif ended is not None and own_faults.is_client_timeout(fault):
+        rt.emit(events.TOOL_TIMEOUT, stop.tool, call, {"kind": "client"})
     fields = describe(report, decision)
     if handled:
         fields["handled"] = True  # by somebody else's Error Handler
@@ -360,10 +362,10 @@ def _succeeded(rt: Engine, call: Call, stop: Stop, ended: Ended, total: int, dec
     if part is not None:
         rt.emit(events.PARTIAL_USED, tool, call, {"message": "Used partial result"})
     duration = now - call.started
-    rt.emit(
-        events.CALL_SUCCEEDED, tool, call,
-        tell_success(call.tool.id, total, ended.ended - ended.started, duration) | dict(ended.notes),
-    )  # fmt: skip
+    fields = tell_success(call.tool.id, total, ended.ended - ended.started, duration) | dict(ended.notes)
+    if tool is not call.tool and call.failed_at is not None:
+        fields["recovery_ms"] = round((now - call.failed_at) * 1000, 3)
+    rt.emit(events.CALL_SUCCEEDED, tool, call, fields)
     if call.thread is not None:
         rt.notebook.note_success(call)
     value = ended.value if part is None else part.value
