@@ -16,7 +16,7 @@ from failsoft import Runtime
 rt = Runtime({"tools": {"hang": {"timeout": "200ms", "retry": {"max_attempts": 1}}}})
 
 def hang() -> str:
-    time.sleep(60)
+    time.sleep(20)
     return "late"
 """
 
@@ -34,7 +34,71 @@ def make(kind):
     return kind(FunctionModel(answer), tools=[hang], capabilities=[Failsoft(rt)])
 """
 
+LANGCHAIN = """
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import StructuredTool
+from failsoft.adapters.langchain import FailsoftMiddleware
+
+class Model(GenericFakeChatModel):
+    def bind_tools(self, tools, **_):
+        return self
+
+asked = AIMessage("", tool_calls=[{"name": "hang", "args": {}, "id": "1"}])
+tool = StructuredTool.from_function(hang, description="Hang.")
+agent = create_agent(
+    Model(messages=iter([asked, AIMessage("done")])), [tool], middleware=[FailsoftMiddleware(rt)]
+)
+question = {"messages": [("user", "go")]}
+"""
+
+OPENAI_AGENTS = """
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from failsoft.adapters.openai_agents import guard_agent
+
+class Scripted(Model):
+    asked = False
+
+    async def get_response(self, *_, **__):
+        if self.asked:
+            text = ResponseOutputText(text="done", type="output_text", annotations=[])
+            said = ResponseOutputMessage(id="m", role="assistant", status="completed", type="message", content=[text])
+            return ModelResponse(output=[said], usage=Usage(), response_id=None)
+        self.asked = True
+        call = ResponseFunctionToolCall(name="hang", arguments="{}", call_id="1", type="function_call")
+        return ModelResponse(output=[call], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_, **__):
+        raise NotImplementedError
+
+agent = guard_agent(Agent(name="a", model=Scripted(), tools=[function_tool(hang)]), rt)
+quiet = RunConfig(tracing_disabled=True)
+"""
+
+CANCELLED = """
+async def main():
+    task = asyncio.create_task({run})
+    await asyncio.sleep(0.15)
+    task.cancel()
+    await asyncio.wait([task], timeout=5)
+asyncio.run(main())
+"""
+
 PROGRAMS = {
+    "langchain": f"{LANGCHAIN}\nasyncio.run(agent.ainvoke(question))",
+    "langchain, blocking": f"{LANGCHAIN}\nagent.invoke(question)",
+    "langchain, cancelled": LANGCHAIN + CANCELLED.format(run="agent.ainvoke(question)"),
+    "langchain, after other work": f"""{LANGCHAIN}
+async def main():
+    await asyncio.to_thread(int)  # the loop has an executor of its own by then
+    await agent.ainvoke(question)
+asyncio.run(main())
+""",
+    "openai-agents": f"{OPENAI_AGENTS}\nasyncio.run(Runner.run(agent, 'go', run_config=quiet))",
+    "openai-agents, blocking": f"{OPENAI_AGENTS}\nRunner.run_sync(agent, 'go', run_config=quiet)",
+    "openai-agents, cancelled": OPENAI_AGENTS + CANCELLED.format(run="Runner.run(agent, 'go', run_config=quiet)"),
     "pydantic-ai": f"{PYDANTIC_AI}\nasyncio.run(make(pydantic_ai.Agent).run('go'))",
     "pydantic-ai, blocking": f"{PYDANTIC_AI}\nmake(pydantic_ai.Agent).run_sync('go')",
     "pydantic-ai, our agent": f"{PYDANTIC_AI}\nasyncio.run(make(Agent).run('go'))",
@@ -66,12 +130,19 @@ TRIES = times(5, 3)  # the best counts: other programs use this machine too
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_t47_the_program_ends_within_a_second_of_its_last_line(program: str) -> None:
+    best = best_of(HANGS + program + LAST, PATIENCE)
+    if best > PATIENCE:  # a busy machine takes that long to take down an interpreter in which nothing hangs
+        patience = PATIENCE + best_of(HANGS.replace("time.sleep(20)", "pass") + program + LAST, 0.0)
+        assert best_of(HANGS + program + LAST, patience) <= patience
+
+
+def best_of(program: str, enough: float) -> float:
     best = 60.0
     for _ in range(TRIES):
-        best = min(best, exit_time(HANGS + program + LAST))
-        if best <= PATIENCE:
-            return
-    pytest.fail(f"{best:.1f} s")
+        best = min(best, exit_time(program))
+        if best <= enough:
+            break
+    return best
 
 
 def exit_time(program: str) -> float:
@@ -80,9 +151,9 @@ def exit_time(program: str) -> float:
         try:
             assert cast("IO[str]", running.stdout).readline() == "last line\n"
             began = time.monotonic()
-            assert running.wait(timeout=20) == 0
+            assert running.wait(timeout=10) == 0
             return time.monotonic() - began
         except subprocess.TimeoutExpired:
-            return 20.0
+            return 10.0
         finally:
             running.kill()

@@ -27,6 +27,7 @@ from failsoft.core.own_faults import BAD_ARGUMENTS
 from failsoft.errors import CallFailed
 from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.dangling import explain_dangling
+from failsoft.runtime.executor import use_daemon_threads
 from failsoft.runtime.foreign import About, hide, introduce, refuse_other
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.runtime import Runtime
@@ -65,6 +66,8 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
                 if is_inside_handler():
                     raise
                 return to_message(call["id"], failed.outcome)
+        if getattr(tool, "coroutine", None) is None:
+            use_daemon_threads(self.runtime)
         runners, config = self._runners(attempt, request, tool, handler), request.runtime.config
         thread, turn = thread_of(config), self._turn(config)
         outcome = await self.runtime.run(

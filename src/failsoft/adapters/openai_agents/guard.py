@@ -26,6 +26,7 @@ from failsoft.core.own_faults import TOOL_TIMEOUT
 from failsoft.errors import CallFailed
 from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.arguments import read_arguments
+from failsoft.runtime.executor import use_daemon_threads
 from failsoft.runtime.foreign import About, MadeWhenAsked, Runner, changed_timeout, hide, introduce
 from failsoft.runtime.runtime import Runtime
 
@@ -139,6 +140,7 @@ class Guard:
     async def invoke(self, tool: GuardedTool, bare: Any, context: ToolContext[Any], text: str) -> Any:
         """Run a call of a guarded tool."""
         made = cast("FunctionTool", tool)
+        use_daemon_threads(self.runtime)
         try:
             if hasattr(private.function_of(bare), "__failsoft__"):  # the function itself goes through a runtime
                 return await invoke_bare(bare, context, text)
