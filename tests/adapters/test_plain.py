@@ -443,6 +443,13 @@ def test_dangling_calls_are_closed() -> None:
     )
 
 
+def test_a_call_whose_arguments_were_cut_off_cannot_have_run() -> None:
+    cut_off = chat("pay", {}, "p")
+    cut_off["function"]["arguments"] = '{"amount": 4'
+    (answer,) = close_tool_calls(Runtime(), [cut_off])
+    assert answer["content"].startswith("pay failed: INVALID_ARGUMENT (tool_validation, not run). It had no effect.")
+
+
 # --- streams ---------------------------------------------------------------------------------------------------------------
 
 

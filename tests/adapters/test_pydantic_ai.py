@@ -621,6 +621,33 @@ def test_a_cancelled_run_can_be_taken_up_and_the_model_learns_what_may_have_happ
     assert runtime.threads["chat-1"].dangling == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "may_have_run"),
+    [
+        ('{"amount": 4', False),
+        ('{"am', False),
+        ("{", False),
+        ('{"amount": 4}', True),
+        ("", True),
+        (None, True),
+        ({}, True),
+    ],
+)
+def test_a_call_whose_arguments_were_cut_off_cannot_have_run(arguments: Any, may_have_run: bool) -> None:
+    async def pay(amount: int = 4) -> str:
+        raise AssertionError(amount)
+
+    history: list[Any] = [
+        pydantic_ai.ModelRequest(parts=[pydantic_ai.UserPromptPart("pay")]),
+        pydantic_ai.ModelResponse(parts=[pydantic_ai.ToolCallPart("pay", arguments, "call-1")], state="interrupted"),
+    ]
+    script = Script([])
+    asyncio.run(agent_with(Runtime(), pay).run("and now?", model=script.model, message_history=history))
+    (told,) = [part.content for one in script.messages for part in one.parts if part.part_kind == "tool-return"]
+    assert ("may already have taken effect" in told) is may_have_run
+    assert ("not run). It had no effect." in told) is not may_have_run
+
+
 def test_who_hears_of_reports_may_be_a_coroutine_function() -> None:
     heard: list[TurnReport] = []
 

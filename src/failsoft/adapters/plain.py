@@ -29,6 +29,7 @@ from enum import Enum
 from typing import Any, Unpack
 
 from failsoft.core.durations import Duration
+from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.core.plain import plain
 from failsoft.core.tool_calls import GEMINI, GEMINI_REST, Answer, Asked, Message, Other, read_all, write_all
@@ -36,7 +37,7 @@ from failsoft.core.visible import visible
 from failsoft.errors import FailsoftError, TurnError
 from failsoft.runtime.arguments import MisfitError, read_arguments
 from failsoft.runtime.beside import is_on_loop, run_beside
-from failsoft.runtime.dangling import explain_dangling
+from failsoft.runtime.dangling import Unanswered, explain_dangling
 from failsoft.runtime.foreign import open_turn, refuse_other
 from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.runtime import Runtime
@@ -105,8 +106,14 @@ def close_tool_calls(
     """
     refuse_other(runtime, "close_tool_calls(rt, message.tool_calls)")
     asked = _read(tool_calls, on_other)
-    calls = [("" if call.id is None else str(call.id), call.name) for call in asked]
+    calls = [Unanswered("" if call.id is None else str(call.id), call.name, _find_misfit(call)) for call in asked]
     return _write(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))
+
+
+def _find_misfit(call: Asked) -> Fault | None:
+    """Why a call cannot have run: its arguments cannot be read, for instance because they were cut off."""
+    arguments = read_arguments(call.arguments)
+    return arguments if isinstance(arguments, Fault) else None
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from failsoft.core import own_faults
+from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.runtime.runtime import Runtime
 
 
+class Unanswered(NamedTuple):
+    """A call without an answer."""
+
+    id: str
+    tool: str
+    misfit: Fault | None = None  # why it cannot have run: its arguments were cut off, or are no arguments at all
+
+
 def explain_dangling(
-    runtime: Runtime, calls: Iterable[tuple[str, str]], *, thread: str | None = None, tenant: str | None = None
+    runtime: Runtime,
+    calls: Iterable[Unanswered | tuple[str, str]],
+    *,
+    thread: str | None = None,
+    tenant: str | None = None,
 ) -> list[Outcome[Any]]:
-    """What to say about calls (id and tool) that were never answered. What the thread knows of them is told now."""
+    """The outcomes of calls that were never answered. What the thread knows of them is told now.
+
+    A call may have run, unless its arguments could not be read: no framework runs such a call.
+    """
     known = (
         {}
         if thread is None
-        else {call.call_id: call for call in runtime.threads(thread, tenant=tenant).close_dangling()}
+        else {call.call_id: call.text for call in runtime.threads(thread, tenant=tenant).close_dangling()}
     )
-    outcomes: list[Outcome[Any]] = []
-    for id, tool in calls:
-        outcome: Outcome[Any] = Outcome(
-            id, tool, "cancelled", fault=own_faults.cancelled(started=True), explanation=runtime.explain
-        )
-        if id in known:
-            outcome = Outcome(
-                id,
-                tool,
-                "cancelled",
-                fault=outcome.fault,
-                explanation=outcome.explanation._replace(model=known[id].text),
-            )
-        outcomes.append(outcome)
-    return outcomes
+    return [_explain(runtime, Unanswered(*call), known.get(call[0])) for call in calls]
+
+
+def _explain(runtime: Runtime, call: Unanswered, text: str | None) -> Outcome[Any]:
+    id, tool, misfit = call
+    if misfit is not None and text is None:
+        return Outcome(id, tool, "failed", fault=misfit, explanation=runtime.explain)
+    fault = own_faults.cancelled(started=True)
+    outcome: Outcome[Any] = Outcome(id, tool, "cancelled", fault=fault, explanation=runtime.explain)
+    if text is None:
+        return outcome
+    return Outcome(id, tool, "cancelled", fault=fault, explanation=outcome.explanation._replace(model=text))
