@@ -41,6 +41,8 @@ def kill_and_replay(route: str, folder: Path, delay: float | None) -> Replayed:
         until = time.monotonic() + (60 if delay is None else delay)
         while time.monotonic() < until and not (delay is None and _count(folder)):
             time.sleep(min(0.005, max(0.0, until - time.monotonic())))
+        if delay is None and route.endswith("_beside"):
+            time.sleep(0.3)  # what runs beside it goes on
         running.kill()
     if route == "worker":
         time.sleep(0.2)  # its tool lives in another process, and may be about to pay
@@ -52,9 +54,9 @@ def kill_and_replay(route: str, folder: Path, delay: float | None) -> Replayed:
 
 
 def _start(route: str, folder: Path, *, seconds: float) -> subprocess.Popen[str]:
-    command = [sys.executable, str(APPLICATION), route]
+    command = [sys.executable, str(APPLICATION)]
     paths = os.pathsep.join([path for path in sys.path if path])
-    said = {"PYTHONPATH": paths, "FOLDER": str(folder), "SECONDS": str(seconds)}
+    said = {"PYTHONPATH": paths, "FOLDER": str(folder), "SECONDS": str(seconds), "ROUTE": route}
     return subprocess.Popen(command, env={**os.environ, **said}, stdout=subprocess.PIPE, text=True)
 
 

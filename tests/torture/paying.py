@@ -1,6 +1,6 @@
 """An application that pays once, in one of several ways: T35 and T36 kill it in the middle and start it again.
 
-    FOLDER=… SECONDS=… python paying.py ROUTE
+    FOLDER=… SECONDS=… ROUTE=… python paying.py
 
 The payment is a line in FOLDER/paid; then the tool takes SECONDS. What the caller, or the model, is told goes to standard
 output as JSON. What an agent framework would keep in a database is in FOLDER, written before the tool can start.
@@ -12,7 +12,6 @@ import asyncio
 import json
 import os
 import pickle
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,9 @@ from failsoft.runtime import ledger
 
 ledger.PATIENCE = 20.0  # a busy machine may need longer
 FOLDER, SECONDS = Path(os.environ["FOLDER"]), float(os.environ["SECONDS"])
+BESIDE = (
+    "beside" in os.environ["ROUTE"]
+)  # the model asks for a read in the same answer: that takes SECONDS, and pay does not
 ARGS = {"amount": 4}
 
 
@@ -40,8 +42,15 @@ def pay_blocking(amount: int) -> str:
 async def pay(amount: int) -> str:
     """Pay."""
     act(amount)
-    await asyncio.sleep(SECONDS)
+    if not BESIDE:
+        await asyncio.sleep(SECONDS)
     return "paid"
+
+
+async def get_rate(amount: int) -> str:
+    """Get the exchange rate."""
+    await asyncio.sleep(SECONDS)
+    return "1.1"
 
 
 def make(fn: Any = pay, **options: Any) -> Runtime:
@@ -162,18 +171,24 @@ async def langgraph() -> str:
             return self
 
         def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
-            calls = [] if len(messages) > 1 else [{"name": "pay", "args": ARGS, "id": "call_7"}]
+            calls: list[Any] = [{"name": "pay", "args": ARGS, "id": "call_7"}]
+            if BESIDE:
+                calls.append({"name": "get_rate", "args": ARGS, "id": "call_8"})
+            calls = [] if len(messages) > 1 else calls
             return ChatResult(generations=[ChatGeneration(message=AIMessage("done", tool_calls=calls))])
 
     resumed = kept.exists()
     rt = Runtime(store=f"sqlite:///{FOLDER}/failsoft.db")
     agent: Any = create_agent(
-        Chat(messages=iter(())), [tool("pay")(pay)], middleware=[FailsoftMiddleware(rt)], checkpointer=Saver()
+        Chat(messages=iter(())),
+        [tool("pay")(pay), tool("get_rate")(get_rate)],
+        middleware=[FailsoftMiddleware(rt)],
+        checkpointer=Saver(),
     )
     config: Any = {"configurable": {"thread_id": "chat"}}
     go()
     result = await agent.ainvoke(None if resumed else {"messages": [HumanMessage("go")]}, config, durability="sync")
-    return str(result["messages"][-2].content)
+    return next(str(message.content) for message in result["messages"] if message.type == "tool")
 
 
 async def pydantic_ai() -> str:
@@ -190,13 +205,17 @@ async def pydantic_ai() -> str:
         if len(messages) > 1:
             seen.append(str(messages[-1].parts[0].content))  # type: ignore[union-attr]  # a tool's answer
             return ModelResponse([TextPart("done")])
-        asking = ModelResponse([ToolCallPart("pay", ARGS, "call_7")])
+        calls = [ToolCallPart("pay", ARGS, "call_7")]
+        if BESIDE:
+            calls.append(ToolCallPart("get_rate", ARGS, "call_8"))
+        asking = ModelResponse(calls)
         kept.write_bytes(ModelMessagesTypeAdapter.dump_json([*messages, asking]))
         return asking
 
     rt = Runtime(store=f"sqlite:///{FOLDER}/failsoft.db")
     agent = Agent(FunctionModel(answer), capabilities=[Failsoft(rt)])
     agent.tool_plain(pay)
+    agent.tool_plain(get_rate)
     history = ModelMessagesTypeAdapter.validate_json(kept.read_bytes()) if kept.exists() else None
     go()
     await agent.run(None if history else "go", message_history=history, conversation_id="chat")
@@ -217,22 +236,24 @@ async def openai_agents() -> str:
             answers = [item for item in input if isinstance(item, dict) and item.get("type") == "function_call_output"]
             output: Any
             if answers:
-                seen.append(str(answers[-1]["output"]))
+                seen.append(str(answers[0]["output"]))
                 text = ResponseOutputText(annotations=[], text="done", type="output_text")
-                output = ResponseOutputMessage(
-                    id="m", content=[text], role="assistant", status="completed", type="message"
-                )
+                output = [
+                    ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
+                ]
             else:
-                output = ResponseFunctionToolCall(
-                    arguments=json.dumps(ARGS), call_id="call_7", name="pay", type="function_call"
-                )
-            return ModelResponse(output=[output], usage=Usage(), response_id=None)
+                asked = {"call_7": "pay", "call_8": "get_rate"} if BESIDE else {"call_7": "pay"}
+                output = [
+                    ResponseFunctionToolCall(arguments=json.dumps(ARGS), call_id=id, name=name, type="function_call")
+                    for id, name in asked.items()
+                ]
+            return ModelResponse(output=output, usage=Usage(), response_id=None)
 
         def stream_response(self, *_: Any, **__: Any) -> Any:
             raise NotImplementedError
 
     rt = Runtime(store=f"sqlite:///{FOLDER}/failsoft.db")
-    tools = [function_tool(pay, needs_approval=True)]
+    tools: Any = [function_tool(pay, needs_approval=True), function_tool(get_rate, needs_approval=True)]
     agent = guard_agent(Agent("payer", model=Scripted(), tools=tools), rt)
     config = RunConfig(tracing_disabled=True)
     if not kept.exists():
@@ -247,6 +268,6 @@ async def openai_agents() -> str:
 
 
 if __name__ == "__main__":
-    route = globals()[sys.argv[1]]
+    route = globals()[os.environ["ROUTE"].removesuffix("_beside")]
     told = asyncio.run(route()) if asyncio.iscoroutinefunction(route) else route()
     print(json.dumps(told), flush=True)
