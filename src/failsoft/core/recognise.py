@@ -211,15 +211,14 @@ def _write(word: str) -> _Named:
 
 # Descriptions -------------------------------------------------------------------------------------------------------
 
-_LEAD_IN = re.compile(
+_LEAD_IN = (  # compiled when a description is read: most programs declare their tools
     r"(?:^|\W)(?:"
     r"use(?:d|ful)? (?:this |it )?(?:tool |function |action |command )?(?:when |whenever |for |to |if |only )+"
     r"|(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
     r"|allows? (?:you |users? |the user |agents? )?to |lets? (?:you |users? )|helps? (?:you |to )*"
     r"|(?:tool|function|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
     r"|(?:can|may|should|must) be used to |you can |purpose: (?:\d\. )?(?:this tool )?"
-    r")(?:also |be |first |easily |quickly )*(?=([a-z]+))",
-    re.IGNORECASE,
+    r")(?:also |be |first |easily |quickly )*(?=([a-z]+))"
 )
 _FIRST_WORD = re.compile(
     r"^[^a-z]*(?:this (?:tool|function|operation|action|method) |safely |optionally )?([a-z]+)\b ?(\w*)",
@@ -242,7 +241,7 @@ def _by_description(description: str) -> Recognised | None:
     opening = _by_opening(description)
     if opening is not None:
         return opening
-    for lead in _LEAD_IN.finditer(description[:300]):
+    for lead in re.finditer(_LEAD_IN, description[:300], re.IGNORECASE):
         found = _described(lead.group(1), "the", description[lead.start(1) :])
         if found:
             return found
