@@ -6,6 +6,8 @@ rows are verbs, nouns and particles of the language that APIs are written in. ``
 
 from __future__ import annotations
 
+import re
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -152,27 +154,30 @@ PREFIXES = ("batch", "bulk", "un", "re", "dis", "de")  # "batchupdate", "unfollo
 DESCRIBED_READS = _words("return provide give output answer know learn load obtain access know see look")
 
 # A description that says so in as many words.
-SAYS_READ = (
-    r"\bread[- ]only\b",
-    r"\bno side effects?\b",
-    r"\bwithout side effects\b",
+SAYS_READ = re.compile(
+    r"\bread[- ]only\b"
+    r"|\bno side effects?\b"
+    r"|\bwithout side effects\b",
+    re.IGNORECASE,
 )
-SAYS_WRITE = (
-    r"\bdata modification\b",
-    r"\bthis (?:tool|action|operation|function) (?:modifies|changes|deletes|creates|updates|writes)\b",
-    r"\bcannot be undone\b",
-    r"\birreversib",
-    r"\bwrite operations?\b",
+SAYS_WRITE = re.compile(
+    r"\bdata modification\b"
+    r"|\bthis (?:tool|action|operation|function) (?:modifies|changes|deletes|creates|updates|writes)\b"
+    r"|\bcannot be undone\b"
+    r"|\birreversib"
+    r"|\bwrite operations?\b",
+    re.IGNORECASE,
 )
 
 # Side effects that a description confesses behind a name that reads: then nothing is certain.
-CONFESSIONS = (
-    r"\b(?:is|are|will be|gets?) (?:then |also |automatically )*marked (?:as|read|seen)\b",
-    r"\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b",
-    r"\band (?:then |also |automatically )?(?:saves?|stores?|writes?) (?:it|them|the \w+) (?:to|in|on|into)\b",
-    r"\band (?:then |also |automatically )?(?:deletes?|removes?|updates?|consumes?) (?:it|them|the)\b",
-    r"\bto (?:the |a |your )?local (?:disk|folder|directory|file)\b",
-    r"\b(?:creates?|creating|inserts?) (?:it|one|them|a new (?:one|\w+)) (?:if|when)\b",
-    r"\bif (?:it|they|none|one|no \w+|\w+ \w+) (?:do(?:es)? not|do(?:es)?n't) (?:yet |already )?exist[^.]*\bcreated?\b",
-    r"\bside effects?: ?(?!none)",
+CONFESSIONS = re.compile(
+    r"\b(?:is|are|will be|gets?) (?:then |also |automatically )*marked (?:as|read|seen)\b"
+    r"|\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b"
+    r"|\band (?:then |also |automatically )?(?:saves?|stores?|writes?) (?:it|them|the \w+) (?:to|in|on|into)\b"
+    r"|\band (?:then |also |automatically )?(?:deletes?|removes?|updates?|consumes?) (?:it|them|the)\b"
+    r"|\bto (?:the |a |your )?local (?:disk|folder|directory|file)\b"
+    r"|\b(?:creates?|creating|inserts?) (?:it|one|them|a new (?:one|\w+)) (?:if|when)\b"
+    r"|\bif (?:it|they|none|one|no \w+|\w+ \w+) (?:do(?:es)? not|do(?:es)?n't) (?:yet |already )?exist[^.]{0,80}\bcreated?\b"
+    r"|\bside effects?: ?(?!none)",
+    re.IGNORECASE,
 )

@@ -30,7 +30,9 @@ class Recognised(NamedTuple):
 
 _NAME_LIMIT = 200
 _DESCRIPTION_LIMIT = 600
-_SECTION = re.compile(r"\n\s*(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?)\s*:?\s*\n|\n\s*:\w+")
+_SECTION = re.compile(
+    r"\n[ \t]{0,40}(?:(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?)[ \t]{0,8}:?[ \t]{0,8}\n|:[a-z])"
+)
 _PARTS = re.compile(r"__+|[./:]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _METHOD = re.compile(r"__(?:get|head|post|put|patch|delete)$")  # "read_items_items__get"
@@ -211,14 +213,15 @@ def _write(word: str) -> _Named:
 
 # Descriptions -------------------------------------------------------------------------------------------------------
 
-_LEAD_IN = (  # compiled when a description is read: most programs declare their tools
+_LEAD_IN = re.compile(
     r"(?:^|\W)(?:"
     r"use(?:d|ful)? (?:this |it )?(?:tool |function |action |command )?(?:when |whenever |for |to |if |only )+"
     r"|(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
     r"|allows? (?:you |users? |the user |agents? )?to |lets? (?:you |users? )|helps? (?:you |to )*"
     r"|(?:tool|function|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
     r"|(?:can|may|should|must) be used to |you can |purpose: (?:\d\. )?(?:this tool )?"
-    r")(?:also |be |first |easily |quickly )*(?=([a-z]+))"
+    r")(?:also |be |first |easily |quickly )*(?=([a-z]+))",
+    re.IGNORECASE,
 )
 _FIRST_WORD = re.compile(
     r"^[^a-z]*(?:this (?:tool|function|operation|action|method) |safely |optionally )?([a-z]+)\b ?(\w*)",
@@ -241,7 +244,7 @@ def _by_description(description: str) -> Recognised | None:
     opening = _by_opening(description)
     if opening is not None:
         return opening
-    for lead in re.finditer(_LEAD_IN, description[:300], re.IGNORECASE):
+    for lead in _LEAD_IN.finditer(description[:300]):
         found = _described(lead.group(1), "the", description[lead.start(1) :])
         if found:
             return found
@@ -301,9 +304,6 @@ def _verb(word: str) -> str | None:
     return None
 
 
-def _found(patterns: tuple[str, ...], text: str) -> str:
-    for pattern in patterns:
-        match = re.search(pattern, text, re.IGNORECASE)
-        if match:
-            return match.group()
-    return ""
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match.group() if match else ""
