@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from agents import (
@@ -164,6 +165,21 @@ def test_a_replaced_invoker_runs_guarded() -> None:
     assert 'Error text, as data: "replaced"' in text(answers(run(agent))["c0-0"])
 
 
+def test_a_guarded_invoker_may_be_wrapped() -> None:
+    agent = guarded([payer([])], [("pay", {})])
+    tool: Any = agent.tools[0]
+    before = tool.on_invoke_tool
+
+    async def wrapped(context: ToolContext[Any], arguments: str) -> str:
+        return f"wrapped {await before(context, arguments)}"
+
+    tool.on_invoke_tool = wrapped
+    assert answers(run(agent))["c0-0"] == "wrapped paid"
+    tool.on_invoke_tool = AsyncMock(return_value="mocked")
+    agent.model = Scripted([("pay", {})])
+    assert answers(run(agent))["c0-0"] == "mocked"
+
+
 def test_the_list_of_tools_is_the_agents_own() -> None:
     paid: list[str] = []
     first, second = payer(paid, "first", "1"), payer(paid, "second", "2")
@@ -282,8 +298,15 @@ def test_the_runs_error_formatter_has_the_last_word() -> None:
     tool = broken(ValueError("no such city"))
     config = RunConfig(tracing_disabled=True, tool_error_formatter=lambda args: f"formatted {args.error}")
     assert ask(Runtime(), tool, config=config) == "formatted no such city"
-    config = RunConfig(tracing_disabled=True, tool_error_formatter=lambda _: None)
-    assert ask(Runtime(), tool, config=config).startswith("lookup failed")
+    for returns in (None, 3, ValueError("the formatter broke")):
+
+        async def formatter(_: Any, returns: Any = returns) -> Any:
+            if isinstance(returns, Exception):
+                raise returns
+            return returns
+
+        config = RunConfig(tracing_disabled=True, tool_error_formatter=formatter)
+        assert ask(Runtime(), tool, config=config).startswith("lookup failed")
 
 
 def hanging(**options: Any) -> FunctionTool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -23,12 +24,15 @@ from failsoft.adapters.openai_agents.tools import GuardedTool, guard_tool, timeo
 from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import TOOL_TIMEOUT
+from failsoft.core.redact import sanitise
 from failsoft.errors import CallFailed
 from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.arguments import read_arguments
 from failsoft.runtime.executor import use_daemon_threads
 from failsoft.runtime.foreign import About, MadeWhenAsked, Runner, changed_timeout, hide, introduce
 from failsoft.runtime.runtime import Runtime
+
+log = logging.getLogger("failsoft")
 
 Thread = Callable[[RunContextWrapper[Any]], str | None]
 
@@ -198,13 +202,14 @@ class Guard:
                 raise late
             return await _now(cast("Any", tool.timeout_error_function)(context, late))
         error = error or _as_error(outcome)
-        if private.has_failure_function(tool, context.agent) and not (timed_out and limit is not None):
+        if private.has_failure_function(tool, context) and not (timed_out and limit is not None):
             return await private.fail(tool, bare, context, text, error)
         if not self.graceful:
             raise error
         private.mark_as_words(context)
         private.note_handled(tool, bare, context, text, error)
-        return await _formatted(context, error, outcome.explanation.model)
+        words = outcome.explanation.model
+        return words if timed_out or not private.uses_default(tool) else await _formatted(context, error, words)
 
 
 def _as_error(outcome: Outcome[Any]) -> Exception:
@@ -218,19 +223,20 @@ async def _formatted(context: ToolContext[Any], error: Exception, words: str) ->
     formatter = getattr(context.run_config, "tool_error_formatter", None)
     if formatter is None:
         return words
-    told = await _now(
-        formatter(
-            ToolErrorFormatterArgs(
-                kind="tool_exception",
-                tool_type="function",
-                tool_name=context.qualified_tool_name,
-                call_id=context.tool_call_id,
-                default_message=words,
-                run_context=context,
-                error=error,
-            )
-        )
+    asked = ToolErrorFormatterArgs(
+        kind="tool_exception",
+        tool_type="function",
+        tool_name=context.qualified_tool_name,
+        call_id=context.tool_call_id,
+        default_message=words,
+        run_context=context,
+        error=error,
     )
+    try:
+        told = await _now(formatter(asked))
+    except Exception as failed:
+        log.warning("tool_error_formatter failed; failsoft's own words are used: %s", sanitise(failed))
+        return words
     return told if isinstance(told, str) else words
 
 

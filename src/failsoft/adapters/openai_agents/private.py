@@ -17,6 +17,7 @@ from agents import tool as sdk_tool
 from agents.tool import (
     default_tool_error_function,
     maybe_invoke_function_tool_failure_error_function,
+    resolve_function_tool_failure_error_function,
     set_function_tool_failure_error_function,
 )
 from agents.tool_context import ToolContext
@@ -49,7 +50,7 @@ _RAISES = set_function_tool_failure_error_function(
 
 def is_made_by_sdk(invoker: Any) -> bool:
     """True for the invoker of a function: it validates the arguments. Others read them themselves."""
-    return hasattr(invoker, _BIND)
+    return isinstance(invoker, Invoker) if Invoker is not object else hasattr(invoker, _BIND)
 
 
 def bind(invoker: Any, tool: FunctionTool) -> Any:
@@ -69,7 +70,7 @@ def function_of(invoker: Any) -> Any:
 
 def dress(implementation: Any, invoker: Any) -> Any:
     """Give an implementation what the SDK finds on the one of ``invoker``: its function, and how approvals see arguments."""
-    if hasattr(invoker, "prepare_arguments"):
+    if is_made_by_sdk(invoker) and hasattr(invoker, "prepare_arguments"):
         implementation.__agents_prepare_arguments__ = invoker.prepare_arguments
     if (function := function_of(invoker)) is not None:
         setattr(implementation, _WRAPPED, function)
@@ -79,17 +80,23 @@ def dress(implementation: Any, invoker: Any) -> Any:
 # --- failures --------------------------------------------------------------------------------------------------------------
 
 
-def has_failure_function(tool: FunctionTool, agent: Any) -> bool:
+def uses_default(tool: FunctionTool) -> bool:
+    """True if nobody has set a failure function. Without the name, so it is for all tools."""
+    return bool(getattr(tool, "_use_default_failure_error_function", True))
+
+
+def has_failure_function(tool: FunctionTool, context: ToolContext[Any]) -> bool:
     """True if the user has said what becomes of this tool's failures: a function, or None for raising them.
 
-    To MCP tools and agents as tools the SDK itself gives its default function: that says nothing.
+    To MCP tools and agents as tools the SDK itself gives its default function: that says nothing. A hosted program that
+    expects a value of a certain form cannot read words: the SDK raises then.
     """
-    if getattr(tool, "_use_default_failure_error_function", True):
-        return False
+    if uses_default(tool):
+        return resolve_function_tool_failure_error_function(tool, context) is None
     origin = getattr(getattr(getattr(tool, "_tool_origin", None), "type", None), "value", None)
     if getattr(tool, "_failure_error_function", None) is not default_tool_error_function or origin not in _DEFAULTED:
         return True
-    return origin == "mcp" and "failure_error_function" in (getattr(agent, "mcp_config", None) or {})
+    return origin == "mcp" and "failure_error_function" in (getattr(context.agent, "mcp_config", None) or {})
 
 
 async def fail(tool: FunctionTool, invoker: Any, context: ToolContext[Any], text: str, error: Exception) -> Any:
