@@ -467,6 +467,15 @@ async def test_a_read_that_the_turns_deadline_cuts_off_is_offered(
     assert "Retry offered for search" in phrases(rt)
 
 
+@virtual
+async def test_a_late_value_does_not_end_an_offer_whose_arguments_are_no_json() -> None:
+    rt, _ = make(None, Takes(10, "late"), "fine")
+    async with rt.turn(thread=THREAD, timeout="2s") as turn:
+        turn.call("search", {"city": object()})
+    await asyncio.sleep(20)
+    assert len(rt.threads[THREAD].offers) == 1
+
+
 @pytest.mark.parametrize("options", [{"idempotent": False}, {}], ids=["write", "undeclared"])
 @virtual
 async def test_what_may_have_acted_is_not_offered_at_the_deadline(options: dict[str, bool]) -> None:

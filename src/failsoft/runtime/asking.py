@@ -25,7 +25,7 @@ async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
 
     def run() -> None:
         try:
-            settle: Callable[[], None] = _setter(answered, ask())
+            settle: Callable[[], None] = setter(answered, ask())
         except Exception as error:
             settle = _raiser(answered, error)
         with suppress(RuntimeError):  # the loop has been closed
@@ -35,7 +35,7 @@ async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
         threading.Thread(target=run, name="failsoft store", daemon=True).start()
     except RuntimeError:  # the interpreter is about to end
         return ask()
-    timer = loop.call_later(PATIENCE, _setter(answered, otherwise))
+    timer = loop.call_later(PATIENCE, setter(answered, otherwise))
     outside_started(loop)
     try:
         return await answered
@@ -44,7 +44,8 @@ async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
         outside_finished(loop)
 
 
-def _setter(future: asyncio.Future[T], value: T) -> Callable[[], None]:
+def setter(future: asyncio.Future[T], value: T) -> Callable[[], None]:
+    """A function that gives the future its value, unless it has one."""
     return lambda: None if future.done() else future.set_result(value)
 
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import unquote
 
 from failsoft.core.threads import DANGLES_FOR, mark
+from failsoft.runtime.asking import setter
 from failsoft.runtime.clock import outside_finished, outside_started
 from failsoft.stores.base import key_of
 
@@ -86,8 +87,9 @@ class Ledger:
         """Record a call, and wait for the store without blocking the event loop."""
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[None] = loop.create_future()
-        record = self._submit(call, lambda: _resolve_soon(loop, answered))
-        timer = loop.call_later(PATIENCE, _resolve, answered)
+        resolve = setter(answered, None)
+        record = self._submit(call, lambda: _call_soon(loop, resolve))
+        timer = loop.call_later(PATIENCE, resolve)
         outside_started(loop)
         try:
             await answered
@@ -274,11 +276,6 @@ def _nothing() -> None:
     """Wake nobody."""
 
 
-def _resolve_soon(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+def _call_soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # the loop has been closed
-        loop.call_soon_threadsafe(_resolve, future)
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+        loop.call_soon_threadsafe(do)

@@ -171,7 +171,8 @@ class Notebook:
         if state is None or call.thread is None or call.inner:
             return
         with self._lock:
-            done = state.note_success(call.tool.id, None if call.left_behind else _same(call))
+            late = call.left_behind  # its value is not delivered, so an offer of the call stays
+            done = state.note_success(call.tool.id, "" if late else _same(call))
             self._keep((call.tenant, call.thread), state)
             if done and self.pending is not None:
                 self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
