@@ -826,3 +826,24 @@ def test_example(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "Sunny in Paris" in printed
     assert "pay failed: DEADLINE_EXCEEDED" in printed
+
+
+def test_a_function_that_blames_the_model_itself_has_run() -> None:
+    @function_tool
+    def pay() -> str:
+        """Pay."""
+        raise ModelBehaviorError("Invalid JSON in the receipt")
+
+    told = ask(Runtime(), pay)
+    assert "1 attempt" in told
+    assert "may already have taken effect" in told
+
+
+@pytest.mark.parametrize("arguments", ["{", "[]", {"amount": "a lot"}, {}])
+def test_arguments_that_the_sdk_refuses_never_reach_the_function(arguments: Any) -> None:
+    @function_tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        raise AssertionError(amount)
+
+    assert "not run). It had no effect." in ask(Runtime(), pay, arguments)

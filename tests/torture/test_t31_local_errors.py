@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 from tests.fakes import OFTEN
+from tests.runtime.isolation.fake_tools import raises_after_paying
 
 from failsoft import NothingDone, Override, Runtime
 
@@ -257,3 +258,19 @@ def test_t31_nothing_done_is_believed_across_processes_and_through_calls() -> No
     assert (outcome.fault.effect, outcome.fault.code.value) == ("none", "UNAVAILABLE")
     with pytest.raises(ValueError, match="PLUNGED"):
         NothingDone("no seats", code="PLUNGED")
+
+
+@pytest.mark.parametrize("overrides", [(), (Override(pattern="nobody says this", as_="permanent"),)])
+def test_t31_the_source_of_the_evidence_crosses_the_process_boundary(overrides: Any) -> None:
+    effects = {"local": "unknown", "remote": "none", "stated": "none", "disputed": "unknown"}
+
+    async def run() -> dict[str, str]:
+        async with Runtime() as rt:
+            rt.add(
+                raises_after_paying, id="pay", idempotent=False, isolation="process", classification=overrides,
+                retry={"max_attempts": 1}, breaker=OFTEN,
+            )  # fmt: skip
+            outcomes = {what: await rt.call("pay", {"what": what}) for what in effects}
+        return {what: outcome.fault.effect for what, outcome in outcomes.items() if outcome.fault is not None}
+
+    assert asyncio.run(run()) == effects

@@ -366,3 +366,16 @@ def fails_unloaded() -> None:
     from tests.runtime.isolation import fake_library
 
     raise fake_library.LibraryError("from afar")
+
+
+def raises_after_paying(what: str) -> None:
+    """Fail in a worker, in one of several ways."""
+    from failsoft import NothingDone
+
+    errors: dict[str, Exception] = {
+        "local": ValueError("no receipt"),
+        "remote": ConnectionRefusedError(111, "Connection refused"),
+        "stated": NothingDone("no seats", code="UNAVAILABLE"),
+        "disputed": RuntimeError("429: payment captured, but the receipt was refused"),
+    }
+    raise errors[what]

@@ -75,6 +75,8 @@ def _read(tool: FunctionTool, invoker: Any, name: str, text: str, error: Excepti
     if isinstance(error, ModelBehaviorError) and misfit is None:
         if _left_a_run(error):  # what the model in there asked for is not to be read as an error of this tool
             return _from(None, BrokenOffError("The model of an agent inside has misbehaved."))
+        if is_made_by_sdk(invoker) and not _was_raised_by_sdk(error):
+            return _from(error, BrokenToolError(str(error)))  # the function itself raised it, and has run
         misfit = own_faults.bad_arguments(detail=error)
     if misfit is not None:
         return _from(error, MisfitError(misfit))
@@ -104,6 +106,12 @@ def _left_a_run(error: Exception) -> bool:
     """Has it come out of an agent that ran inside the tool (``as_tool``, ``Runner.run``)?"""
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     return any(name == "agents.run" or name.startswith("agents.run_internal.") for name in modules)
+
+
+def _was_raised_by_sdk(error: Exception) -> bool:
+    """True if the SDK refused the arguments, before it called the tool's function."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return frame.f_globals.get("__name__") == "agents.tool"
 
 
 def say(outcome: Outcome[Any]) -> Any:
