@@ -99,6 +99,7 @@ SECTIONS = (
             **_TOOL,
             "fallbacks": "[cached_search]",
             "error_handling": "{retries: [{max_attempts: 3, handle_errors: [UNAVAILABLE]}]}",
+            "enabled": "false",
             "required": "true",
             "defaults": "{flights: []}",
             "output": "{type: array}",

@@ -425,3 +425,156 @@ async def test_c4_a_timeout_inside_is_counted_where_it_was() -> None:
 
     await rt.call("outer")
     assert (rt.metrics("inner")["timeout_count"], rt.metrics("outer")["timeout_count"]) == (1, 0)
+
+
+# --- C3: "Tool doesn't exist or is disabled" (S-spec 1.2) -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["disable", "by function", "manifest", "before", "option"])
+@virtual
+async def test_c3_a_disabled_tool_is_unavailable(how: str) -> None:
+    search = Scripted("x")
+    rt = Runtime({"tools": {"search": {"enabled": False}}} if how == "manifest" else None)
+    if how == "before":
+        rt.disable("search", "maintenance")
+    guarded = rt.add(search, id="search", **({"enabled": False} if how == "option" else {}))
+    if how in ("disable", "by function"):
+        await rt.call("search")
+        rt.disable("search" if how == "disable" else guarded, "maintenance")
+    before = search.attempts
+    async with rt.turn() as turn:
+        turn.call("search", id="t")
+    for outcome in (await rt.call("search"), await rt.call("search", thread="chat"), turn.report.outcomes["t"]):
+        assert outcome.fault is not None
+        assert (outcome.status, outcome.attempts) == ("failed", 0)
+        assert (outcome.fault.category, outcome.fault.classification) == ("tool_unavailable", "permanent")
+        assert outcome.fault.rule == "tool_disabled"
+        assert ("maintenance" in outcome.fault.message) == (how not in ("manifest", "option"))
+        assert outcome.explanation.user == "This capability isn’t available in this deployment yet."
+    with pytest.raises(failsoft.ToolUnavailable):
+        await guarded()
+    assert search.attempts == before
+    assert not rt.health("search").available
+    assert rt.threads["chat"].unavailable == ("search",)  # what adapters go by
+    rt.enable("search")
+    assert (await rt.call("search", thread="chat")).value == "x"
+    assert rt.health("search").available
+    assert rt.threads["chat"].unavailable == ()
+
+
+@virtual
+async def test_c3_a_disabled_tool_stays_disabled_when_it_is_registered_again() -> None:
+    rt = Runtime()
+    rt.add(Scripted("x"), id="search")
+    rt.disable("search", "maintenance")
+    rt.add(Scripted("y"), id="search")
+    assert (await rt.call("search")).status == "failed"
+    rt.enable("search")
+    assert (await rt.call("search")).value == "y"
+
+
+@virtual
+async def test_c3_an_open_circuit_does_not_hide_it_and_retries_end() -> None:
+    rt = Runtime()
+    search = Scripted(DOWN)
+    rt.add(search, id="search", retry={"initial_delay": "1s", "max_delay": "1s"}, breaker={"failure_threshold": 9})
+    call = asyncio.ensure_future(rt.call("search"))
+    await asyncio.sleep(0.5)
+    rt.disable("search", "maintenance")
+    assert (await call).status == "failed"
+    assert search.attempts == 1
+    rt.add(Scripted(DOWN), id="down", retry=ONCE, breaker={"failure_threshold": 1})
+    await rt.call("down")
+    rt.disable("down")
+    refused = (await rt.call("down")).fault
+    assert refused is not None
+    assert refused.rule == "tool_disabled"
+
+
+@virtual
+async def test_c3_a_fallback_serves_but_the_tool_is_not_offered() -> None:
+    rt = Runtime()
+    rt.add(Scripted("x"), id="search", fallbacks=["backup"])
+    rt.add(Scripted("y"), id="backup")
+    rt.disable("search", "maintenance")
+    assert (await rt.call("search")).via == "backup"
+    assert rt.threads["chat"].unavailable == ("search",)
+    rt.disable("backup", "maintenance")
+    assert (await rt.call("search")).status == "failed"
+    assert [record["tool_id"] for record in records(rt, "ToolDisabled")] == ["search", "backup"]
+
+
+# --- C9: misconfigured, "Do not keep retrying" (S-norm, R47) ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["Authentication failed (401)", "missing api key", "You exceeded your current quota, check your billing details"],
+)
+@virtual
+async def test_c9_a_misconfigured_tool_runs_once_in_a_thread_whatever_the_arguments(error: str) -> None:
+    rt = Runtime()
+    search = Scripted(RuntimeError(error))
+    rt.add(search, id="search")
+    outcomes = [await rt.call("search", {"q": number}, thread="chat") for number in range(8)]
+    assert search.attempts == 1
+    assert {outcome.explanation.user for outcome in outcomes} == {outcomes[0].explanation.user}
+    for outcome in outcomes[1:]:
+        assert outcome.fault is not None
+        assert outcome.fault.category == "tool_misconfigured"
+        assert "Do not call it again" in outcome.explanation.model
+    await rt.call("search", thread="other")
+    assert search.attempts == 2
+    await asyncio.sleep(600)
+    await rt.call("search", {"q": 9}, thread="chat")
+    assert search.attempts == 3  # ten minutes later one call finds out
+
+
+@pytest.mark.parametrize("how", ["register", "clear", "clear all", "success elsewhere"])
+@virtual
+async def test_c9_until_its_configuration_changes_or_it_is_reset(how: str) -> None:
+    rt = Runtime()
+    search = Scripted(RuntimeError("Authentication failed (401)"), "x")
+    rt.add(search, id="search")
+    rt.add(Scripted("y"), id="other")
+    await rt.call("search", {"q": 1}, thread="chat")
+    if how == "register":
+        rt.add(search, id="search")
+    elif how != "success elsewhere":
+        rt.threads["chat"].clear(*(["search"] if how == "clear" else []))
+    else:
+        await rt.call("other", thread="chat")
+    outcome = await rt.call("search", {"q": 2}, thread="chat")
+    assert outcome.status == ("failed" if how == "success elsewhere" else "succeeded")
+
+
+@virtual
+async def test_c9_a_fallback_serves_meanwhile() -> None:
+    rt = Runtime()
+    search = Scripted(RuntimeError("Authentication failed (401)"))
+    rt.add(search, id="search", fallbacks=["backup"])
+    rt.add(Scripted("y"), id="backup")
+    outcomes = [await rt.call("search", {"q": number}, thread="chat") for number in range(4)]
+    assert ({outcome.value for outcome in outcomes}, search.attempts) == ({"y"}, 1)
+
+
+@pytest.mark.parametrize(
+    "error", ["403 Forbidden", "Name or service not known", "certificate verify failed", "No space left on device"]
+)
+@virtual
+async def test_c9_other_faults_of_the_setup_answer_identical_arguments_only(error: str) -> None:
+    rt = Runtime()
+    search = Scripted(RuntimeError(error))
+    rt.add(search, id="search")
+    for number in (1, 1, 1, 2, 2, 1):
+        await rt.call("search", {"q": number}, thread="chat")
+    assert search.attempts == 2
+
+
+@virtual
+async def test_c9_an_explicit_list_of_retries_still_holds_within_a_call() -> None:
+    rt = Runtime()
+    search = Scripted(RuntimeError("Authentication failed (401)"), "x")
+    retries = [{"maxAttempts": 2, "handleErrors": ["UNAUTHENTICATED"]}]
+    rt.add(search, id="search", error_handling={"retries": retries})
+    assert (await rt.call("search", thread="chat")).value == "x"

@@ -281,6 +281,7 @@ class ToolOptions(Options):
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
     fallbacks: tuple[Fallback, ...] = ()
     classification: tuple[Override | Callable[[Any], Any], ...] = ()  # a function: see core.classify.overrides
+    enabled: bool = True  # False: it is not run, and not offered to models
     required: bool | None = None  # R9: true, false or unsaid
     defaults: Mapping[str, Any] = field(default_factory=dict)
     idempotent: bool | None = None  # R11: true, false or undeclared
@@ -307,6 +308,7 @@ class ToolOptions(Options):
             breaker: BreakerOptions = ...,
             fallbacks: Iterable[Fallback | str] = ...,
             classification: Iterable[Override | Callable[[Any], Any]] = ...,
+            enabled: bool = ...,
             required: bool | None = ...,
             defaults: Mapping[str, Any] = ...,
             idempotent: bool | None = ...,
@@ -348,6 +350,7 @@ class ToolOptions(Options):
             if getattr(self, name) is not None:
                 flag(name, getattr(self, name))
         flag("read_only", self.read_only)
+        flag("enabled", self.enabled)
         flag("check_types", self.check_types)
         try:
             read_accept_partial(self.accept_partial)

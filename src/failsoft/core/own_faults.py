@@ -37,6 +37,8 @@ PASSED_ON = "passed_on"
 OUTPUT_MISMATCH = "output_mismatch"
 PARTIAL_RESULT = "partial_result"
 LOOP_PREVENTED = "loop_prevented"
+STILL_MISCONFIGURED = "still_misconfigured"
+TOOL_DISABLED = "tool_disabled"
 UNPROTECTED = "unprotected"
 NO_OFFER = "no_offer"
 BEGUN_BEFORE = "begun_before"
@@ -132,6 +134,25 @@ def tool_marked_unavailable(tool: str, why: object = "", *, retry_after: float |
         TOOL_MARKED_UNAVAILABLE,
         retry_after,
     )
+
+
+def tool_disabled(tool: str, why: object = "") -> Fault:
+    """Not run: the operator has disabled the tool."""
+    return Fault(
+        Code.NOT_FOUND,
+        "permanent",
+        "tool_unavailable",
+        "none",
+        f"{tool} is disabled" + (f": {sanitise(why)}" if why else ""),
+        "A disabled tool stays disabled on retry",
+        TOOL_DISABLED,
+    )
+
+
+def still_misconfigured(fault: Fault) -> Fault:
+    """Not run: the tool's setup has failed in this thread, and nothing says that it has changed. Same words."""
+    why = "The tool's setup has failed before, whatever the arguments, and has not changed"
+    return fault._replace(rule=STILL_MISCONFIGURED, reason=why, effect="none", cause=None)
 
 
 def bad_arguments(

@@ -84,6 +84,9 @@ ENGLISH: Texts = {
     "retry.turn_timed_out": "Call it again in the next turn if it is still needed.",
     "retry.cancelled": "Call it again only if it is still wanted.",
     "retry.begun_before": "It was not run this time. Call it again only once you know that it did not.",
+    "retry.still_misconfigured": (
+        "It was not run this time: only the operator can fix its setup, which failed before. Do not call it again."
+    ),
     "retry.loop_prevented": "It was not run this time: the same call has failed before and would fail again.",
     "effect.none": "It had no effect.",
     "effect.unknown": "It may already have taken effect: check before calling again.",

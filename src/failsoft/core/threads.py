@@ -5,6 +5,9 @@ Rules
 - A missing tool (``tool_unavailable``) that the registry knows of is missing for the deployment. One that only an
   error's text or a remote code speaks of is missing in this thread for ``ABSENT_FOR`` seconds; then one probe goes
   through, and what it meets decides. A failure further in marks the tool that failed there, not those around it.
+- A tool whose setup is at fault in a way that cannot depend on the arguments (credentials, quota, billing) is run at most
+  once in ``ABSENT_FOR`` seconds: other calls get the same answer, until it is registered anew or reset. After any other
+  fault of the setup (permissions, an address, a model's name) only the same call is answered so, after one failure.
 - The same call (tool and arguments) that has failed permanently ``LOOP_AFTER`` times within ``LOOP_WINDOW`` seconds,
   with no successful call in between, is answered with the same explanation. Being answered is not another failure, so
   a loop runs into the tool again once the window has moved on.
@@ -22,7 +25,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from failsoft.core import own_faults
-from failsoft.core.fault import Fault
+from failsoft.core.fault import Code, Fault
 
 if TYPE_CHECKING:
     from failsoft.core.explain import Explanation
@@ -46,6 +49,15 @@ def find_reach(fault: Fault) -> Literal["deployment", "thread"] | None:
     if fault.category != "tool_unavailable" or fault.rule.startswith(own_faults.NESTED):
         return None
     return "deployment" if fault.rule in _REGISTRY else "thread"
+
+
+def blames_setup(fault: Fault) -> bool:
+    """Whether the tool's setup is at fault whatever the arguments: credentials, quota or billing, but no full disk."""
+    if fault.category != "tool_misconfigured" or fault.rule.startswith(own_faults.NESTED):
+        return False
+    if fault.code is Code.RESOURCE_EXHAUSTED:
+        return not fault.rule.startswith(("errno", "phrase: storage"))
+    return fault.code is Code.UNAUTHENTICATED
 
 
 def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
@@ -117,6 +129,14 @@ class Failure(NamedTuple):
     told: str | None = None  # a policy's words for the user
 
 
+class Broken(NamedTuple):
+    """A tool whose setup has failed."""
+
+    until: float
+    fault: Fault
+    met_by: object  # the call that met it, whose own retries go on
+
+
 class Absence(NamedTuple):
     """A tool that something has said is missing."""
 
@@ -127,10 +147,11 @@ class Absence(NamedTuple):
 class ThreadState:
     """What one thread remembers. Times are the runtime's monotonic ones."""
 
-    __slots__ = ("__weakref__", "absent", "dangling", "failures", "offers", "wary")
+    __slots__ = ("__weakref__", "absent", "broken", "dangling", "failures", "offers", "wary")
 
     def __init__(self) -> None:
         self.absent: dict[str, Absence] = {}
+        self.broken: dict[str, Broken] = {}
         self.failures: dict[str, Failure] = {}
         self.offers: dict[str, Offer] = {}
         self.dangling: dict[tuple[str, str], Dangling] = {}  # by turn and call
@@ -140,11 +161,16 @@ class ThreadState:
 
     def is_absent(self, tool: str, now: float) -> bool:
         """Would a call be turned away?"""
-        absence = self.absent.get(tool)
-        return absence is not None and now < absence.until
+        mark = self.absent.get(tool) or self.broken.get(tool)
+        return mark is not None and now < mark.until
 
-    def admit(self, tool: str, now: float, *, lease: float) -> Fault | None:
+    def admit(self, tool: str, now: float, *, lease: float, call: object = None) -> Fault | None:
         """Turn a call away, or let it through: a probe, if its time has come, and no other for ``lease`` seconds."""
+        broken = self.broken.get(tool)
+        if broken is not None and broken.met_by != call:
+            if now < broken.until:
+                return own_faults.still_misconfigured(broken.fault)
+            self.broken[tool] = broken._replace(until=now + lease, met_by=call)
         absence = self.absent.get(tool)
         if absence is None:
             return None
@@ -153,8 +179,12 @@ class ThreadState:
         self.absent[tool] = absence._replace(until=now + lease)
         return None
 
-    def note_attempt(self, tool: str, fault: Fault | None, now: float) -> None:
-        """An attempt has run: the tool is there, or something says that it is not."""
+    def note_attempt(self, tool: str, fault: Fault | None, now: float, *, call: object = None) -> None:
+        """An attempt has run: the tool is there, or something says that it is not, or that its setup is at fault."""
+        if fault is not None and blames_setup(fault):
+            self.broken[tool] = Broken(now + ABSENT_FOR, fault._replace(cause=None), call)
+        else:
+            self.broken.pop(tool, None)
         if fault is not None and find_reach(fault) == "thread":
             self.absent[tool] = Absence(now + ABSENT_FOR, fault.message)
         else:
@@ -173,11 +203,13 @@ class ThreadState:
         failure = self.failures.get(same) if same is not None else None
         if failure is None:
             return None
-        recent = tuple(time for time in failure.times if now - time <= LOOP_WINDOW)
+        setup = failure.fault.category == "tool_misconfigured"
+        window, enough = (ABSENT_FOR, 1) if setup else (LOOP_WINDOW, LOOP_AFTER)
+        recent = tuple(time for time in failure.times if now - time <= window)
         if not recent:
             del self.failures[str(same)]
             self._look()
-        return failure if len(recent) >= LOOP_AFTER else None
+        return failure if len(recent) >= enough else None
 
     def note_failure(self, same: str, failure: Failure) -> None:
         """A call has failed permanently."""
@@ -191,7 +223,11 @@ class ThreadState:
 
     def note_success(self, tool: str, same: str | None) -> bool:
         """A call has succeeded: what failed before may now work. True if it had been offered, and is not any more."""
-        self.failures.clear()
+        self.failures = {
+            same: failure
+            for same, failure in self.failures.items()
+            if failure.tool != tool and failure.fault.category == "tool_misconfigured"
+        }
         offer = self.offers.get(tool)
         done = offer is not None and offer.same == same
         if done:
@@ -230,6 +266,7 @@ class ThreadState:
     def note_registered(self, tool: str) -> None:
         """The tool has been registered anew: what is known of its absence and its failures is out of date."""
         self.absent.pop(tool, None)
+        self.broken.pop(tool, None)
         self.failures = {same: failure for same, failure in self.failures.items() if failure.tool != tool}
         self._look()
 
@@ -238,7 +275,7 @@ class ThreadState:
     def forget(self, tool: str | None = None) -> None:
         """Forget what is remembered about a tool, or about all of them."""
         if tool is None:
-            self.absent, self.offers, self.failures = {}, {}, {}
+            self.absent, self.broken, self.offers, self.failures = {}, {}, {}, {}
         else:
             self.offers.pop(tool, None)
             self.note_registered(tool)
@@ -266,4 +303,4 @@ class ThreadState:
 
     def _look(self) -> None:
         left = any(call.same is not None for call in self.dangling.values())
-        self.wary = bool(self.absent or self.failures or self.offers or left)
+        self.wary = bool(self.absent or self.broken or self.failures or self.offers or left)

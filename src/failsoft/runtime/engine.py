@@ -102,6 +102,7 @@ class Engine:
             self.ledger = Ledger(self.store, self.notebook.pending.run)
         self.store_required = store_required
         self.tools: dict[str, Tool] = {}
+        self.disabled: dict[str, str | None] = {}  # why, by tool id; None: enabled whatever its options say
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
         self.offload = Offload()

@@ -104,7 +104,7 @@ def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | 
         if fault is not None:
             fields |= {"code": fault.code.value, "error": fault.message}
         alone = not tool.options.fallbacks and rt.handler is None and rt.phraser is None and not rt.policies
-        if alone and tool.plain and not tool.health.holds:
+        if alone and tool.plain and tool.unavailable is None and not tool.health.holds:
             renew_refusal(rt, tool, rt.now())
     else:
         tool.shut = None

@@ -38,6 +38,7 @@ class TurnCallKeywords(TypedDict, total=False):
 
     id: str
     depends_on: Sequence[Handle[Any] | str]
+    enabled: bool
     required: bool | None
     defaults: Mapping[str, Any] | None
     timeout: Duration | None

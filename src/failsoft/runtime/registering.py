@@ -3,24 +3,30 @@
 Rules
 -----
 - Registering again replaces: the latest function and options hold, and a mark of being unavailable is gone.
+- A tool that is disabled stays so, whoever registers it.
 - Fallbacks that lead back to where they came from are refused (R19), before anything is changed.
 - A circuit that was open when the process before ended is open for the rest of its time.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.options import Isolation, ToolOptions
-from failsoft.core.own_faults import quote
+from failsoft.core.own_faults import did_you_mean, quote
+from failsoft.errors import FailsoftError
+from failsoft.observe import events
 from failsoft.observe.log import DEBUG, is_logged
 from failsoft.runtime.foreign import About, Foreign, ForeignTool, refuse_other_words
 from failsoft.runtime.guard import guard
 from failsoft.runtime.quick import quicken
 from failsoft.runtime.settings import Settings, place_of, refuse_cycles, told_after, tool_options
 from failsoft.runtime.tool import Tool, kind_of
+
+log = logging.getLogger("failsoft")
 
 if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
@@ -50,6 +56,9 @@ def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., An
         tool.plain = False
         tool.renew_ticket()
     tool.learn_effect(settings.undeclared)
+    why = engine.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
+    if why is not None:
+        tool.disable(why)
     tool.guarded = guard(engine, tool)
     tool.quick = quicken(engine, tool) if tool.kind == "async" else None
     tool.by_name = None if tool.safe is False else tool.quick
@@ -72,3 +81,23 @@ def declare(
     with told_after(f"{quote(id)}: "):
         tool = ForeignTool(fn, made)
     register(engine, settings, tool)
+
+
+def set_enabled(engine: Engine, tool: str | Callable[..., Any], disabled: str | None) -> None:
+    """Disable a tool, with the reason why, or (None) enable it."""
+    if not (disabled is None or isinstance(disabled, str)):
+        raise FailsoftError(f"reason: {disabled!r} is not a text")
+    found = engine.find(tool)
+    id = found if isinstance(found, str) else found.id
+    with engine.lock:
+        engine.disabled[id] = disabled
+        if not isinstance(found, str):
+            found.enable() if disabled is None else found.disable(disabled)
+    if isinstance(found, str):
+        hint = did_you_mean(id, engine.tools)
+        log.warning("there is no tool %s yet: this holds once it is registered%s", quote(id), hint)
+        return
+    if disabled is None:
+        engine.note(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
+    else:
+        engine.note(events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled})

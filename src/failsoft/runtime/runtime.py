@@ -35,7 +35,7 @@ from failsoft.runtime.health import HealthView
 from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.phrasing import Catalogue, Phraser
-from failsoft.runtime.registering import declare, make_tool, register
+from failsoft.runtime.registering import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import (
     Settings,
@@ -195,6 +195,17 @@ class Runtime:
     def _introduce(self, tool: str, words: Mapping[str, Any], about: About) -> None:
         """Declare a tool that a framework describes."""
         declare(self._engine, self._settings, tool, words, about)
+
+    def disable(self, tool: str | Callable[..., Any], reason: str = "") -> None:
+        """Turn all calls of a tool away from now on, with ``tool_unavailable``; adapters no longer offer it to models.
+
+        Calls under way go on, but are not retried. A tool that is not registered yet is disabled when it is.
+        """
+        set_enabled(self._engine, tool, reason)
+
+    def enable(self, tool: str | Callable[..., Any]) -> None:
+        """Take calls of a disabled tool again, also of one that the manifest says is not ``enabled``."""
+        set_enabled(self._engine, tool, None)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from failsoft.core.threads import (
     Failure,
     Offer,
     ThreadState,
+    blames_setup,
     find_reach,
     fingerprint,
     mark,
@@ -122,7 +123,8 @@ class Notebook:
         with self._lock:
             if state.dangling and tool is call.tool and self._was_left(call, state):
                 return own_faults.cancelled(started=True)
-            return state.admit(tool.id, self._rt.now(), lease=min(tool.timeout, LONGEST_PROBE) + LEASE)
+            lease = min(tool.timeout, LONGEST_PROBE) + LEASE
+            return state.admit(tool.id, self._rt.now(), lease=lease, call=_identify(call))
 
     def _was_left(self, call: Call, state: ThreadState) -> bool:
         """Was this very call under way before, and must not be made twice? That is told once."""
@@ -151,12 +153,12 @@ class Notebook:
         reach = None if fault is None else find_reach(fault)
         if reach == "deployment" and fault is not None:
             tool.mark_unavailable(own_faults.tool_marked_unavailable(tool.id, fault.message))
-        elif call.thread is not None and (reach or (ran and self.find(call))):
+        elif call.thread is not None and (reach or (ran and (self.find(call) or (fault and blames_setup(fault))))):
             key = (call.tenant, call.thread)
             with self._lock:
                 state = self._open(key)
                 before, now = state.absent.get(tool.id), self._rt.now()
-                state.note_attempt(tool.id, fault, now)
+                state.note_attempt(tool.id, fault, now, call=_identify(call))
                 self._keep(key, state)
                 absence = state.absent.get(tool.id)
                 if self.pending is not None and absence is not before:
@@ -471,11 +473,11 @@ class Thread:
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """The registered tools that cannot be used here, and for which no other would stand in."""
+        """The registered tools that are disabled, or that cannot be used here and have no fallback that could."""
         rt, (tenant, thread) = self._rt, self._key
         absent = rt.notebook.list_absent(self._key)
         missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable is not None or id in absent]
-        return tuple([tool.id for tool in missing if not can_be_replaced(rt, tool, thread, tenant)])
+        return tuple([tool.id for tool in missing if tool.disabled or not can_be_replaced(rt, tool, thread, tenant)])
 
     @property
     def dangling(self) -> list[Dangling]:
@@ -493,6 +495,11 @@ class Thread:
 
 def _mark(call: Call) -> str | None:
     return mark(call.tool.id, call.args, call.kwargs) if call.tool.is_write and call.given is not None else None
+
+
+def _identify(call: Call) -> object:
+    """What tells a call from all others: turns number theirs anew."""
+    return None if call.turn is None else call.turn.id, call.id, call.started
 
 
 def _same(call: Call) -> str | None:

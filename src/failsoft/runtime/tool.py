@@ -42,11 +42,13 @@ class Tool:
     __slots__ = (
         "_absent",
         "_check",
+        "_missing",
         "_signature",
         "_warned",
         "argument_check",
         "by_name",
         "command",
+        "disabled",
         "effect",
         "effect_reason",
         "effect_source",
@@ -101,7 +103,8 @@ class Tool:
         self.by_name: Quick | None = (
             None  # the same outside of turns, unless calls inside it have to know that they are
         )
-        self.unavailable = missing  # why it cannot be used here, if it cannot
+        self.unavailable = self._missing = missing  # why it cannot be used here, if it cannot
+        self.disabled: Fault | None = None  # by the operator
         self.shut: Shut | None = None  # while the circuit is open
         self.command = command
         self.target: Target | None = None
@@ -180,7 +183,19 @@ class Tool:
 
     def mark_unavailable(self, fault: Fault) -> None:
         """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""
-        self.unavailable = fault
+        self._missing = fault
+        self.unavailable = self.disabled or fault
+        self.renew_ticket()
+
+    def disable(self, why: str) -> None:
+        """Turn every call away from now on."""
+        self.disabled = self.unavailable = own_faults.tool_disabled(self.id, why)
+        self.shut = None  # callers of an open circuit would share another answer
+        self.renew_ticket()
+
+    def enable(self) -> None:
+        """Take calls again, unless the tool is missing."""
+        self.disabled, self.unavailable = None, self._missing
         self.renew_ticket()
 
     def signature(self) -> inspect.Signature | None:

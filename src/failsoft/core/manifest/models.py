@@ -274,6 +274,7 @@ class OptionsBlock(SharedBlock):
     tags: tuple[Text, ...] = said("Words that policies can refer to.")
     fallbacks: Fallbacks = said("Tools that stand in, in this order.")
     error_handling: Annotated[Layer, From(HandlingBlock)] = said("Retries, fallbacks and cooldown in one block.")
+    enabled: Flag = said("Whether the tool may be used; false: it is not run, and not offered to models.")
     required: Flag | None = said("What a failed dependency means: true escalates, false skips.")
     defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
     read_only: Flag = said("Whether it changes nothing; then it is repeated freely.")
