@@ -195,6 +195,22 @@ def test_the_list_of_tools_is_the_agents_own() -> None:
     assert first in guarded([first]).tools
 
 
+def test_the_list_of_tools_follows_the_agents_that_was_guarded() -> None:
+    first, second, third, fourth = (payer([], name) for name in ("first", "second", "third", "fourth"))
+    original: Agent[Any] = Agent(name="a", tools=[first, second])
+    agent = guard_agent(original, Runtime())
+    twins = [*agent.tools]
+    original.tools.remove(first)
+    original.tools.insert(0, third)
+    assert agent.tools == [third, second]
+    assert agent.tools[1] is twins[1]  # the SDK knows it by identity
+    agent.tools.append(first)
+    original.tools.append(fourth)
+    original.tools.remove(third)
+    assert agent.tools == agent.clone(name="b").tools == [second, first, fourth]
+    assert original.tools == [second, fourth]
+
+
 def test_a_tool_with_a_class_of_its_own() -> None:
     @dataclasses.dataclass
     class Special(FunctionTool):

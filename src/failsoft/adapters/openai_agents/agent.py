@@ -9,6 +9,7 @@ from agents import Agent, AgentBase, RunContextWrapper, Tool
 
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.guard import Guard, Thread
+from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.adapters.openai_agents.twins import Twin, make_twin
 from failsoft.errors import FailsoftError
 from failsoft.runtime.foreign import refuse_other
@@ -39,7 +40,9 @@ def guard_agent(agent: A, runtime: Any, *, thread: Thread | None = None, gracefu
         )
     private.watch_runs()
     clone = cast("A", agent.clone())
-    return make_twin(clone, Guard(runtime, thread, graceful), GuardedAgent, {**vars(clone), "tools": [*clone.tools]})
+    return make_twin(
+        clone, Guard(runtime, thread, graceful), GuardedAgent, {**vars(clone), "tools": GuardedTools(clone.tools)}
+    )
 
 
 class GuardedAgent(Twin):
@@ -50,7 +53,10 @@ class GuardedAgent(Twin):
     @property
     def tools(self) -> list[Tool]:
         """The guarded tools: those that were added since are guarded now."""
-        return self._guard.guard_tools(vars(self)["tools"])
+        tools: list[Tool] = vars(self)["tools"]
+        if isinstance(tools, GuardedTools):
+            tools.follow()
+        return self._guard.guard_tools(tools)
 
     @tools.setter
     def tools(self, tools: list[Tool]) -> None:

@@ -6,9 +6,10 @@ it, and not copies that are made for a run.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Any, cast
 
-from agents import FunctionTool
+from agents import FunctionTool, Tool
 from agents.tool_context import ToolContext
 
 from failsoft.adapters.openai_agents import private
@@ -75,6 +76,37 @@ class GuardedTool(Twin):
         return bool(super().__eq__(other))
 
     __hash__ = None  # type: ignore[assignment]  # as the SDK's tools have none
+
+
+class GuardedTools(list[Tool]):
+    """A guarded agent's list of tools. It follows the list of the agent that was guarded, as a clone's does."""
+
+    def __init__(self, source: list[Tool]) -> None:
+        super().__init__(source)
+        self.source = source
+        self._seen = [*source]  # what the source had when it was followed last
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GuardedTools, ([],), {**vars(self)}, iter([*self])
+
+    def follow(self) -> None:
+        """Take over what has changed in the source since."""
+        source, seen = self.source, self._seen
+        if len(source) == len(seen) and all(map(is_, source, seen)):
+            return
+        mine = {_state(tool): tool for tool in self}
+        if [*mine] == [*map(_state, seen)]:
+            self[:] = [mine.get(_state(tool), tool) for tool in source]
+        else:  # it has been changed itself, too
+            now, before = {*map(_state, source)}, {*map(_state, seen)}
+            self[:] = [tool for tool in self if _state(tool) in now or _state(tool) not in before]
+            self.extend(tool for tool in source if _state(tool) not in before)
+        self._seen = [*source]
+
+
+def _state(tool: Tool) -> int:
+    """What a tool and its twin have in common."""
+    return id(vars(tool))
 
 
 def guard_tool(tool: FunctionTool, guard: Guard) -> FunctionTool:
