@@ -2,8 +2,9 @@
 
 Rules
 -----
-- Every tool call of the agent goes through the runtime, under the tool's name. A tool counts as not idempotent until
-  it is declared: by ``metadata={"failsoft": {"read_only": True}}``, a manifest entry, or a registered tool of its name.
+- Every tool call of the agent goes through the runtime, under the tool's name. A tool counts as a write unless it
+  is declared otherwise (by ``metadata={"failsoft": {"read_only": True}}``, a manifest entry, or a registered tool of its
+  name) or its name and description say that it reads.
 - Error handlers that the user has set keep their meaning: ``ToolNode(handle_tool_errors=...)``, the tool's
   ``handle_tool_error`` and ``handle_validation_error``, ``ToolErrorMiddleware``. They get the tool's own exception, after
   retries and fallbacks. Where none is set, failsoft's words are used.

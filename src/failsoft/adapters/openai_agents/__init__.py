@@ -3,8 +3,8 @@
 Rules
 -----
 - The agent itself is not touched: a clone comes back, whose function tools go through the runtime under their names,
-  those of MCP servers too. They count as not idempotent until a manifest entry, ``rt.declare`` or a registered tool of
-  their name says otherwise. Tools that run elsewhere (web search, computers, shells) stay as they are.
+  those of MCP servers too. They count as writes unless a manifest entry, ``rt.declare`` or a registered tool of their
+  name says otherwise, or their name and description say that they read. Tools that run elsewhere (web search, computers, shells) stay as they are.
 - A guarded tool shares all attributes with the user's own. The SDK's checks of ``needs_approval``, ``is_enabled`` and
   guardrails hold, also when they change while a run is under way.
 - What the user has said about failures comes first: ``failure_error_function`` (or ``None``), ``timeout_behavior``,

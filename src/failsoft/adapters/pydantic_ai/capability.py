@@ -40,8 +40,9 @@ log = logging.getLogger("failsoft")
 class Failsoft(AfterHooks[AgentDepsT], Always):
     """Runs all tools of an agent through a runtime: ``Agent(..., capabilities=[Failsoft(runtime)])``.
 
-    One run is one turn; the conversation is the thread. A tool's id is its name. It counts as not idempotent until its
-    metadata, a manifest entry or a registered tool of that name say otherwise.
+    One run is one turn; the conversation is the thread. A tool's id is its name. It counts as a write unless its
+    metadata, a manifest entry or a registered tool of that name say otherwise, or its name and description say that it
+    reads.
     """
 
     runtime: Runtime  # which runs the tools
