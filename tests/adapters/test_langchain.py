@@ -786,6 +786,31 @@ def test_the_tool_that_the_model_is_made_to_call_stays_offered(choice: Any) -> N
     assert playing.offered == [["search"], ["search"]]
 
 
+@pytest.mark.parametrize("how", ["disable", "manifest"])
+def test_a_disabled_tool_is_not_offered(how: str) -> None:
+    @tool
+    def search() -> str:
+        """Search."""
+        return "found"
+
+    @tool
+    def other() -> str:
+        """Something else."""
+        return "fine"
+
+    rt = Runtime({"tools": {"search": {"enabled": False}}} if how == "manifest" else None)
+    if how == "disable":
+        rt.disable("search", "maintenance")
+    playing = model([("search", {})], [("other", {})])
+    result = agent(rt, [search, other], model=playing).invoke({"messages": [HumanMessage("go")]})
+    assert told(result)[0].artifact["fault"]["rule"] == "tool_disabled"
+    assert playing.offered[0] == ["other"]
+    rt.enable("search")
+    playing = model([("other", {})])
+    agent(rt, [search, other], model=playing).invoke({"messages": [HumanMessage("go")]})
+    assert playing.offered[0] == ["search", "other"]
+
+
 def test_a_missing_tool_is_not_offered_again() -> None:
     @tool
     def search() -> str:

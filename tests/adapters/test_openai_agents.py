@@ -847,3 +847,17 @@ def test_arguments_that_the_sdk_refuses_never_reach_the_function(arguments: Any)
         raise AssertionError(amount)
 
     assert "not run). It had no effect." in ask(Runtime(), pay, arguments)
+
+
+def test_a_disabled_tool_is_not_offered() -> None:
+    @function_tool
+    def lookup() -> str:
+        """Look something up."""
+        return "found"
+
+    rt = Runtime()
+    rt.disable("lookup", "maintenance")
+    model = Scripted([("book", {})])
+    agent: Agent[Any] = Agent(name="a", model=model, tools=[lookup, book])
+    asyncio.run(Runner.run(guard_agent(agent, rt), "go", run_config=QUIET))
+    assert model.offered[0] == ["book"]

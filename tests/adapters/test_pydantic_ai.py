@@ -677,6 +677,21 @@ def test_the_turns_deadline_ends_no_run() -> None:
     assert second.startswith("search was not run: the time for this turn was up.")
 
 
+def test_a_disabled_tool_is_not_offered() -> None:
+    async def other() -> str:
+        return "fine"
+
+    async def gone() -> str:
+        return "back"
+
+    runtime = Runtime()
+    runtime.disable("gone", "maintenance")
+    agent = agent_with(runtime, gone, other)
+    assert talk(agent, "other").offered[0] == ["other"]
+    runtime.enable("gone")
+    assert talk(agent, "other").offered[0] == ["gone", "other"]
+
+
 def test_a_missing_tool_is_offered_no_more_in_this_conversation() -> None:
     async def other() -> str:
         return "fine"

@@ -148,7 +148,9 @@ class Runtime:
 
             engine.keeper = Keeper(kept, engine.trace, clock)
             engine.keeper.ledger = engine.ledger
-        for tool in self._settings.tools.values():
+        for id, tool in self._settings.tools.items():
+            if not tool.options.enabled:
+                engine.disabled[id] = "enabled: false"
             if tool.entrypoint is not None:
                 from failsoft.runtime.entrypoints import load_entrypoint
 

@@ -473,11 +473,12 @@ class Thread:
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """The registered tools that are disabled, or that cannot be used here and have no fallback that could."""
+        """The tools that are disabled, registered or not, and those that cannot be used here and have no fallback."""
         rt, (tenant, thread) = self._rt, self._key
         absent = rt.notebook.list_absent(self._key)
         missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable is not None or id in absent]
-        return tuple([tool.id for tool in missing if tool.disabled or not can_be_replaced(rt, tool, thread, tenant)])
+        known = [tool.id for tool in missing if tool.disabled or not can_be_replaced(rt, tool, thread, tenant)]
+        return (*known, *[id for id, why in rt.disabled.items() if why is not None and id not in rt.tools])
 
     @property
     def dangling(self) -> list[Dangling]:
