@@ -16,7 +16,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs demo-picture test lint types contracts test-fast test-oldest test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
+.PHONY: help demo docs demo-picture test lint types contracts test-fast test-oldest test-core test-other test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,20 @@ test-fast: $(DEV) ## the quick tests only, no lint
 test-oldest: $(OLDEST) ## the adapters, with the oldest frameworks that they allow
 	@echo "adapters with the oldest frameworks"
 	@$(VENV)-oldest/bin/python -m pytest -q -n $(JOBS) tests/adapters
+
+test-core: $(DEV) ## the core and the specification
+	@$(BIN)/python -m pytest -q -n $(JOBS) tests/core tests/conformance
+
+test-other: ## the same on one other Python, if there is one on the PATH or in pyenv
+	@own=$$($(PYTHON) -c 'import sys; print(*sys.version_info[:2])'); \
+	for other in python3.14 python3.13 python3.12 "$$(pyenv root 2>/dev/null)"/versions/3.1*/bin/python; do \
+	  version=$$("$$other" -c 'import sys; print(*sys.version_info[:2]) if sys.version_info >= (3, 11) else 0' 2>/dev/null); \
+	  if [ -n "$$version" ] && [ "$$version" != "$$own" ]; then \
+	    echo "core and specification on Python $$version"; \
+	    exec $(MAKE) --no-print-directory test-core VENV=$(VENV)-other PYTHON="$$other"; \
+	  fi; \
+	done; \
+	echo "there is no other Python here"
 
 # --- proof that takes longer -------------------------------------------------------------------------------------
 
@@ -111,7 +125,7 @@ lock: ## write requirements/*.lock anew (needs uv; UPGRADE=1 takes the newest ve
 	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group bench --output-file requirements/bench.lock >/dev/null
 
 clean: ## remove .venv and everything generated
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-bench $(VENV)-corpus build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-other $(VENV)-bench $(VENV)-corpus build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment ---------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ output as JSON. What an agent framework would keep in a database is in FOLDER, w
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import pickle
@@ -269,5 +270,5 @@ async def openai_agents() -> str:
 
 if __name__ == "__main__":
     route = globals()[os.environ["ROUTE"].removesuffix("_beside")]
-    told = asyncio.run(route()) if asyncio.iscoroutinefunction(route) else route()
+    told = asyncio.run(route()) if inspect.iscoroutinefunction(route) else route()
     print(json.dumps(told), flush=True)

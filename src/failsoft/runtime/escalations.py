@@ -1,8 +1,9 @@
-"""``on_escalation``: somebody is told of what nobody here can mend, and nothing depends on whether he listens."""
+"""Deliver escalated outcomes to ``on_escalation``. Its failures never affect a call."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ class Escalations:
 
     def __init__(self, on_escalation: Callable[[Outcome[Any]], Any]) -> None:
         told = on_escalation
-        if asyncio.iscoroutinefunction(on_escalation):
+        if inspect.iscoroutinefunction(on_escalation):
 
             def told(outcome: Outcome[Any]) -> None:
                 asyncio.run(on_escalation(outcome))

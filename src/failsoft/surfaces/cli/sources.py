@@ -108,7 +108,7 @@ def open_source(store: str | None, trace: str | None) -> Source:
 
 
 def open_kept(address: str | None, *, or_else: str = ".") -> SqliteStore:
-    """The store itself; ``or_else`` is what else could be read."""
+    """Open the store itself, until the command ends; ``or_else`` is what else could be read."""
     from failsoft.stores.open import open_store
     from failsoft.stores.sqlite import SqliteStore
 
@@ -119,6 +119,7 @@ def open_kept(address: str | None, *, or_else: str = ".") -> SqliteStore:
         raise CommandError(f"{address} keeps nothing that could be looked at", hint=_KEEPS + or_else)
     if not store.path.exists():
         raise CommandError(f"there is no store at {store.path}", hint=_KEEPS + or_else)
+    click.get_current_context().call_on_close(store.close)
     return store
 
 
