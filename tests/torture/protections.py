@@ -257,6 +257,18 @@ PROTECTIONS: dict[int, Protection] = {
         """for text in texts])), now=now), "words\"""",
         """for text in texts])), now=now), "remote\"""",
     ),
+    41: Protection(
+        "a turn ends although no thread can be had",
+        "runtime/keeping.py",
+        "        except RuntimeError:  # the interpreter ends",
+        "        except ZeroDivisionError:  # the interpreter ends",
+    ),
+    42: Protection(
+        "what a trace file may hold ends no command in a traceback",
+        "surfaces/cli/sources.py",
+        '            raise unreadable(trace or store or "the store", error) from None\n',
+        "            raise\n",
+    ),
     43: Protection(
         "no guard outside a durable engine's retries",
         "adapters/pydantic_ai/engines.py",

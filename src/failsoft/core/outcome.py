@@ -191,9 +191,9 @@ class Outcome(Generic[T]):
     def __repr__(self) -> str:
         parts = [f"{self.id!r}, {self.status}"]
         if self.status == "succeeded":
-            parts.append(f"value={self.value!r}")
+            parts.append(f"value={_repr(self.value)}")
         if self.missing is not None:
-            parts.append(f"missing={self.missing!r}")
+            parts.append(f"missing={_repr(self.missing)}")
         if self.via is not None and self.via != self.tool:
             parts.append(f"via={self.via!r}")
         if self.fault is not None:
@@ -229,3 +229,10 @@ def _kind(fault: Fault | None) -> type[errors.CallFailed]:
     if fault.category == "tool_unavailable":
         return errors.ToolUnavailable
     return errors.CallFailed
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # nested too deep, or its own method fails
+        return f"<{type(value).__name__} that cannot be shown>"

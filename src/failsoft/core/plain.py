@@ -6,6 +6,8 @@ Rules
 - Dataclasses and pydantic's models become their fields.
 - Everything else becomes its ``repr``, cut and sanitised: a value is shown, not kept. So do NaN and infinity, which
   are no JSON, whole numbers too long to print, and whatever lies deeper than ``DEPTH`` (which ends cycles as well).
+- Once that has happened ``MOST_CUT`` times in a value, no further list or mapping of it is opened: lists that hold each
+  other have no end.
 - Nothing raises, whatever a value's own methods do.
 """
 
@@ -20,6 +22,7 @@ from typing import Any
 from failsoft.core.redact import sanitise
 
 DEPTH = 32
+MOST_CUT = 100
 LENGTH = 1000  # characters of a repr
 
 _AS_IS = {str, bool, type(None)}  # most of what events are made of
@@ -32,7 +35,7 @@ _brief.maxset = _brief.maxfrozenset = _brief.maxlist = _brief.maxtuple = _brief.
 def plain(value: Any) -> Any:
     """The value as JSON would have it."""
     try:
-        return _plain(value, DEPTH)
+        return _plain(value, DEPTH, [MOST_CUT])
     except Exception:
         return shown(value)
 
@@ -46,7 +49,8 @@ def shown(value: object) -> str:
     return sanitise(text[:LENGTH])
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _plain(value: Any, depth: int, left: list[int]) -> Any:
+    """``left``: how many more lists and mappings may be too deep."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -55,15 +59,19 @@ def _plain(value: Any, depth: int) -> Any:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
+    if left[0] <= 0:
+        depth = 0
+    elif not depth and isinstance(value, list | tuple | Mapping):
+        left[0] -= 1
     if depth and isinstance(value, list | tuple):
-        return [_plain(item, depth - 1) for item in value]
+        return [_plain(item, depth - 1, left) for item in value]
     if depth and isinstance(value, Mapping):
         return {
-            key if type(key) is str else _key(key): item if type(item) in _AS_IS else _plain(item, depth - 1)
+            key if type(key) is str else _key(key): item if type(item) in _AS_IS else _plain(item, depth - 1, left)
             for key, item in value.items()
         }
     if depth and (fields := _fields(value)) is not None:
-        return _plain(fields, depth - 1)
+        return _plain(fields, depth - 1, left)
     return value.isoformat() if type(value).__module__ == "datetime" and hasattr(value, "isoformat") else shown(value)
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ABSENT_FOR = 600.0  # seconds
 OFFER_LASTS = 1800.0
+MOST_PARTS = 100_000  # lists and mappings in the arguments of a call that is known again
 DANGLES_FOR = 86_400.0  # a conversation may be taken up the next day
 LOOP_WINDOW = 60.0
 LOOP_AFTER = 2  # the third is answered
@@ -65,6 +66,8 @@ def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     import hashlib  # only failures in a thread pay for it
     import json
 
+    if not _is_bounded((args, kwargs)):
+        return None
     try:
         written = json.dumps([tool, args, kwargs], sort_keys=True)
     except (TypeError, ValueError, RecursionError):
@@ -72,9 +75,31 @@ def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _is_bounded(value: Any) -> bool:
+    """False if written out it has no end, or none in sight: lists that hold each other."""
+    todo, parts = [value], 0
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Mapping | list | tuple):
+            parts += 1
+            if parts > MOST_PARTS:
+                return False
+            todo.extend(one.values() if isinstance(one, Mapping) else one)
+    return True
+
+
 def mark(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """What tells a call from others of the same id; empty where the arguments are no JSON: then the id must do."""
     return fingerprint(tool, args, kwargs) or ""
+
+
+def time_left(when: float, wall: float) -> float:
+    """Seconds for which an offer made at ``when`` still holds, by a wall clock that may have been set; 0 if none.
+
+    A clock that was set back gives an offer twice its time at most. One from further in the future is over.
+    """
+    age = wall - when
+    return OFFER_LASTS - max(age, 0.0) if -OFFER_LASTS < age < OFFER_LASTS else 0.0
 
 
 class Offer(NamedTuple):

@@ -85,7 +85,12 @@ class Keeper:
         """The same for one turn, at its end; those before it may have lost something."""
         if self._closed:
             return False
-        waiting = asyncio.get_running_loop().run_in_executor(self._waiters, self._has, batches)
+        try:
+            waiting = asyncio.get_running_loop().run_in_executor(self._waiters, self._has, batches)
+        except (
+            RuntimeError
+        ):  # the interpreter ends, or another thread has just closed the runtime: no thread can be had
+            return self._has(batches)
         try:
             return await asyncio.wait_for(waiting, 2 * PATIENCE)
         except TimeoutError:  # others are before it: that too is not worth waiting for
@@ -110,7 +115,7 @@ class Keeper:
         if not self._is_durable(now + PATIENCE):
             self._paused_until = real_time() + PAUSE
             return False
-        return self._doubtful < batches[0][2]
+        return not batches or self._doubtful < batches[0][2]
 
     def _is_durable(self, deadline: float) -> bool:
         """Have what is there now on disk, and find what was lost."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.lanes import Lanes
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
+DEEPEST = 100  # levels at which a handle may lie in an argument
 
 
 def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
@@ -59,7 +60,8 @@ def refuse_handles(defaults: Mapping[str, Any] | None) -> None:
 def fill_in(handle: Handle[Any]) -> None:
     """Put values in the place of handles, and defaults in the place of what has failed."""
     arguments = {**handle.arguments, **(handle.substitutes or {})}
-    handle.arguments = {name: _resolved(value) for name, value in arguments.items()}
+    made: dict[int, Any] = {}
+    handle.arguments = {name: _resolved(value, made) for name, value in arguments.items()}
     handle.fills = NONE  # it is done
 
 
@@ -79,22 +81,49 @@ def _refuse_foreign(handle: Handle[Any]) -> NoReturn:
 
 
 def _search(value: Any) -> list[Handle[Any]]:
-    if isinstance(value, Handle):
-        return [value]
-    if isinstance(value, Mapping):
-        return [handle for item in value.values() for handle in _search(item)]
-    if isinstance(value, list | tuple):
-        return [handle for item in value for handle in _search(item)]
-    return []
+    """The handles in a value, however deep it is. One that has handles must not contain itself, or hold them too deep."""
+    found: list[Handle[Any]] = []
+    deepest, loops = 0, False
+    seen: set[int] = set()  # containers that have been looked into
+    around: list[int] = []  # those that the current one lies in
+    todo: list[tuple[Any, bool]] = [(value, False)]
+    while todo:
+        one, is_done = todo.pop()
+        if is_done:
+            around.pop()
+        elif isinstance(one, Handle):
+            found.append(one)
+            deepest = max(deepest, len(around))
+        elif type(one) not in PLAIN and isinstance(one, Mapping | list | tuple):
+            if id(one) in seen:
+                loops = loops or id(one) in around
+                continue
+            seen.add(id(one))
+            around.append(id(one))
+            todo.append((one, True))
+            items = one.values() if isinstance(one, Mapping) else one
+            todo += [(item, False) for item in reversed([*items])]
+    if found and loops:
+        raise TurnError("an argument contains itself, and a handle: give the handle as an argument of its own")
+    if deepest > DEEPEST:
+        raise TurnError(f"a handle lies more than {DEEPEST} levels deep in an argument: give it as one of its own")
+    return found
 
 
-def _resolved(value: Any) -> Any:
+def _resolved(value: Any, made: dict[int, Any]) -> Any:
+    """The value with results in place of handles. ``made``: containers that have been done, by their id."""
     if isinstance(value, Handle):
         return value.result
-    if isinstance(value, Mapping) and _search(value):
-        return {key: _resolved(item) for key, item in value.items()}
-    if isinstance(value, list | tuple) and _search(value):
-        items = [_resolved(item) for item in value]
-        make = getattr(value, "_make", type(value))  # a named tuple stays one
-        return items if isinstance(value, list) else make(items)
-    return value
+    if type(value) in PLAIN or not isinstance(value, Mapping | list | tuple):
+        return value
+    if id(value) not in made:
+        made[id(value)] = _filled(value, made) if _search(value) else value
+    return made[id(value)]
+
+
+def _filled(value: Any, made: dict[int, Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _resolved(item, made) for key, item in value.items()}
+    items = [_resolved(item, made) for item in value]
+    make = getattr(value, "_make", type(value))  # a named tuple stays one
+    return items if isinstance(value, list) else make(items)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
 from failsoft.core.outcome import Outcome
-from failsoft.core.threads import ABSENT_FOR, DANGLES_FOR, OFFER_LASTS, Absence, Dangling, Offer
+from failsoft.core.threads import ABSENT_FOR, DANGLES_FOR, OFFER_LASTS, Absence, Dangling, Offer, time_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -79,12 +79,15 @@ class Pending:
             if mine is not None and mine.when == record["when"]:
                 offers[tool] = mine
                 continue
+            left = time_left(record["when"], self._wall())
+            if not left:
+                continue
             offers[tool] = Offer(
                 tool,
                 record["arguments"],
                 Explanation(**record["explanation"]),
                 record["when"],
-                now + OFFER_LASTS - (self._wall() - record["when"]),
+                now + left,
                 tuple(record["args"]),
                 record["timeout"],
                 None,

@@ -69,6 +69,7 @@ CLOSE_SECONDS = 1.0  # without a batch getting done, after which closing gives u
 RETRY_SECONDS = 0.5  # after a write that failed
 FORK_SECONDS = 0.5
 PRUNE_EVERY = 600.0
+LONGEST_JUMP = 3600.0  # seconds by which retention follows a wall clock that was set ahead
 
 log = logging.getLogger("failsoft")
 _encode = json.JSONEncoder(check_circular=False).encode
@@ -103,6 +104,7 @@ class SqliteStore:
         self._max_age = max_age  # seconds
         self._max_size = max_size  # bytes
         self._pruned = 0.0  # when, by the wall clock
+        self._opened_at = wall(), time.monotonic()
         self._added = 0  # bytes since then
         self._renew_locks()
         self._waiting: list[Operation] = []  # in order
@@ -390,9 +392,9 @@ class SqliteStore:
 
     def _retain(self, connection: sqlite3.Connection) -> None:
         """Now and then, drop what is too old or too much."""
-        now = self._wall()
         if self._max_age is None and self._max_size is None:
             return
+        now = self._trusted_time(self._max_age)
         grown = self._max_size is not None and self._added * 8 > self._max_size
         if 0 <= now - self._pruned < PRUNE_EVERY and not grown:
             return
@@ -402,6 +404,12 @@ class SqliteStore:
             prune(connection, before=before, most=None, size=self._max_size)
         except Exception as error:  # whatever it is, the writer goes on
             self._complain(error)
+
+    def _trusted_time(self, max_age: float | None) -> float:
+        """The wall clock, but not much further on than this process has run: a clock that jumps must not empty the trace."""
+        wall, monotonic = self._opened_at
+        most = wall + time.monotonic() - monotonic + min(LONGEST_JUMP, (max_age or LONGEST_JUMP) / 2)
+        return min(self._wall(), most)
 
     def _recover(
         self, connection: sqlite3.Connection | None, error: Exception, *, hopeless: bool = False

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 import click
 
+from failsoft.core.redact import sanitise
+from failsoft.errors import FailsoftError
 from failsoft.surfaces.cli.console import CommandError
 from failsoft.surfaces.cli.files import check_address, read
 
@@ -27,6 +31,7 @@ DEFAULT = "sqlite:///failsoft.db"
 _KEEPS = f'Runtime(store="{DEFAULT}") keeps one. Name yours with --store or FAILSOFT_STORE'
 _OTHER = "Name yours with --store or FAILSOFT_STORE, or a trace file with --trace."
 EVERYTHING = 100_000_000  # events
+LARGEST_NUMBER = 1e14  # milliseconds: 3,000 years
 LARGEST = 1 << 30  # bytes of a trace from standard input
 _WRITES = 'A trace file has one event a line, as JSON: Runtime(trace="trace.jsonl") or failsoft run --trace writes one.'
 _TEXT, _NUMBER = (str, "no text"), (int | float | None, "no number")
@@ -81,7 +86,29 @@ def source_options(command: F) -> F:
         metavar="FILE",
         help="Read a trace file instead; - is standard input, example a turn to try things on.",
     )
-    return store_option(trace(command))
+    return store_option(trace(_never_a_traceback(command)))
+
+
+def _never_a_traceback(command: F) -> F:
+    """Say in one sentence that events are not as failsoft writes them: a file can have anything in it."""
+
+    @wraps(command)
+    def guarded(*args: Any, store: str | None, trace: str | None, **options: Any) -> Any:
+        try:
+            return command(*args, store=store, trace=trace, **options)
+        except (CommandError, FailsoftError, OSError, click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            raise unreadable(trace or store or "the store", error) from None
+
+    return cast("F", guarded)
+
+
+def unreadable(name: str, error: Exception) -> CommandError:
+    """What to say of events that cannot be understood."""
+    why = sanitise(f"{type(error).__name__}: {error}")[:200]
+    hint = "If failsoft wrote them, this is a bug: please report it with the file."
+    return CommandError(f"{name}: its events are not such as failsoft writes them ({why})", hint=hint, code=1)
 
 
 def open_source(store: str | None, trace: str | None) -> Source:
@@ -96,13 +123,21 @@ def open_source(store: str | None, trace: str | None) -> Source:
             raise CommandError(f"{found.path} cannot be read as a store: {found.troubles.last}", hint=_OTHER)
         return value
 
+    def checked(events: Iterable[tuple[int, Record]]) -> list[tuple[int, Record]]:
+        kept = [*events]
+        for position, event in kept:
+            wrong = _find_fault(event)
+            if wrong:
+                raise CommandError(f"{found.path}: record {position} is no event: {wrong}", hint=_OTHER, code=1)
+        return kept
+
     families = [value for _, value in sure(found.find("memory"))]
     return Source(
         str(found.path),
         "" if store is None else f" --store {store}",
         lambda limit: sure(found.turns(limit)),
-        lambda turn_id: [event for _, event in sure(found.read(turn_id=turn_id, limit=EVERYTHING))],
-        lambda after: [*sure(found.read(after=after, limit=EVERYTHING))],
+        lambda turn_id: [event for _, event in checked(sure(found.read(turn_id=turn_id, limit=EVERYTHING)))],
+        lambda after: checked(sure(found.read(after=after, limit=EVERYTHING))),
         lambda: families,
     )
 
@@ -149,8 +184,8 @@ def _parse(data: bytes, name: str) -> list[Record]:
         if not line.strip():
             continue
         try:
-            event = json.loads(line)
-        except ValueError:
+            event = json.loads(line, parse_constant=_refuse_number, parse_float=_finite)
+        except (ValueError, RecursionError):
             if number == len(lines):  # its writer has died, or writes just now
                 continue
             raise CommandError(f"{name}:{number}: this line is no JSON", hint=_WRITES) from None
@@ -161,6 +196,15 @@ def _parse(data: bytes, name: str) -> list[Record]:
     return events
 
 
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_number(text)
+
+
 def _find_fault(event: Any) -> str:
     """What keeps a line from being an event, if anything does."""
     if not isinstance(event, dict):
@@ -168,9 +212,13 @@ def _find_fault(event: Any) -> str:
     for field, (kind, what) in _KINDS.items():
         if not isinstance(event.get(field), kind):
             return f"{field} is {what}" if field in event else f"it has no {field}"
+    for field in _NUMBERS:
+        number = event.get(field)
+        if number is not None and (isinstance(number, bool) or not -LARGEST_NUMBER <= number <= LARGEST_NUMBER):
+            return f"{field} is no number that failsoft writes"
     try:
         datetime.fromisoformat(event["timestamp"])
-    except ValueError:
+    except (ValueError, OverflowError):
         return f"{event['timestamp']!r:.40} is no ISO time"
     for id, needs in (event.get("needs") or {}).items():
         if not isinstance(needs, list | dict) or not all(isinstance(need, str) for need in needs):

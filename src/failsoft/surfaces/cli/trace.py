@@ -14,7 +14,7 @@ import click
 from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, say
 from failsoft.surfaces.cli.files import cannot_write, read
-from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options, store_option
+from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options, store_option, unreadable
 
 if TYPE_CHECKING:
     from failsoft.core.outcome import Decision
@@ -34,15 +34,22 @@ def trace() -> None:
 @source_options
 @json_option
 def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) -> int:
-    """List the latest turns with their verdicts. Exit code: 0."""
+    """List the latest turns with their verdicts. Exit codes: 0, 1 some turns cannot be read."""
     from failsoft.core.why import explain_turn
 
     source = open_source(store, trace)
-    told = [explain_turn(turn_id, source.events(turn_id)) for turn_id in source.turns(limit)]
+    told, code = [], 0
+    for turn_id in source.turns(limit):
+        try:
+            told.append(explain_turn(turn_id, source.events(turn_id)))
+        except Exception as error:  # the other turns can be read
+            code = 1
+            said = error if isinstance(error, CommandError) else unreadable(f"{source.name}, turn {turn_id}", error)
+            say(clean(said.message), err=True)
     if as_json:
         keys = ("turn_id", "began", "thread", "ended", "verdict")
         print_json([{key: turn.to_dict()[key] for key in keys} for turn in told])
-        return 0
+        return code
     from rich.table import Table
     from rich.text import Text
 
@@ -58,7 +65,7 @@ def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) 
         )  # fmt: skip
     console = make_console()
     console.print(table if told else Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
-    return 0
+    return code
 
 
 @trace.command()
