@@ -625,6 +625,12 @@ def test_calls_that_are_not_ours_are_reported(kind: str, make: Any, caplog: pyte
     assert f"{kind} x1 is not a tool call that failsoft runs" in record.getMessage()
 
 
+@pytest.mark.parametrize("kind", [5, ["a"], {"b": 1}])
+def test_a_type_that_is_no_text_is_reported(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    assert run(runtime(), {"type": kind, "id": "x1"}) == []
+    assert "x1 is not a tool call that failsoft runs" in caplog.text
+
+
 def test_or_handed_to_who_asks_for_them(caplog: pytest.LogCaptureFixture) -> None:
     rt, item = runtime(), {"type": "computer_call", "call_id": "x1"}
     for run_them in (run_tool_calls_sync, close_tool_calls):

@@ -105,7 +105,7 @@ def _read(call: Any) -> Asked | Other | None:
         if _is_part(call):
             return None
         raise _no_call(call)
-    if kind in _QUIET or (isinstance(kind, str) and kind.endswith("_tool_result")):
+    if isinstance(kind, str) and (kind in _QUIET or kind.endswith("_tool_result")):
         return None
     return Other(str(kind), get(call, "call_id") or get(call, "id"), call)
 

@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecu
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakSet
 
+from failsoft.core.effects import NothingDone
 from failsoft.runtime.foreign import RUNNING
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class DaemonExecutor(Executor):
         self._offload = offload
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run the function as soon as a thread is free. Raises ``RuntimeError`` when abandoned calls hold all threads."""
+        """Run the function as soon as a thread is free. Raises ``NothingDone`` when abandoned calls hold all threads."""
         future: _Future[T] = _Future(self._offload)
 
         def run() -> T:
@@ -39,7 +40,7 @@ class DaemonExecutor(Executor):
 
         job = self._offload.submit(run, future.finish)
         if job is None:
-            raise RuntimeError("no thread is left: too many are busy with calls that were abandoned")
+            raise _no_thread()
         future.job = job
         return future
 
@@ -58,6 +59,12 @@ class _Future(Future[T]):
             return
         if job.error is None:
             self.set_result(job.value)
+        elif job.refused:
+            self.set_exception(_no_thread())
+        elif isinstance(job.error, StopIteration):  # asyncio takes none into a future: who awaits it would hang
+            error = RuntimeError(f"the function raised StopIteration({job.error.value!r:.80})")
+            error.__cause__ = job.error
+            self.set_exception(error)
         else:
             self.set_exception(job.error)
         self.job = None
@@ -69,6 +76,10 @@ class _Future(Future[T]):
             return super().cancel()
         self._offload.abandon(job)
         return super().cancel()
+
+
+def _no_thread() -> NothingDone:
+    return NothingDone("no thread is left: too many are busy with calls that were abandoned", "RESOURCE_EXHAUSTED")
 
 
 def executor_of(runtime: Runtime) -> DaemonExecutor:

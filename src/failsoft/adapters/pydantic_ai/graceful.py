@@ -17,6 +17,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pydantic_ai import exceptions
@@ -123,7 +124,8 @@ def meant(error: Exception) -> BaseException:
     if isinstance(error, exceptions.ModelRetry):
         original = original_of(error)
         if original is not None and marked(error) is None:
-            setattr(original, _FRAMEWORK, True)
+            with suppress(Exception):  # a class may refuse attributes: then hooks see it, too
+                setattr(original, _FRAMEWORK, True)
     elif isinstance(error, exceptions.ToolFailed) and came_from_server(error):
         original = FailedServerError(error.message)
         setattr(original, _FRAMEWORK, True)
