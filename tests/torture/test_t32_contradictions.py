@@ -103,6 +103,15 @@ def combinations() -> Iterator[tuple[str, Exception]]:
         yield f"a body: {done}", Answered("no", 403, {"error": {"message": f"{done} the receipt was refused"}})
     for none in harmless():
         yield f"group of {none} and a bug", ExceptionGroup("both", [harmless()[none], KeyError("receipt")])
+    for text in (
+        "bad text: '429 Too Many Requests'",
+        'the note says "rate limit exceeded"',
+        "`connection refused` is no name",
+    ):
+        yield f"quoted: {text}", RuntimeError(text)
+    for how in ("__cause__", "__context__"):
+        yield f"a long chain of {how}", chained(Answered("Too Many Requests", 429), how, 80)
+    yield "at the end", RuntimeError("connection refused; the charge went through")
     yield "many leaves", ExceptionGroup("all", [harmless()["429"] for _ in range(40)])
 
 
@@ -110,6 +119,14 @@ def wrapped(error: Exception) -> Exception:
     outer = Answered("Too Many Requests", 429)
     outer.__cause__ = error
     return outer
+
+
+def chained(error: Exception, how: str, length: int) -> Exception:
+    """A lost connection so deep in a chain that nobody reads as far."""
+    links = [error, *(KeyError("x") for _ in range(length)), ConnectionResetError(104, "Connection reset by peer")]
+    for outer, inner in itertools.pairwise(links):
+        setattr(outer, how, inner)
+    return error
 
 
 ALL = dict(combinations())

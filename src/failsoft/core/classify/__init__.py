@@ -23,8 +23,8 @@ from operator import itemgetter
 from typing import Any, Final
 
 from failsoft.core.classify.chain import LEAVES, Finding, codes_of, examine, find_doubt, leaves
-from failsoft.core.classify.doubts import doubts_text
-from failsoft.core.classify.engine import judge_text
+from failsoft.core.classify.doubts import doubts_text, is_only_quoted
+from failsoft.core.classify.engine import TEXT, judge_text
 from failsoft.core.classify.hints import find_delay
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, UNKNOWN, Verdict, by_code, facts_of
@@ -121,8 +121,10 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
         transient = KINDS[verdict.kind].classification == "transient"
         delay = find_delay({}, (), text[:LENGTH], now=now) if transient else None
         fault = _fault(verdict, _message(text), (delay, "words"), None)
-        doubted = fault.effect == "none" and doubts_text(text, verdict.kind)
-        return fault._replace(source="disputed") if doubted else fault
+        if fault.effect == "none" and doubts_text(text, verdict.kind):
+            return fault._replace(source="disputed")
+        quoted = fault.source == "remote" and is_only_quoted(text, verdict.kind)
+        return fault._replace(source="words") if quoted else fault
     except Exception:  # objects whose every attribute lies: report them all the same
         return _fault(UNKNOWN, sanitise(subject), _NO_HINT, subject if isinstance(subject, BaseException) else None)
 
@@ -147,7 +149,16 @@ def _classify_error(error: BaseException, now: float | None) -> Fault:
         )
     if fault.effect == "none" and _is_doubted(error, finding, now):
         fault = fault._replace(source="disputed")
+    elif fault.source == "remote" and finding.verdict.weight <= TEXT and _is_only_quoted(finding):
+        fault = fault._replace(source="words")
     return fault
+
+
+def _is_only_quoted(finding: Finding) -> bool:
+    """True if the verdict rests on words that stand in quotation marks wherever they are found."""
+    kind = finding.verdict.kind
+    texts = [text for text in finding.texts if judge_text(text).kind == kind]
+    return bool(texts) and all(is_only_quoted(text, kind) for text in texts)
 
 
 def _take_word(error: NothingDone, finding: Finding, now: float | None) -> Fault:

@@ -42,7 +42,7 @@ TextOf = Callable[[BaseException], str]
 class Finding:
     """What a chain of exceptions brought forward."""
 
-    __slots__ = ("evidence", "nested", "seen", "set_aside", "texts", "verdict")
+    __slots__ = ("cut", "evidence", "nested", "seen", "set_aside", "texts", "verdict")
 
     def __init__(self) -> None:
         self.verdict: Verdict = UNKNOWN
@@ -52,6 +52,7 @@ class Finding:
         self.seen: dict[
             int, BaseException
         ] = {}  # by identity: equal ones are not the same, and some cannot be compared
+        self.cut = False  # there is more than was read
         self.set_aside: list[BaseException] = []  # those of them that do not decide
 
 
@@ -75,14 +76,16 @@ def examine(error: BaseException, text_of: TextOf) -> Finding:
 
 def find_doubt(error: BaseException, finding: Finding, text_of: TextOf) -> bool:
     """True if any part of the error, or of those that it came from, says that something may have happened after all."""
-    if is_doubted(finding.verdict.kind, list(zip(finding.evidence, finding.texts, strict=True))):
+    if finding.cut or is_doubted(finding.verdict.kind, list(zip(finding.evidence, finding.texts, strict=True))):
         return True
-    handled = [link for link in _handled(error) if id(link) not in finding.seen]
-    return any(is_remote_doubt(gather(link), text_of(link)) for link in handled)
+    handled = _handled(error)
+    return handled is None or any(
+        is_remote_doubt(gather(link), text_of(link)) for link in handled if id(link) not in finding.seen
+    )
 
 
-def _handled(error: BaseException) -> list[BaseException]:
-    """The exceptions that were only being handled, directly or further in; shown in a traceback or not."""
+def _handled(error: BaseException) -> list[BaseException] | None:
+    """The exceptions that were only being handled, directly or further in; shown or not. None: too many to read."""
     found: list[BaseException] = []
     links: list[tuple[BaseException, bool]] = [(error, False)]
     seen: dict[int, BaseException] = {}
@@ -100,6 +103,8 @@ def _handled(error: BaseException) -> list[BaseException]:
             links.append((context, True))
         if isinstance(link, BaseExceptionGroup):
             links += [(leaf, handled) for leaf in leaves(link)]
+    if any(id(link) not in seen for link, _ in links):
+        return None
     return [link for link in found if not isinstance(link, BaseExceptionGroup | CallFailed)]
 
 
@@ -122,6 +127,7 @@ def _walk(start: BaseException, text_of: TextOf, finding: Finding) -> None:
         links += evidence.inner
         finding.evidence.append(evidence)
         finding.texts.append(text_of(link))
+    finding.cut |= any(id(link) not in seen for link in links)
 
 
 def _weigh(finding: Finding, first: int) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from failsoft.core.classify import lookup
-from failsoft.core.classify.engine import UNSENT
+from failsoft.core.classify.engine import UNSENT, judge_text
 from failsoft.core.classify.evidence import Evidence
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import WEAK_TYPE
@@ -37,6 +37,9 @@ _TIMED_OUT: Final = frozenset(
     "connect_timeout lookup_timeout statement_timeout request_timeout pool_exhausted locked conflict query_cancelled".split()
 )
 _SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # in words, a lost connection is also one that was never made
+_QUOTED: Final = re.compile(r"\"[^\"\n]{0,400}\"|`[^`\n]{0,400}`|(?<!\w)'[^'\n]{0,400}'(?!\w)")
+# How httpx and aiohttp state a status
+_CLIENTS: Final = re.compile(r"\b((?:Client|Server) error|Redirect response) '(\d{3} [A-Za-z' -]{2,40})'")
 # Classes that are raised only after the request was sent, whatever stands around them
 _SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
 
@@ -69,6 +72,15 @@ def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
         )  # many of these are bases that say no more than that it was the network
         if not weak or ((sent or facts.verdict.kind == "timeout") and not evidence.inner):
             yield facts.verdict.kind, sent
+
+
+@recalled
+def is_only_quoted(text: str, kind: str) -> bool:
+    """True if a text says what a verdict of this kind rests on only in quotation marks. Those of JSON are its syntax."""
+    if "{" in text:
+        return False
+    unquoted = _QUOTED.sub("''", _CLIENTS.sub(r"\1 \2", text))
+    return unquoted != text and judge_text(unquoted).kind != kind
 
 
 @recalled

@@ -3,7 +3,8 @@
 Rules
 -----
 - ``remote``: a status, a provider's code, SQLSTATE and the like; a connection that was never made, however that is
-  known; and words that state a status or name a refusal ("rate limit exceeded").
+  known; and words that state a status or name a refusal ("rate limit exceeded"). Words in quotation marks are somebody
+  else's and do neither.
 - ``local``: the type of an exception, a parser, an errno of the operating system, a program's exit status, a database
   inside this process (SQLite).
 - ``words``: any other text, and codes that are only read as words.
