@@ -38,6 +38,8 @@ def test_a_read_is_recognised_by_its_name(name: str) -> None:
     download_and_install check_in check_out_book checkIn sign_up log_out turn_on mark_as_read mark_all_notifications_read
     set_status jira_set_priority list_add view_delete search_create unfollow_user resend_invoice deactivate_account
     batchUpdate bulk_delete run_job run_shell execute_command process_payment return_items issue_refund comment
+    fetch_and_lock check_and_book find_and_book_flight compare_and_set translate_and_post look_up_and_pay
+    take_payment capture_payment open_account make_call
     pull_request_review_write services-updater upsert_row reschedule_meeting
     """),
 )
@@ -48,7 +50,8 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     every(
-        "run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read order_status convert_lead 42"
+        """run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read order_status convert_lead 42
+          read_write fetch_add find_replace read_modify_write select_seat take_photo open_file"""
     ),
 )
 def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:

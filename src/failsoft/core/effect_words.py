@@ -23,7 +23,7 @@ READS = _words("""
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
-READS_FIRST = _words("is has are can does what which who where when how see head select measure")
+READS_FIRST = _words("is has are can does what which who where when how see head measure")
 
 # Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
 READS_BEFORE_NOUN = _words("current latest nearest closest recent available upcoming")
@@ -45,7 +45,7 @@ WRITES = _words("""
     lend borrow repair amend alter override overwrite rebase reorder resize remind snooze compress decompress emulate
     evolve invoke execute exec process handle claim acknowledge admit discharge transition arm brew boil pick unmute
     rent raise lower begin inject extend interact tweak bump optimize tune refresh rebuild clean prune shuffle
-    mutate abandon advance deprecate finalize finalise retry reload distribute failover establish instantiate hide
+    mutate consume checkin rsvp abandon advance deprecate finalize finalise retry reload distribute failover establish instantiate hide
     retract hibernate rerun propose restrict redact expunge credit debit nominate convene prolong reassign relocate
     rearrange randomize calibrate
 """)
@@ -73,7 +73,7 @@ OPEN = _words("""
 LIGHT = _words("run perform execute exec conduct make do")
 LIGHT_READS = _words("search lookup calculation comparison")
 LIGHT_OPEN = _words(
-    "query queries sql cypher graphql analysis analytics audit scan test tests report request check call statement"
+    "query queries sql cypher graphql analysis analytics audit scan test tests report request check statement"
 )
 
 # What runs when it is asked for, though its description speaks of the results alone.
@@ -102,7 +102,9 @@ PHRASAL_WRITES = {
     "clean": _words("up"),
     "back": _words("up"),
     "top": _words("up"),
-    "take": _words("over"),
+    "take": _words("over payment order deposit"),
+    "capture": _words("payment funds charge"),
+    "open": _words("account ticket position case dispute door garage issue"),
     "hand": _words("over off"),
     "hang": _words("up"),
     "fill": _words("in out"),
@@ -132,6 +134,9 @@ COMPOUND_NOUNS = frozenset(
 
 # Reads that are nouns too. With an action behind them they are the thing acted on: "list_add", "view_delete".
 READS_THAT_ARE_NOUNS = _words("list view query search filter preview display check count diff rank sort")
+
+# Writes that end a name as nothing but a verb. Behind a read they are the second half of it: "read_write", "fetch_add".
+SECOND_HALVES = _words("add delete remove replace write modify insert create send append swap increment decrement")
 
 # Reading these marks them as read: "notifications_read" is as likely a write.
 READ_MARKS = _words(

@@ -80,7 +80,7 @@ def _by_words(words: list[str]) -> _Named | None:
     if not words:
         return None
     first, last = words[0], words[-1]
-    if first in table.OPEN:
+    if first in table.OPEN and not table.PHRASAL_WRITES.get(first, frozenset()) & set(words[1:2]):
         return _joined(words)
     if first in table.READS_FIRST:
         return _joined(words) or _read(first)
@@ -112,7 +112,7 @@ def _by_pure_verbs(words: list[str]) -> _Named | None:
         if following in table.PHRASAL_WRITES.get(word, ()):
             return _write(f"{word} {following}")
         if following in table.PHRASAL_READS.get(word, ()):
-            return _read(f"{word} {following}")
+            return _joined(words) or _read(f"{word} {following}")
         if word in table.LIGHT and (behind or at) and (at == 0 or word not in ("make", "do")):
             return _light(word, behind)
         if _reads(word):
@@ -125,10 +125,15 @@ def _by_pure_verbs(words: list[str]) -> _Named | None:
 
 
 def _joined(words: list[str]) -> _Named | None:
-    """A write behind a conjunction: "get_or_create", "download_and_install"."""
-    for conjunction, word in pairwise(words):
-        if conjunction in table.CONJUNCTIONS and _writes(word):
-            return _write(f"{conjunction} {word}")
+    """A write behind a conjunction: "get_or_create", "download_and_install".
+
+    A word that is a noun too counts right behind the first verb, or at the end: "check_and_book", "log_in_and_post".
+    """
+    for at, (conjunction, word) in enumerate(pairwise(words)):
+        if conjunction in table.CONJUNCTIONS:
+            noun = word in table.WRITES_FIRST | table.WRITES_IN_FRONT
+            if _writes(word) or (noun and (at <= 1 or at + 2 == len(words))):
+                return _write(f"{conjunction} {word}")
     return None
 
 
@@ -153,9 +158,11 @@ def _light(verb: str, behind: list[str]) -> _Named | None:
 
 def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
     """A read, unless the words around it make something else of it."""
-    joined = _joined(behind)
+    joined = _joined([verb, *behind])
     if joined is not None:
         return joined
+    if behind and behind[-1] in table.SECOND_HALVES and verb not in table.READS_THAT_ARE_NOUNS:
+        return None
     noun = verb in table.READS_THAT_ARE_NOUNS
     if noun and behind and _writes(behind[-1]):
         return _write(behind[-1])
