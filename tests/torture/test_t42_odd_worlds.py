@@ -19,7 +19,7 @@ import pytest
 from tests.fakes import ONCE
 from tests.torture.scale import times
 
-from failsoft import Runtime, TurnError
+from failsoft import ManifestError, Runtime, TurnError
 from failsoft.core.plain import plain
 from failsoft.core.threads import OFFER_LASTS, time_left
 from failsoft.stores.sqlite import SqliteStore
@@ -197,6 +197,8 @@ def test_t42_arguments_without_end_harm_nobody(make: Callable[[], Any], tmp_path
         assert any(one is value for one in got)
         for thread in (None, "chat"):
             assert (await rt.call("takes", {"given": value}, thread=thread, id="1")).value == "taken"
+        with pytest.raises(ManifestError, match="write it flatter"):
+            await rt.run_plan({"calls": [{"id": "a", "tool": "takes", "args": {"given": value}}]})
         json.dumps(plain(value))
         assert time.monotonic() - began < 20
         await rt.close()

@@ -33,6 +33,7 @@ from failsoft.core.own_faults import did_you_mean
 
 REF, LITERAL = "$ref", "$literal"
 DEEPEST = 64  # levels of arguments; a mapping made in Python can even contain itself
+MOST_PARTS = 1_000_000  # values in the arguments of one call
 
 
 class Ref(NamedTuple):
@@ -158,10 +159,17 @@ class _Refs:
     def __init__(self, document: Document) -> None:
         self.needs: dict[str, tuple[str, ...]] = {}
         self._document = document
+        self._too_deep = False
+        self._parts = 0
 
     def read(self, value: Any, path: Path, argument: str, depth: int = 1) -> Any:
-        if depth > DEEPEST:
-            self._note(path[:4], f"is nested more than {DEEPEST} deep: write it flatter")
+        if self._too_deep:  # once is enough: a value that contains itself has no end
+            return None
+        self._parts += 1
+        if depth > DEEPEST or self._parts > MOST_PARTS:
+            self._too_deep = True
+            why = f"is nested more than {DEEPEST} deep" if depth > DEEPEST else f"has more than {MOST_PARTS} parts"
+            self._note(path[:4], f"{why}: write it flatter")
             return None
         if isinstance(value, Mapping):
             if value.keys() & {REF, LITERAL}:
