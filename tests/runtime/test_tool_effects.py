@@ -110,20 +110,6 @@ def test_a_docstring_is_asked_where_the_name_says_nothing() -> None:
     assert rt.tools["weather"].description.startswith("Get the weather.")
 
 
-def test_the_name_of_the_function_is_asked_last() -> None:
-    rt = Runtime()
-
-    def send_money() -> None:
-        """Do it."""
-
-    rt.add(send_money, id="step_3")
-    rt.add(partial(send_money), id="step_4")
-    rt.add(send_money, id="get_money")
-    assert rt.tools["step_3"].effect == rt.tools["step_4"].effect == "write"
-    assert rt.tools["step_3"].effect_reason == '"send" in the name of its function'
-    assert rt.tools["get_money"].effect == "read"
-
-
 def test_a_class_that_makes_tools_does_not_describe_them() -> None:
     class Deleter:
         """Creates tools that delete everything."""

@@ -36,14 +36,12 @@ def know_effect(
     options: ToolOptions,
     description: str = "",
     *,
-    function: str = "",
     undeclared: Undeclared = "recognise",
     foreign: bool = False,
     hinted: bool = False,
 ) -> KnownEffect:
     """What is known of a tool's effect.
 
-    ``function``: the name of its function, which is asked where the id and the description say nothing.
     ``foreign``: an agent framework runs it; then it counts as a write unless something says that it is none.
     ``hinted``: its options on effects are a server's hints.
     """
@@ -60,9 +58,6 @@ def know_effect(
     from failsoft.core.recognise import recognise  # the tables are for tools that declare nothing
 
     effect, reason = recognise(options.id, description)
-    if effect == "neither" and function:
-        effect, by_function = recognise(function)
-        reason = reason if effect == "neither" else by_function.replace("its name", "the name of its function")
     source: EffectSource = "unknown" if effect == "neither" else "recognised"
     if undeclared == "never_repeat" or effect == "write" or (foreign and effect == "neither"):
         return KnownEffect(effect, source, reason, safe=False)

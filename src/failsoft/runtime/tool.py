@@ -150,12 +150,8 @@ class Tool:
 
     def learn_effect(self, undeclared: Undeclared) -> None:
         """Decide whether it reads or writes, once, when it is registered."""
-        if self.options.safe_to_repeat is not None:
-            known = know_effect(self.options)
-        else:
-            named = getattr(getattr(self.fn, "func", self.fn), "__name__", "")  # a partial is called after its function
-            function = named if isinstance(named, str) and self.command is None and self.unavailable is None else ""
-            known = know_effect(self.options, self.description, function=function, undeclared=undeclared)
+        declared = self.options.safe_to_repeat is not None
+        known = know_effect(self.options, "" if declared else self.description, undeclared=undeclared)
         self._take_effect(known)
         self._choose_way()
         if self.safe is None and undeclared == "recognise" and self.options.retry.max_attempts > 1:
