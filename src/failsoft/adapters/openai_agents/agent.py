@@ -13,6 +13,7 @@ from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.adapters.openai_agents.twins import Twin, make_twin
 from failsoft.errors import FailsoftError
 from failsoft.runtime.foreign import refuse_other
+from failsoft.runtime.scope import leave
 
 A = TypeVar("A", bound=Agent[Any])
 
@@ -55,7 +56,8 @@ class GuardedAgent(Twin):
         """The guarded tools: those that were added since are guarded now."""
         tools: list[Tool] = vars(self)["tools"]
         if isinstance(tools, GuardedTools):
-            tools.follow()
+            tools.refresh(self._guard)
+            return tools
         return self._guard.guard_tools(tools)
 
     @tools.setter
@@ -76,11 +78,13 @@ class GuardedAgent(Twin):
         vars(self)["mcp_servers"] = servers
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
-        token = _LISTING.set((self, self._guard.guard_servers(vars(self)["mcp_servers"])))
+        servers = vars(self)["mcp_servers"]
+        token = _LISTING.set((self, self._guard.guard_servers(servers))) if servers else None
         try:
             tools: list[Tool] = await super().get_mcp_tools(run_context)  # type: ignore[misc]  # the agent's
         finally:
-            _LISTING.reset(token)
+            if token is not None:
+                leave(_LISTING, token)
         return tools
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
@@ -90,6 +94,8 @@ class GuardedAgent(Twin):
 
     async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
         prompt: str | None = await super().get_system_prompt(run_context)  # type: ignore[misc]  # the agent's
+        if not vars(self)["mcp_servers"]:
+            return prompt
         servers = self._guard.guard_servers(vars(self)["mcp_servers"])
         lost = [server.lost.explanation.model for server in servers if server.lost]
         return "\n\n".join([*filter(None, [prompt]), "Some tools are missing in this run.", *lost]) if lost else prompt

@@ -30,9 +30,10 @@ class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's i
             super().__init__(private.dress(invoke, bare), None, function_tool=tool)
         self.bare = bare
         self.tool = tool
+        self._raises = private.without_failure_function(bare)
 
     async def __call__(self, context: ToolContext[Any], text: str) -> Any:
-        return await self.tool._guard.invoke(self.tool, self.bare, context, text)
+        return await self.tool._guard.invoke(self.tool, self._raises, context, text)
 
     def __agents_bind_function_tool__(self, tool: FunctionTool) -> Any:
         """A copy of a guarded tool gets an invoker of its own."""
@@ -85,15 +86,21 @@ class GuardedTools(list[Tool]):
         super().__init__(source)
         self.source = source
         self._seen = [*source]  # what the source had when it was followed last
+        self._guarded: list[Tool] = []  # what this list had when it was guarded last
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GuardedTools, ([],), {**vars(self)}, iter([*self])
 
-    def follow(self) -> None:
-        """Take over what has changed in the source since."""
+    def refresh(self, guard: Guard) -> None:
+        """Take over what has changed in the source, and guard what is new. The SDK reads the list often."""
+        if not _same(self.source, self._seen):
+            self._follow()
+        if not _same(self, self._guarded):
+            guard.guard_tools(self)
+            self._guarded = [*self]
+
+    def _follow(self) -> None:
         source, seen = self.source, self._seen
-        if len(source) == len(seen) and all(map(is_, source, seen)):
-            return
         mine = {_state(tool): tool for tool in self}
         if [*mine] == [*map(_state, seen)]:
             self[:] = [mine.get(_state(tool), tool) for tool in source]
@@ -102,6 +109,10 @@ class GuardedTools(list[Tool]):
             self[:] = [tool for tool in self if _state(tool) in now or _state(tool) not in before]
             self.extend(tool for tool in source if _state(tool) not in before)
         self._seen = [*source]
+
+
+def _same(one: list[Tool], other: list[Tool]) -> bool:
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def _state(tool: Tool) -> int:
