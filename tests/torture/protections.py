@@ -197,13 +197,13 @@ PROTECTIONS: dict[int, Protection] = {
     31: Protection(
         "a local exception of a tool that was entered leaves the effect open",
         "core/effects.py",
-        '    return "none" if fault.source in _BELIEVED else "unknown"\n',
+        '    return "none" if fault.source in BELIEVED else "unknown"\n',
         '    return "none"\n',
     ),
     32: Protection(
         "all parts of an error are asked about the effect",
         "core/classify/__init__.py",
-        '    if fault.effect == "none" and _is_doubted(error, finding, now):\n',
+        "    if _claims_nothing(fault) and _is_doubted(error, finding, now):\n",
         "    if False:\n",
     ),
     33: Protection(

@@ -24,7 +24,7 @@ from failsoft.core.fault import Code, Effect, Fault, Source
 
 _BADNESS: Final[tuple[Effect, ...]] = ("none", "unknown", "happened")
 _WEAKNESS: Final[tuple[Source, ...]] = ("stated", "remote", "words", "local", "disputed")
-_BELIEVED: Final = frozenset({"stated", "remote"})
+BELIEVED: Final = frozenset({"stated", "remote"})
 
 
 class NothingDone(Exception):
@@ -50,7 +50,7 @@ def effect_of_call(fault: Fault, *, entered: bool, acted_inside: bool = False, m
         return fault.effect
     if many or acted_inside:
         return "unknown"
-    return "none" if fault.source in _BELIEVED else "unknown"
+    return "none" if fault.source in BELIEVED else "unknown"
 
 
 def worst(effects: Iterable[Effect]) -> Effect:

@@ -31,7 +31,7 @@ from failsoft.core.classify.lookup import CODE, UNKNOWN, Verdict, by_code, facts
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
 from failsoft.core.classify.reading import LENGTH
 from failsoft.core.classify.sources import find_source
-from failsoft.core.effects import NothingDone, weakest, worst
+from failsoft.core.effects import BELIEVED, NothingDone, weakest, worst
 from failsoft.core.fault import Fault, Source
 from failsoft.core.redact import read_text, sanitise
 from failsoft.errors import CallFailed
@@ -121,7 +121,7 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
         transient = KINDS[verdict.kind].classification == "transient"
         delay = find_delay({}, (), text[:LENGTH], now=now) if transient else None
         fault = _fault(verdict, _message(text), (delay, "words"), None)
-        if fault.effect == "none" and doubts_text(text, verdict.kind):
+        if _claims_nothing(fault) and doubts_text(text, verdict.kind):
             return fault._replace(source="disputed")
         quoted = fault.source == "remote" and is_only_quoted(text, verdict.kind)
         return fault._replace(source="words") if quoted else fault
@@ -147,11 +147,16 @@ def _classify_error(error: BaseException, now: float | None) -> Fault:
             _delay(finding, now),
             error,
         )
-    if fault.effect == "none" and _is_doubted(error, finding, now):
+    if _claims_nothing(fault) and _is_doubted(error, finding, now):
         fault = fault._replace(source="disputed")
     elif fault.source == "remote" and finding.verdict.weight <= TEXT and _is_only_quoted(finding):
         fault = fault._replace(source="words")
     return fault
+
+
+def _claims_nothing(fault: Fault) -> bool:
+    """True if a call would believe the fault that nothing happened: only then it matters what else the error says."""
+    return fault.effect == "none" and fault.source in BELIEVED
 
 
 def _is_only_quoted(finding: Finding) -> bool:

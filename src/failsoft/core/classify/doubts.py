@@ -21,10 +21,10 @@ from failsoft.core.classify.engine import UNSENT, judge_text
 from failsoft.core.classify.evidence import Evidence
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import WEAK_TYPE
-from failsoft.core.classify.reading import Reading
+from failsoft.core.classify.reading import LENGTH, Reading
 from failsoft.core.classify.recall import recalled
 from failsoft.core.classify.sources import UNCONNECTED
-from failsoft.core.classify.tables.acted import ACTED, UNDONE
+from failsoft.core.classify.tables.acted import ACTED, HINTS, UNDONE
 from failsoft.core.classify.tables.http import by_status
 from failsoft.core.classify.wording import find_phrase
 
@@ -40,6 +40,7 @@ _SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # in words, a lost connection is 
 _QUOTED: Final = re.compile(r"\"[^\"\n]{0,400}\"|`[^`\n]{0,400}`|(?<!\w)'[^'\n]{0,400}'(?!\w)")
 # How httpx and aiohttp state a status
 _CLIENTS: Final = re.compile(r"\b((?:Client|Server) error|Redirect response) '(\d{3} [A-Za-z' -]{2,40})'")
+_WORDS: Final = re.compile(r"[a-z]+")
 # Classes that are raised only after the request was sent, whatever stands around them
 _SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
 
@@ -47,15 +48,15 @@ _SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Pay
 def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
     """True if the links of a chain hold evidence against a verdict of this kind, which claims that nothing happened."""
     connecting = any(evidence.facts.connecting for evidence, _ in links)
-    for evidence, text in links:
+    for evidence, _ in links:
         for found, sent in _structured(evidence):
             unsent = connecting and found in UNSENT
             same = found == "timeout" and kind in _TIMED_OUT
             if found in OPEN and (sent or not (unsent or same)):
                 return True
-        if doubts_text("\n".join([text, *evidence.texts]), kind):
-            return True
-    return False
+    texts = dict.fromkeys(said for evidence, text in links for said in (text, *evidence.texts))
+    joined = "\n".join(texts)
+    return any(doubts_text(text, kind) for text in ([joined] if len(joined) <= LENGTH else texts))
 
 
 def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
@@ -98,7 +99,9 @@ def doubts_text(text: str, kind: str) -> bool:
 
 def says_done(words: str) -> bool:
     """True if the words say that something was done before the error."""
-    return any(UNDONE.search(found[0]) is None for found in ACTED.finditer(words))
+    return not HINTS.isdisjoint(_WORDS.findall(words)) and any(
+        UNDONE.search(found[0]) is None for found in ACTED.finditer(words)
+    )
 
 
 def is_remote_doubt(evidence: Evidence, text: str) -> bool:

@@ -14,15 +14,20 @@ _THING = (
     r"|items?|events?|issues?|files?|documents?|objects?|jobs?|tasks?|writes?|changes?|posts?|comments?"
     r"|deployments?|instances?|resources?|customers?|shipments?|withdrawals?|deposits?|uploads?|it)"
 )
-_DONE = (
-    r"(?:captured|charged|debited|created|sent|submitted|committed|transferred|booked|placed|paid|posted|saved|stored"
-    r"|written|inserted|updated|deleted|removed|published|delivered|issued|refunded|processed|accepted|queued|uploaded"
-    r"|deployed|applied|recorded|succeeded|completed|went through|confirmed|shipped|withdrawn|deposited|executed)"
-)
-_DOING = (
-    r"(?:captur|charg|debit|creat|send|submitt|committ|transferr|book|plac|pay|post|sav|writ|insert|updat|delet|publish"
-    r"|deliver|issu|refund|process|upload|deploy|apply|shipp|execut|confirm)ing"
-)
+_PAST = (
+    "captured charged debited created sent submitted committed transferred booked placed paid posted saved stored written "
+    "inserted updated deleted removed published delivered issued refunded processed accepted queued uploaded deployed "
+    "applied recorded succeeded completed confirmed shipped withdrawn deposited executed"
+).split()
+_PRESENT = (
+    "capturing charging debiting creating sending submitting committing transferring booking placing paying posting saving "
+    "writing inserting updating deleting publishing delivering issuing refunding processing uploading deploying applying "
+    "shipping executing confirming"
+).split()
+_DONE = f"(?:{'|'.join(_PAST)}|went through)"
+_DOING = f"(?:{'|'.join(_PRESENT)})"
+# A text without any of these words is not searched
+HINTS = frozenset((*_PAST, *_PRESENT, "through", "partial", "partially"))
 _CONTRAST = r"(?:(?:but|however|although|though|yet|then|except|while|whereas|and|afterwards)\b|[;.:,–—-] ?(?=\w))"
 _BE = r"(?:(?:was|were|is|are|has|have|had|got|been|already|successfully|fully|partially|not|never|no|the) ){0,4}"
 
