@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from failsoft._version import __version__ as __version__
 from failsoft.core.classify import classify
 from failsoft.core.effects import NothingDone
 from failsoft.core.fault import Code, ErrorStatusCode, Fault
@@ -24,8 +25,6 @@ from failsoft.runtime.handle import Handle
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import in_thread
 from failsoft.runtime.turn import Turn
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BreakerOptions",

@@ -8,7 +8,7 @@ Rules
   ``await`` may stand outside of functions, as in ``python -m asyncio``.
 - A block that begins with ``# name.py`` is that file: it is saved, and some command below has to use it.
 - ``yaml`` is a manifest, or a plan if it has ``calls``; it is loaded, and saved if it begins with ``# name.yaml``.
-- ``console`` has commands after ``$ ``, each with what it prints. An exit code other than 0 is shown by ``$ echo $?``.
+- ``console`` has commands after ``$ ``, each with what it prints (of Python programs that end well: not their log). An exit code other than 0 is shown by ``$ echo $?``.
 - ``…`` stands for what is left out. Times, dates, ids and bars of a command's output may differ; what is read from the
   recorded example may not. ``pip`` and ``make`` are not run: what they name has to exist.
 - What cannot be run says why, in the line above: ``<!-- not run: why -->``. Pictures are generated, or marked so.
@@ -53,7 +53,7 @@ _INSTALL = re.compile(r"(make(?: [a-z-]+)?|(?:python -m )?pip install .*|git clo
 _SHELL = set("|<>&;$`*")
 # What a command of a page may see of the environment: the rest (CI, PYTEST_…, COLUMNS) changes what programs print.
 _READERS_OWN = {"HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"}
-_BARS = "█▒╱▆▓░┄✗!▶◆╳○▸"
+_BARS = "█▒╱▆▓░┄✗!▶◆╳○┃"
 _VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?|\b\d\d:\d\d:\d\d\.\d+"), "<when>"),
     (re.compile(r"\b\d+(\.\d+)? ?m?s\b"), "<time>"),
@@ -226,14 +226,14 @@ class PageRun:
         ended = subprocess.run(
             ["sh", "-c", command],
             env={**kept, "PATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             text=True,
             check=False,
             timeout=60,
         )
         self.status = ended.returncode
-        return ended.stdout
+        # A program that ended well has written nothing to standard error but its log, whose place in the output varies.
+        return ended.stdout if program == "python" and not ended.returncode else ended.stdout + ended.stderr
 
 
 def check_install(command: str, place: str) -> None:

@@ -98,7 +98,7 @@ def test_what_is_left_out_and_what_may_differ() -> None:
     assert not fits("a b\n", "a\nb\n", "to the letter")
     assert fits("a\nb\n", "a b\n", "in other lines")
     assert not fits("took 0.5 s\n", "took 0.6 s\n", "in other lines")
-    assert fits("▸ a ▒▒✗█  took 0.5 s\n", "▸ a ▒✗███  took\n0.6 s\n", "loosely")
+    assert fits("┃ a ▒▒✗█  took 0.5 s\n", "┃ a ▒✗███  took\n0.6 s\n", "loosely")
     assert not fits("a took 0.5 s\n", "b took 0.5 s\n", "loosely")
 
 

@@ -151,6 +151,7 @@ async def test_a_failing_call_tells_its_whole_story_in_order() -> None:
     rt.add(Scripted("spare"), id="backup")
     await rt.call("search", id="mine")
     assert [(record["event_type"], record["tool_id"]) for record in records(rt)] == [
+        ("CallRunning", "search"),
         ("ToolTimeout", "search"),
         ("ToolError", "search"),
         ("ToolError", "search"),

@@ -45,12 +45,12 @@ async def test_calls_side_by_side_and_one_after_the_other() -> None:
         turn.call("compare", {"all": [flights, hotels]}, id="prices")
     assert picture(turn.report) == snapshot("""\
 
-           0.0 s         0.5 s         1.0 s         1.5 s         2.0 s         2.5 s     3.0 s
-  flights  ████████████████████████████                                                           ok
-▸ hotels   ████████████████████████████████████████████████████████                               ok
-▸ prices                                                           █████████████████████████████  ok
+                          0.0 s      0.5 s       1.0 s       1.5 s      2.0 s       2.5 s  3.0 s
+  flight search  flights  ███████████████████████                                                 ok
+┃ hotel search  hotels    ██████████████████████████████████████████████                          ok
+┃ compare  prices                                                       ████████████████████████  ok
 
-█ worked  ▸ what the end waited for
+█ worked  ┃ what the end waited for
 3.0 s: 3.0 s useful (hotel_search, compare).
 """)
 
@@ -63,10 +63,10 @@ async def test_a_retry() -> None:
         turn.call("search", id="flights")
     assert picture(turn.report) == snapshot("""\
 
-           0 s          1 s           2 s           3 s           4 s          5 s
-▸ flights  ▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱████████████████████████████  ok, 3 attempts
+                   0 s         1 s         2 s         3 s          4 s         5 s
+┃ search  flights  ▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱█████████████████████████  ok, 3 attempts
 
-█ worked  ▒✗ failed  ╱╱ waiting  ▸ what the end waited for
+█ worked  ▒✗ failed  ╱╱ waiting  ┃ what the end waited for
 5.3 s: 2.0 s in 2 failed attempts of search, 1.3 s waiting to try again, 2.0 s useful (search).
 """)
 
@@ -81,10 +81,10 @@ async def test_a_fallback() -> None:
         turn.call("search", id="flights")
     assert picture(turn.report) == snapshot("""\
 
-           0.0 s       0.5 s        1.0 s        1.5 s       2.0 s        2.5 s   3.0 s
-▸ flights  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆  ok by cache
+                   0.0 s      0.5 s      1.0 s       1.5 s      2.0 s      2.5 s  3.0 s
+┃ search  flights  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆  ok by cache
 
-▒✗ failed  ▆ worked, by another tool  ▸ what the end waited for
+▒✗ failed  ▆ worked, by another tool  ┃ what the end waited for
 3.0 s: 1.0 s in 1 failed attempt of search, 1.0 s in 1 failed attempt of mirror, 1.0 s useful (cache).
 """)
     assert [segment.tool for segment in turn.report.waterfall().rows[0].segments] == ["search", "mirror", "cache"]
@@ -107,11 +107,11 @@ async def test_a_circuit_that_opens_and_a_refusal() -> None:
         turn.call("search", id="second")
     assert picture(turn.report) == snapshot("""\
 
-          0 s              1 s               2 s               3 s
-▸ first   ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!╱╱╱╱╱╱╱╱╱▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!◆                   2 timeouts, circuit opened
-  second                                                               ╳  refused: circuit open
+                  0 s            1 s            2 s             3 s
+┃ search  first   ▒▒▒▒▒▒▒▒▒▒▒▒▒▒!╱╱╱╱╱╱╱╱▒▒▒▒▒▒▒▒▒▒▒▒▒▒!◆                 2 timeouts, circuit opened
+  search  second                                                       ╳  refused: circuit open
 
-▒! timed out  ╱╱ waiting  ◆ circuit opened  ╳ refused  ▸ what the end waited for
+▒! timed out  ╱╱ waiting  ◆ circuit opened  ╳ refused  ┃ what the end waited for
 3.5 s: 2.0 s in 2 failed attempts of search, 0.5 s waiting to try again, 1.0 s outside tools.
 """)
 
@@ -130,14 +130,14 @@ async def test_a_cascade_names_its_root() -> None:
         turn.call("summary", {"a": trains, "b": flights}, id="summary", defaults={"a": []})
     assert picture(turn.report) == snapshot("""\
 
-             0.0 s     0.5 s      1.0 s     1.5 s      2.0 s     2.5 s 3.0 s
-  trains     ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗                                            UNAUTHENTICATED
-▸ flights    ██████████████████████████████████████████                       ok
-  prices                          ○                                           skipped: trains failed
-  itinerary                       ○                                           skipped: trains failed
-▸ summary                                              █████████████████████  ok, default for a
+                      0.0 s    0.5 s    1.0 s    1.5 s    2.0 s    2.5 s
+  trains              ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗                                      UNAUTHENTICATED
+┃ flights             ████████████████████████████████████                    ok
+  compare  prices                       ○                                     skipped: trains failed
+  compare  itinerary                    ○                                     skipped: trains failed
+┃ summary                                                 ██████████████████  ok, default for a
 
-█ worked  ▒✗ failed  ○ skipped  ▸ what the end waited for
+█ worked  ▒✗ failed  ○ skipped  ┃ what the end waited for
 3.0 s: 3.0 s useful (flights, summary).
 """)
 
@@ -157,14 +157,14 @@ async def test_a_deadline() -> None:
         turn.call("quick", id="too late")
     assert picture(turn.report) == snapshot("""\
 
-            0 s           1 s           2 s            3 s           4 s
-  quick     ██████████████                                                     ok
-  slow                    ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▶          left at the deadline
-  after                                                              ○         skipped: slow failed
-▸ waits     ▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱▓▓▓▓▓▓▶          left at the deadline
-  too late                                                                  ○  skipped: no time left
+                   0 s         1 s          2 s          3 s          4 s
+  quick            ████████████                                                ok
+  slow                         ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▶         left at the deadline
+  quick  after                                                        ○        skipped: slow failed
+┃ waits            ▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱▓▓▓▓▓▶         left at the deadline
+  quick  too late                                                           ○  skipped: no time left
 
-█ worked  ▒✗ failed  ╱╱ waiting  ○ skipped  ▓▶ left unfinished  ▸ what the end waited for
+█ worked  ▒✗ failed  ╱╱ waiting  ○ skipped  ▓▶ left unfinished  ┃ what the end waited for
 4.5 s: 1.0 s in 1 failed attempt of waits, 2.5 s waiting to try again, 0.5 s unfinished (waits), 0.5 s outside tools.
 """)
     await asyncio.sleep(10)
@@ -181,11 +181,11 @@ async def test_a_write_that_is_not_repeated() -> None:
         turn.call("look", id="looking")
     assert picture(turn.report) == snapshot("""\
 
-           0.0 s       0.2 s       0.4 s        0.6 s       0.8 s   1.0 s
-▸ booking  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!  timed out, may have acted
-  looking  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!  timed out
+                 0.0 s      0.2 s      0.4 s      0.6 s      0.8 s  1.0 s
+┃ book  booking  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!  timed out, may have acted
+  look  looking  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒!  timed out
 
-▒! timed out  ▸ what the end waited for
+▒! timed out  ┃ what the end waited for
 1.0 s: 1.0 s in 1 failed attempt of book.
 """)
 
@@ -220,11 +220,11 @@ async def test_waiting_for_a_slot_is_no_tool_time() -> None:
         turn.call("search", id="second")
     assert picture(turn.report) == snapshot("""\
 
-          0.0 s     0.5 s      1.0 s      1.5 s      2.0 s     2.5 s      3.0 s      3.5 s 4.0 s
-  first   ███████████████████████████████████████████                                             ok
-▸ second  ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄███████████████████████████████████████████  ok
+                  0.0 s    0.5 s     1.0 s     1.5 s     2.0 s    2.5 s     3.0 s     3.5 s
+  search  first   ███████████████████████████████████████                                         ok
+┃ search  second  ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄███████████████████████████████████████  ok
 
-█ worked  ┄┄ waiting for a place to run  ▸ what the end waited for
+█ worked  ┄┄ waiting for a place to run  ┃ what the end waited for
 4.0 s: 2.0 s waiting for a place to run, 2.0 s useful (search).
 """)
 
@@ -278,10 +278,10 @@ async def test_time_for_which_a_service_wants_to_be_left_alone() -> None:
         turn.call("search", id="flights")
     assert picture(turn.report) == snapshot("""\
 
-           0.0 s         0.5 s         1.0 s         1.5 s         2.0 s         2.5 s     3.0 s
-▸ flights  ╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲█████████████████████████████  ok
+                   0.0 s       0.5 s        1.0 s        1.5 s        2.0 s        2.5 s   3.0 s
+┃ search  flights  ╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲██████████████████████████  ok
 
-█ worked  ╲╲ held back by the service  ▸ what the end waited for
+█ worked  ╲╲ held back by the service  ┃ what the end waited for
 3.0 s: 2.0 s held back by the service, 1.0 s useful (search).
 """)
     (row,) = turn.report.waterfall().rows
@@ -307,13 +307,13 @@ async def test_partial_results_unknown_tools_and_calls_inside_calls() -> None:
         turn.call("nowhere", id="nowhere")
     assert picture(turn.report) == snapshot("""\
 
-                   0.0 s       0.5 s       1.0 s       1.5 s       2.0 s   2.5 s
-▸ outer            █████████████████████████████████████████████████████████████  ok
-  ↳ outer/inner-1  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱╱█████████████████████████  ok, 2 attempts
-  half             ████████████████████████                                       ok, in part
-  nowhere          ╳                                                              refused: NOT_FOUND
+                          0.0 s     0.5 s      1.0 s      1.5 s      2.0 s 2.5 s
+┃ outer                   ██████████████████████████████████████████████████████  ok
+  ↳ inner  outer/inner-1  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒✗╱╱╱╱╱╱╱╱╱╱╱██████████████████████  ok, 2 attempts
+  half                    █████████████████████                                   ok, in part
+  nowhere                 ╳                                                       refused: NOT_FOUND
 
-█ worked  ▒✗ failed  ╱╱ waiting  ╳ refused  ▸ what the end waited for
+█ worked  ▒✗ failed  ╱╱ waiting  ╳ refused  ┃ what the end waited for
 2.5 s: 2.5 s useful (outer).
 """)
 

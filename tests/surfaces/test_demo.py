@@ -30,27 +30,32 @@ def test_the_picture() -> None:
     shown = demo()
     picture = shown[shown.index("                0 s") : shown.index("What the user")]
     assert picture == snapshot("""\
-                0 s          1 s           2 s           3 s        4 s
-▸ flights       ▒▒▒▒▒✗╱╱╱╱██████████                                     ok, 2 attempts
-  hotels        ▒▒▒▒!╱╱▒▒▒▒▒!╱╱╱╱▒▒▒▒!◆                                  3 timeouts, circuit opened
-  rates         ▒▒▒▒✗▆▆▆▆▆▆▆                                             ok by ecb_rates
-  trains        ▒▒▒▒▒▒▒▒✗                                                UNAUTHENTICATED
-  prices                 ○                                               skipped: trains failed
-  itinerary              ○                                               skipped: trains failed
-  table                             ▒▒▒▒▒▒▒▒▒▒!                          timed out, may have acted
-▸ activities                        ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▶  left at the deadline
-  hotels again                        ╳                                  refused: circuit open
+                0 s       1 s       2 s       3 s    4 s
+┃ flight search  flights       ▒▒▒▒✗╱╱███████                            ok, 2 attempts
+  hotel search  hotels         ▒▒▒!╱▒▒▒!╱╱╱▒▒▒!◆                         3 timeouts, circuit opened
+  exchange rates  rates        ▒▒▒✗▆▆▆▆▆                                 ok by ecb_rates
+  train search  trains         ▒▒▒▒▒▒✗                                   UNAUTHENTICATED
+  price comparison  prices            ○                                  skipped: trains failed
+  itinerary                           ○                                  skipped: trains failed
+  table booking  table                       ▒▒▒▒▒▒▒!                    timed out, may have acted
+┃ activity search  activities                ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▶  left at the deadline
+  hotel search  hotels again                   ╳                         refused: circuit open
 
   █ worked   ▒✗ failed   ▒! timed out   ╱╱ waiting   ▆ worked, by another tool   ◆ circuit opened
-  ╳ refused   ○ skipped   ▓▶ left unfinished   ▸ what the end waited for
+  ╳ refused   ○ skipped   ▓▶ left unfinished   ┃ what the end waited for
 
 Where the time went
-  ▒▒▒▒▒▒▒▒▒▒▒▒╱╱╱╱╱╱╱▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓█████████████████
   4.0 s: 0.5 s in 1 failed attempt of flight_search, 0.3 s waiting to try again, 2.5 s unfinished
   (activity_search), 0.7 s useful (flight_search).
+
+  failed attempts      0.5 s   12%  ▒▒▒▒▒
+  waiting to retry     0.3 s    7%  ╱╱╱
+  unfinished           2.5 s   63%  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
+  useful               0.7 s   18%  ███████
+
   All calls together took 8.0 s: 3.6 s in 7 failed attempts, 0.7 s waiting to try again, 2.5 s
-  unfinished, 1.2 s useful. Most was lost to hotel_search: 1.6 s in 3 failed attempts and the waits
-  between them.
+  unfinished, 1.2 s useful. Most was lost to hotel_search: 1.6 s in 3 failed attempts and the
+  waits between them.
 
 """)
 
@@ -60,7 +65,7 @@ def test_what_is_told_while_it_runs() -> None:
     lines = shown[shown.index("   0.40 s") : shown.index("                0 s")]
     assert lines == snapshot("""\
    0.40 s  rates: bank_rates failed: 502 Bad Gateway
-   0.40 s  rates: ecb_rates stands in for bank_rates
+   0.40 s  rates: bank_rates falls back to ecb_rates
    0.40 s  hotels: hotel_search failed: Tool timeout after 400ms; trying again in 0.1 s
    0.50 s  flights: flight_search failed: 503 Service Unavailable; trying again in 0.3 s
    0.70 s  trains: train_search failed: 401 Unauthorized: the API key has expired
@@ -77,8 +82,9 @@ def test_what_is_told_while_it_runs() -> None:
    2.28 s  table: book_table failed: Tool timeout after 800ms
    2.28 s  table: failed with DEADLINE_EXCEEDED; it may have taken effect, so look before repeating it
    4.00 s  the turn's 4.0 s are up
-   4.00 s  activities: still running at the turn's deadline: left behind
+   4.00 s  activities: still running at the turn's deadline: abandoned
 
+               \
 """)
 
 
@@ -95,7 +101,7 @@ def test_it_ends_with_what_people_and_models_are_told_and_what_to_try_next() -> 
 def test_it_fits_terminals(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     shown = demo()
-    pictured = shown[shown.index("▸ flights") :]
+    pictured = shown[shown.index("┃ flight search") :]
     assert max(len(line) for line in pictured.splitlines()) <= int(columns)
     assert "refused: circuit open" in shown
 

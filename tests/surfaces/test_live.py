@@ -38,14 +38,14 @@ async def test_the_picture_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(rt, console, handles, span=4.0), rt.turn() as turn:
         handles["flights"] = turn.call("search", id="flights")
         handles["[red]prices"] = turn.call("search", {"a": handles["flights"]}, id="[red]prices")
-    lines = [line for line in shown(console).splitlines() if line.strip().startswith("flights")]
+    lines = [line for line in shown(console).splitlines() if line.strip().startswith("search  flights")]
     bars = [line.split("flights", 1)[1].strip() for line in lines]
     assert any(bar.startswith("▓") and bar.endswith("running") for bar in bars)
     assert any("✗╱" in bar and bar.endswith("waiting to try again") for bar in bars)
     assert any("▓" in bar and bar.endswith("running, attempt 2") for bar in bars)
     assert any("██" in bar and bar.endswith("ok, 2 attempts") for bar in bars)
     assert "[red]prices" in shown(console)
-    assert "not yet" in shown(console)
+    assert "has not begun" in shown(console)
 
 
 @virtual
@@ -62,9 +62,9 @@ async def test_more_calls_than_lines_show_those_that_run() -> None:
         await asyncio.sleep(2)
         chart.update(list(rt.events()))
     chart.close()
-    rows = {line for line in shown(console).splitlines() if re.match(r"  [qs]\d* ", line)}
+    rows = {line for line in shown(console).splitlines() if re.match(r"  (quick  q\d+|slow  s) ", line)}
     assert len(rows) == 6
-    assert any(line.strip().startswith("s ") for line in rows)
+    assert any(line.strip().startswith("slow  s ") for line in rows)
 
 
 @virtual

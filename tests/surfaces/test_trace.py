@@ -71,6 +71,9 @@ def test_list(store: str) -> None:
     shown = invoke("list", "--store", store).stdout
     assert "1/2 ok" in shown
     assert "0/1 ok" in shown
+    assert shown.splitlines()[0].split() == "turn began (UTC) took status calls where the time went".split()
+    assert shown.splitlines()[1].startswith("two ")
+    assert "failures" in shown
     assert [turn["turn_id"] for turn in data("list", "--limit", "1", "--store", store)] == ["two"]
 
 
@@ -88,6 +91,9 @@ def test_show(store: str) -> None:
 def test_tail(store: str) -> None:
     latest = data("tail", "-n", "3", "--store", store)
     assert [event["tool_id"] for event in latest] == ["plain"] * 3
+    everything = data("tail", "-n", "100000", "--store", store)
+    assert len(everything) > len(latest)
+    assert data("tail", "-n", str(len(everything) + 1), "--store", store) == everything
     lines = invoke("tail", "-n", "11", "--store", store).stdout.splitlines()
     assert len(lines) == 11
     assert "two  TurnEnded" in lines[0]
@@ -213,7 +219,7 @@ def test_cascades_are_replayed_as_well(tmp_path: Path) -> None:
     result = invoke("replay", "--trace", str(tmp_path / "changed.jsonl"))
     assert result.exit_code == 1
     assert "different  skips: skip: bad failed; now escalate: bad failed" in result.stdout
-    assert "2 of 3 decisions came out the same, 1 different, 0 untold" in result.stdout
+    assert "2 of 3 decisions came out the same, 1 different, 0 not recorded" in result.stdout
 
 
 def test_a_file_that_is_no_store_is_not_pruned(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from failsoft.core.advice import advise
 from failsoft.core.fingerprint import fingerprint
 from failsoft.core.memory import Evidence, Family
 from failsoft.core.recovery import rebuild
@@ -50,15 +52,30 @@ class Loss(NamedTuple):
         }
 
 
+class Running(NamedTuple):
+    """A call that was reported as running and has not ended."""
+
+    call_id: str | None
+    tool: str
+    label: str
+    seconds: float  # until now, or until the last event if nobody says what time it is
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "seconds": round(self.seconds, 3)}
+
+
 class Why(NamedTuple):
     """A turn, explained."""
 
     turn_id: str
     began: str | None  # ISO time
     thread: str | None
-    ended: bool  # False: the turn runs still, or its process has died
+    ended: bool  # False: the turn is still running, or its process has died
     waterfall: Waterfall
     loss: Loss | None
+    seconds: float = 0.0  # how long it took, or has taken so far
+    running: tuple[Running, ...] = ()
+    advice: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -66,24 +83,52 @@ class Why(NamedTuple):
             "began": self.began,
             "thread": self.thread,
             "ended": self.ended,
+            "seconds": round(self.seconds, 3),
+            "running": [call.to_dict() for call in self.running],
+            "advice": list(self.advice),
             "verdict": str(self.waterfall.verdict),
             "loss": None if self.loss is None else self.loss.to_dict(),
             "waterfall": self.waterfall.to_dict(),
         }
 
 
-def explain_turn(turn_id: str, events: Sequence[Record], families: Iterable[Record] = ()) -> Why:
-    """Work it out. ``families`` are the recovery memory's, as plain data (``Family.to_dict()``)."""
+def explain_turn(
+    turn_id: str, events: Sequence[Record], families: Iterable[Record] = (), *, now: float | None = None
+) -> Why:
+    """Explain a turn. ``families`` are the recovery memory's, as plain data; ``now`` is the time of day in seconds."""
     waterfall = build(events, turn_id=turn_id)
     started = next((event for event in events if event["event_type"] == "TurnStarted"), None)
+    ended = any(event["event_type"] == "TurnEnded" for event in events)
+    running = () if ended else tuple(_find_running(waterfall, events, now))
     return Why(
         turn_id,
         events[0]["timestamp"] if events else None,
         None if started is None else started.get("thread"),
-        any(event["event_type"] == "TurnEnded" for event in events),
+        ended,
         waterfall,
         _find_loss(waterfall, events, families),
+        max([waterfall.duration, *(call.seconds for call in running)]),
+        running,
+        tuple(advise(waterfall, events)),
     )
+
+
+def _find_running(waterfall: Waterfall, events: Sequence[Record], now: float | None) -> Iterator[Running]:
+    """The calls that have been reported as running and have not ended, the longest first."""
+    last = max((_seconds(event) for event in events), default=0.0)
+    rows = {row.id: row for row in waterfall.rows if row.status is None}
+    reports = {event["call_id"]: event for event in events if event["event_type"] == "CallRunning"}
+    found = []
+    for call_id, event in reports.items():
+        row = rows.get(call_id)
+        if row is not None:
+            began = _seconds(event) - (event.get("duration_ms") or 0.0) / 1000
+            found.append(Running(call_id, row.tool, row.name, max(0.0, (last if now is None else now) - began)))
+    yield from sorted(found, key=lambda call: -call.seconds)
+
+
+def _seconds(event: Record) -> float:
+    return datetime.fromisoformat(event["timestamp"]).timestamp()
 
 
 def _find_loss(waterfall: Waterfall, events: Sequence[Record], families: Iterable[Record]) -> Loss | None:

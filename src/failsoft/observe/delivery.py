@@ -167,6 +167,7 @@ class Delivery:
                 self._size -= size
             if due:
                 self._hand_over(batch)
+                batch = None  # an idle thread must not keep the last one alive
             elif self._ask is not None:
                 self._ask()
                 with self._lock:

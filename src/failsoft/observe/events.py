@@ -24,6 +24,7 @@ CALL_SUCCEEDED = "CallSucceeded"
 CALL_FAILED = "CallFailed"
 CALL_REFUSED = "CallRefused"  # not run: circuit open, tool unavailable, queue full
 CALL_HELD = "CallHeld"  # waits until the service wants to be asked again
+CALL_RUNNING = "CallRunning"  # once, when a call has been running for a second
 CALL_CANCELLED = "CallCancelled"  # its caller left
 CALL_SKIPPED = "CallSkipped"  # a dependency failed, or the turn was over
 CALL_LEFT = "CallLeft"  # still open at the turn's deadline, which did not wait for it

@@ -114,6 +114,7 @@ class _Counter:
     def admits(self, entry: Entry, now: float) -> bool:
         """True if this failure is new; an identical one within the window is counted."""
         key = (entry.level, entry.event_type, entry.tool_id, _family(entry))
+        entry = entry._replace(error=())  # a traceback holds frames
         since, count, _ = self._seen.get(key, (None, 0, entry))
         if since is not None and now - since < WINDOW:
             self._seen[key] = (since, count + 1, entry)

@@ -67,6 +67,7 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
     met: list[Known] = []
     families: tuple[Family, ...] = ()
     first: Ended | None = None
+    key = (tool.id, id)
     while known is not None:
         family = known.family
         new = None if family in families else family
@@ -89,6 +90,7 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
         if new is not None:
             families += (new,)
         invoked = False
+        rt.retrying[key] = (tool, began, made + 1)
         box: Box = [None, None]
         try:
             if delay:
@@ -102,7 +104,7 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
             try:
                 stepper = step(fn(*args, **kwargs), box)
                 for waiting in stepper:
-                    await finish(stepper, waiting, tool, timeout, box, rt.place)
+                    await finish(stepper, waiting, tool, timeout, box, rt.place, key)
             finally:
                 if token is not None:
                     leave(LIGHT, token)
@@ -111,6 +113,7 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
             error, known, ended = failed, recall(tool, failed) if call is None else None, now()
             continue
         except BaseException as left:  # its caller has, or the interpreter wants to end
+            rt.retrying.pop(key)
             whole = _whole(rt, tool, args, kwargs, id, began)
             whole.made, whole.invoked = made, invoked
             rt.left(whole, left)
@@ -118,6 +121,7 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
         ended = now()
         value = box[0]
         if ended - started <= timeout and value.__class__ is not Partial:
+            rt.retrying.pop(key)
             _settle(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
             return succeed(id, tool.id, value, made + 1, ended - began, tool.label)
         call = made_call_of(box) or _whole(rt, tool, args, kwargs, id, began)
@@ -126,6 +130,7 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
     else:
         call = call or _whole(rt, tool, args, kwargs, id, began)
         first = rt.broken(call, started, error, entered=entered)
+    rt.retrying.pop(key, None)
     past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
     call = call or _whole(rt, tool, args, kwargs, id, began)
     call.name(id)

@@ -117,7 +117,7 @@ async def stepped(
         running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt, tool))
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, timeout, box, rt.place)
+            await finish(stepper, waiting, tool, timeout, box, rt.place, call)
     except Expired as expired:
         return expire(rt, call, tool, started, timeout, expired)
     except Exception as error:

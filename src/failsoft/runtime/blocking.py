@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ from failsoft.observe import events
 from failsoft.runtime.attempt import answered, body, checked, has_slot, inline
 from failsoft.runtime.call import Begin, Call, Ended, Invoke, Phrase, Step, TakeOffer, Wait
 from failsoft.runtime.phrasing import phrase
+from failsoft.runtime.running import LONG, report_blocking
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.way import way
 
@@ -30,6 +32,7 @@ T = TypeVar("T")
 def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
     """Drive a call to its outcome in this thread."""
     steps = way(rt, call, first, ticket)
+    rt.calls.add(call)
     token = SCOPE.set(call)
     try:
         step = next(steps)
@@ -45,6 +48,7 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
         outcome: Outcome[Any] = done.value
         return outcome
     finally:
+        rt.calls.discard(call)
         SCOPE.reset(token)
         rt.settle()
 
@@ -123,7 +127,7 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
 
     job = rt.offload.submit(run, lambda _: ended.release())
     try:
-        finished = job is None or _wait(ended, times, timeout)
+        finished = job is None or _wait(ended, times, timeout, partial(report_blocking, rt, call))
         if job is None or job.refused:
             now = rt.now()
             return Ended(now, now, fault=own_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
@@ -148,9 +152,14 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
     return checked(tool, Ended(started, now, job.value))
 
 
-def _wait(ended: threading.Lock, times: list[float], timeout: float) -> bool:
-    """Until it has ended, or its time is up: counted from when it began, since waiting for a thread is not tool time (R27)."""
+def _wait(ended: threading.Lock, times: list[float], timeout: float, report: Callable[[], None]) -> bool:
+    """Wait until the tool has ended. False if its time is up, which counts from when a worker thread began to run it."""
     left = timeout
+    if timeout > LONG:
+        if ended.acquire(timeout=LONG):
+            return True
+        report()
+        left = timeout - LONG
     while not ended.acquire(timeout=left):
         left = times[1] + timeout - real_time() if times else timeout
         if left <= 0:

@@ -90,9 +90,16 @@ class Call:
         A turn counts its calls by itself, so a number alone could be one of theirs.
         """
         if not isinstance(self.given_id, str):
-            within = "" if self.turn is None or self.parent is None else f"{self.parent.id}/"
-            self.given_id = f"{within}{self.tool.id}-{self.given_id}"
+            self.given_id = self.shown_id
         return self.given_id
+
+    @property
+    def shown_id(self) -> str:
+        """The id, for a reader who does not fix it by looking."""
+        if isinstance(self.given_id, str):
+            return self.given_id
+        within = "" if self.turn is None or self.parent is None else f"{self.parent.shown_id}/"
+        return f"{within}{self.tool.id}-{self.given_id}"
 
     def name(self, id: str | int) -> None:
         """Give it the id that its turn knows it by."""

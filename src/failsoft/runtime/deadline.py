@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+from asyncio import _get_running_loop as get_running_loop
 from asyncio import current_task
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
 from contextvars import Context
 from operator import call
 from threading import get_ident
@@ -72,6 +73,25 @@ class LoopDeadlines:
         self.orphans: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
         self._most = QUEUES
+        self.watch: Callable[[], None] | None = None  # has calls that take long reported
+
+    def suspended(self) -> Iterator[tuple[Stepper, Box, Any]]:
+        """The attempts that are suspended now, with their boxes and whose they are; any OS thread may ask."""
+        for queue in list(self._queues.values()):
+            whose = queue.whose.copy()
+            for stepper, box in list(queue.live.items()):
+                if stepper in whose:
+                    yield stepper, box, whose[stepper]
+
+    def start_watch(self) -> None:
+        """Have calls that take long reported from now on."""
+        if self.watch is not None:
+            self.watch()
+
+    def unwatched(self) -> None:
+        """Nothing is left to report: the next attempt that suspends starts the watch again."""
+        for queue in self._queues.values():
+            queue.armed = False
 
     def queue(self, timeout: float) -> Queue:
         found = self._queues.get(timeout)
@@ -103,7 +123,7 @@ class LoopDeadlines:
 class Queue:
     """The attempts of one loop that share one timeout, oldest first."""
 
-    __slots__ = ("armed", "deadlines", "hits", "live", "loop", "thread", "timeout", "timer")
+    __slots__ = ("armed", "deadlines", "hits", "live", "loop", "thread", "timeout", "timer", "whose")
 
     def __init__(self, deadlines: LoopDeadlines, timeout: float) -> None:
         self.deadlines = deadlines
@@ -111,21 +131,25 @@ class Queue:
         self.timeout = timeout
         self.hits = deadlines.hits
         self.live: dict[Stepper, Box] = {}
+        self.whose: dict[Stepper, Any] = {}  # and the tool, for each of those
         self.thread = deadlines.thread
         self.armed = False
         self.timer: asyncio.TimerHandle | None = None
 
     def arm(self, delay: float) -> None:
         self.armed = True
-        self.timer = self.loop.call_later(max(delay, 0.0), self._fire, context=self.deadlines.context)
+        if self.timer is None and self.timeout != math.inf:
+            self.timer = self.loop.call_later(max(delay, 0.0), self._fire, context=self.deadlines.context)
+        self.deadlines.start_watch()
 
     def disarm(self) -> None:
         self.armed = False
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None
 
     def _fire(self) -> None:
-        self.armed = False
+        self.armed, self.timer = False, None
         now = self.deadlines.now()
         hits = self.hits
         waits = False
@@ -196,13 +220,16 @@ class Timed(Protocol):
 Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
 
 
-def finish(stepper: Stepper, waiting: Any, timed: Timed, timeout: float, box: Box, place: Place) -> Awaitable[None]:
+def finish(
+    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, box: Box, place: Place, whose: Any = None
+) -> Awaitable[None]:
     """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes.
 
     The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
-    ``place`` finds the right one otherwise.
+    ``place`` finds the right one otherwise. ``whose`` says whose attempt it is, for a list of calls in flight: a Call, a
+    Handle, an id, or nothing.
     """
-    if timeout == math.inf:
+    if timeout == math.inf and (get_running_loop() is None or current_task() is None):
         return carry_on(stepper, waiting)
     queue = timed.queue
     task = None
@@ -212,6 +239,7 @@ def finish(stepper: Stepper, waiting: Any, timed: Timed, timeout: float, box: Bo
         queue, task = place(timed, timeout)
     box[1] = task
     queue.live[stepper] = box
+    queue.whose[stepper] = (whose, timed)
     if not queue.armed:
         queue.arm(box[0] + timeout - queue.deadlines.now())
     if task.cancelling():
@@ -243,11 +271,14 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
     except BaseException:
         queue.take_back(stepper)
         queue.live.pop(stepper)[1] = None  # whoever goes on with the box has nothing to do with the task
+        del queue.whose[stepper]
         raise
     if queue.hits and queue.take_back(stepper):
         queue.live.pop(stepper)[1] = None
+        del queue.whose[stepper]
         raise Expired(late=True)  # what it waited for has kept the cancellation to itself
     queue.live.pop(stepper)[1] = None
+    del queue.whose[stepper]
 
 
 FINISH = _finish.__code__

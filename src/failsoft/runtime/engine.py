@@ -45,6 +45,7 @@ from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.quick import await_at_once, is_plain, run_at_once
+from failsoft.runtime.running import Watch
 from failsoft.runtime.scope import LIGHT, SCOPE, call_of, leave
 from failsoft.runtime.threads import Notebook
 from failsoft.runtime.tool import Tool
@@ -109,6 +110,8 @@ class Engine:
         self._workers: Workers | None = None
         self.lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
         self.closed = False
+        self.calls: set[Call] = set()  # in the pipeline now
+        self.retrying: dict[tuple[str, str | int], tuple[Tool, float, int]] = {}  # in the fast retry loop now
         self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
         self._stand_ins: dict[tuple[str, str], Health] = {}
@@ -174,9 +177,10 @@ class Engine:
     async def drive(
         self, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING
     ) -> Outcome[Any]:
-        running_loop()
+        self._deadlines(running_loop()).start_watch()
         first = first or self.misfit(call)
         steps = way(self, call, first, ticket, past)
+        self.calls.add(call)
         token = SCOPE.set(call)
         answer: Ended | Decision | Answer | bool | None
         try:
@@ -197,8 +201,13 @@ class Engine:
             outcome: Outcome[Any] = done.value
             return outcome
         finally:
+            self.calls.discard(call)
             leave(SCOPE, token)
             self.settle()
+
+    def loops(self) -> list[LoopDeadlines]:
+        """The deadlines of every event loop that has been used."""
+        return list(self._loops.values())
 
     async def _perform(
         self, call: Call, step: Begin | TakeOffer | Wait | Consult | Phrase
@@ -377,19 +386,24 @@ class Engine:
         task = asyncio.current_task(loop)
         if task is None:
             raise FailsoftError(f"{tool.id}: a guarded tool is awaited in an asyncio task; here is none")
+        tool.queue = self._deadlines(loop).queue(timeout)
+        return tool.queue, task
+
+    def _deadlines(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines:
+        """Everything that is kept for an event loop."""
         of_loop = self._loops.get(loop)
         if of_loop is None:
             for other in self._loops.keyrefs():
                 if (known := other()) is not None and known.is_closed():
                     self._loops.pop(known, None)  # what belongs to it holds it
             of_loop = self._loops[loop] = LoopDeadlines(loop, self.now)
+            of_loop.watch = Watch(self, of_loop).arm
             if current() not in (SYSTEM, self.clock):
                 log.warning(
                     "this Runtime was made outside of virtual_time() and does not live by its clock: "
                     "deadlines and circuits take real time. Make the Runtime inside."
                 )
-        tool.queue = of_loop.queue(timeout)
-        return tool.queue, task
+        return of_loop
 
     # -- the stream --------------------------------------------------------------------------------------------------
 
@@ -500,6 +514,8 @@ class Engine:
         if self.memory is not None:
             self.memory.renew_after_fork()
         self.offload.renew()
+        self.calls.clear()
+        self.retrying.clear()
         self._loops.clear()  # nobody runs them here, though one of them may seem to be running
         for tool in self.tools.values():
             tool.queue = None

@@ -185,7 +185,9 @@ class Lanes:
         handle.task = asyncio.current_task()
         self._rest()
         try:
-            await finish(stepper, next(stepper), tool, tool.timeout, [handle.started, None], self.turn.engine.place)
+            await finish(
+                stepper, next(stepper), tool, tool.timeout, [handle.started, None], self.turn.engine.place, handle
+            )
         finally:
             self.awake += 1
 

@@ -56,7 +56,8 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
                 for waiting in stepper:
                     if handle is not None:
                         handle.turn.doze(handle)
-                    await finish(stepper, waiting, tool, timeout, box, rt.place)
+                    whose = id if handle is None else handle
+                    await finish(stepper, waiting, tool, timeout, box, rt.place, whose)
             finally:
                 if token is not None:
                     leave(LIGHT, token)
@@ -93,6 +94,7 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
 def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
     tool = call.tool
+    rt.calls.add(call)
     token = SCOPE.set(call)
     try:
         first = run_function(rt, call, tool, tool.written_timeout)
@@ -102,6 +104,7 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
         raise
     finally:
         SCOPE.reset(token)
+        rt.calls.discard(call)
     first = tell_queue(first, first.started - call.started)
     at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
     if at_once and tool.ticket is ticket:
@@ -122,7 +125,7 @@ async def await_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
         running = tool.fn(*call.args, **call.kwargs)
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
+            await finish(stepper, waiting, tool, tool.timeout, box, rt.place, call.given_id)
     except Exception as error:
         rest = rt.drive(call, rt.broken(call, started, error, entered=running is not None), ticket)
     except BaseException as error:

@@ -36,6 +36,7 @@ from failsoft.runtime.keywords import CallKeywords, ToolKeywords
 from failsoft.runtime.memory import RecoveryMemory
 from failsoft.runtime.phrasing import Catalogue, Phraser
 from failsoft.runtime.registering import declare, make_tool, register, set_enabled
+from failsoft.runtime.running import RunningCall, list_running
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.settings import (
     Settings,
@@ -387,6 +388,10 @@ class Runtime:
         tool = engine.tools.get(tool_id)
         health = None if fallback_of is None else engine.health_as_fallback(tool_id, fallback_of)
         return HealthView("closed", 0, available=False) if tool is None else engine.view(tool, health)
+
+    def running(self) -> list[RunningCall]:
+        """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
+        return list_running(self._engine)
 
     def metrics(self, tool_id: str) -> dict[str, Any]:
         """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more); of any other name, zeros."""

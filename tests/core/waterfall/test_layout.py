@@ -83,7 +83,7 @@ def test_the_axis_has_round_marks(duration: float, width: int, line: str) -> Non
         (Row("a", "t", "timed_out"), "left at the deadline"),
         (Row("a", "t", "timed_out", late=1.5), "left; came 1.5 s late"),
         (Row("a", "t", "cancelled"), "cancelled"),
-        (Row("a", "t"), "not yet"),
+        (Row("a", "t"), "has not begun"),
         (Row("a", "t", segments=(Segment("failed", "t", 0, 1), Segment("waiting", "t", 1, 2))), "waiting to try again"),
         (Row("a", "t", segments=(Segment("held", "t", 0, 2),)), "held back by the service"),
         (Row("a", "t", segments=(Segment("running", "t", 0, 1),)), "running"),
@@ -96,7 +96,7 @@ def test_what_became_of_a_call_in_a_few_words(row: Row, words: str) -> None:
 
 def test_only_what_is_there_is_explained() -> None:
     legend = draw(LONG, width=100).splitlines()[-2]
-    assert legend == "█ worked  ▒✗ failed  ▒! timed out  ▒† killed  ╱╱ waiting  ▸ what the end waited for"
+    assert legend == "█ worked  ▒✗ failed  ▒! timed out  ▒† killed  ╱╱ waiting  ┃ what the end waited for"
     assert draw(Waterfall("turn", 1.0), width=60).splitlines()[-1] == "1.0 s: 1.0 s outside tools."
 
 

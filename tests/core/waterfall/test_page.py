@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import failsoft
 from failsoft.core.waterfall import Row, Segment, Tick, Waterfall
 from failsoft.core.waterfall.words import sum_up, tell_row
 
@@ -60,7 +61,7 @@ class Page(HTMLParser):
             pass
 
     def handle_data(self, data: str) -> None:
-        self.texts.append(data)
+        self.texts.append(data.replace("\N{NO-BREAK SPACE}", " "))
 
 
 def hostile() -> Waterfall:
@@ -116,9 +117,25 @@ def test_every_call_has_its_bar_its_words_and_its_end() -> None:
 
 def test_skips_name_their_root_cause() -> None:
     text = " ".join(Page(TURN.to_html()).texts)
-    assert "flights failed  (too slow): skipped" in text
+    assert re.search(r"compare skipped : +skipped, because search failed", text), text
     assert "no time was left" in text
-    assert "root cause" not in Waterfall("t", 1.0).to_html()
+    assert "What went wrong" not in Waterfall("t", 1.0).to_html()
+
+
+def test_every_failure_is_in_words_with_its_decision_and_reason() -> None:
+    row = Row(
+        "pay-1", "pay", "failed", (Segment("timeout", "pay", 0.0, 1.0, "Tool timeout after 1s"),), code="DEADLINE_EXCEEDED",
+        error="Tool timeout after 1s", decision="escalate", reason="Transient error (not repeatable)", label="payment",
+        may_have_acted=True,
+    )  # fmt: skip
+    text = " ".join(Page(Waterfall("t", 1.0, (row,)).to_html()).texts)
+    assert re.search(r"payment #1 : +DEADLINE_EXCEEDED: Tool timeout after 1s", text)
+    assert "Decision: escalate. Transient error (not repeatable)" in text
+    assert "It may have taken effect" in text
+
+
+def test_the_page_says_which_version_made_it() -> None:
+    assert f"Made by failsoft {failsoft.__version__}" in TURN.to_html()
 
 
 def test_however_short_it_can_be_seen() -> None:

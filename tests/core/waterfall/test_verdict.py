@@ -107,7 +107,7 @@ TIMES = st.floats(0, 100).map(lambda value: round(value, 3))
 def test_a_turn_that_took_no_time_to_speak_of() -> None:
     quick = Row("a", "a", "succeeded", (Segment("ok", "a", 0.0, 0.0002),), critical=True)
     short = Waterfall("turn", 0.0003, (quick,)).verdict
-    assert (str(short), short.beside) == ("0 ms: too little to part.", "")
+    assert (str(short), short.beside) == ("0 ms: too short to break down.", "")
     longer = Waterfall("turn", 0.002, (quick,)).verdict
     assert (str(longer), longer.beside) == ("2 ms: 2 ms outside tools.", "")
 

@@ -49,6 +49,6 @@ def test_the_last_frame_tells_how_it_died(status: int) -> None:
     assert wire.death_of(half + wire.death(status)) == status
 
 
-@pytest.mark.parametrize("rest", [b"", b"abc", wire.pack(wire.VALUE, "x" * 100)[:40]])
+@pytest.mark.parametrize("rest", [b"", b"abc", wire.pack(wire.VALUE, "x" * 100)[:40]], ids=["empty", "odd", "half"])
 def test_without_it_nobody_knows(rest: bytes) -> None:
     assert wire.death_of(rest) is None

@@ -64,6 +64,7 @@ class _Turn:
         self._duration: float | None = None
         self._deadline: float | None = None
         self._needs: Mapping[str, Any] = {}
+        self._labels: Mapping[str, str] = {}
 
     def take(self, at: float, fields: Fields) -> None:
         whose = fields.get("turn_id")
@@ -79,6 +80,7 @@ class _Turn:
         elif kind == "TurnEnded":
             self._duration = fields.get("duration_ms", at * 1000) / 1000
             self._needs = fields.get("needs") or {}
+            self._labels = fields.get("labels") or {}
         elif call_id is not None:
             if call_id not in self._calls:
                 self._calls[call_id] = _Call(call_id, fields)
@@ -86,10 +88,14 @@ class _Turn:
 
     def finish(self, outcomes: Mapping[str, Outcome[Any]]) -> Waterfall:
         duration = self._last if self._duration is None else self._duration
-        rows = {id: call.row for id, call in self._calls.items()}
+        rows = {id: call.finish(self._last) for id, call in self._calls.items()}
         for id, outcome in outcomes.items():
             if id not in rows:
                 rows[id] = _untold(outcome, duration)
+        for id, row in rows.items():
+            label = outcomes[id].label if id in outcomes else self._labels.get(row.tool, "")
+            if label and label != row.name:
+                rows[id] = replace(row, label=label)
         for id, needs in self._needs.items():
             if id in rows:
                 rows[id] = replace(rows[id], needs=tuple(need for need in needs if need in rows))
@@ -106,8 +112,20 @@ class _Call:
     def __init__(self, id: str, fields: Fields) -> None:
         self.row = Row(id, fields.get("tool_id") or "", parent=fields.get("parent_id"))
         self._left_at: float | None = None
+        self._running_since: float | None = None  # of the attempt that was reported as running last
+
+    def finish(self, now: float) -> Row:
+        """The row. A call that was reported as running and has not ended runs until now."""
+        row, since = self.row, self._running_since
+        if row.status is not None or since is None:
+            return row
+        tool = row.segments[-1].tool if row.segments else row.tool
+        since = max([since, *(segment.end for segment in row.segments)])
+        return row if since >= now else replace(row, segments=(*row.segments, Segment("running", tool, since, now)))
 
     def take(self, kind: str, at: float, fields: Fields) -> None:
+        if self.row.parent is None and fields.get("parent_id") is not None:
+            self._change(parent=fields["parent_id"])
         if self._left_at is not None:
             if kind == "LateResult":
                 self.row = replace(self.row, late=at - self._left_at)
@@ -136,6 +154,9 @@ class _Call:
         segments.append(Segment(kind, tool, start, at, text))
         self._change(segments=tuple(segments))
 
+    def running(self, at: float, fields: Fields) -> None:
+        self._running_since = round(max(0.0, at - fields.get("duration_ms", 0.0) / 1000), 6)
+
     def failed_once(self, at: float, fields: Fields) -> None:
         kind: SegmentKind = "failed"
         if fields.get("rule") == TOOL_TIMEOUT:
@@ -145,7 +166,7 @@ class _Call:
             self.refused(at, fields)
         else:
             self._attempt(kind, at, fields, fields.get("error", ""))
-            self._change(code=fields.get("code"))
+            self._decided(fields)
         if fields.get("decision") == "retry":
             self._wait("waiting", at, fields)
 
@@ -162,9 +183,13 @@ class _Call:
     def refused(self, at: float, fields: Fields) -> None:
         text = fields.get("error") or fields.get("reason", "")
         self._tick(Tick("refused", fields.get("tool_id") or self.row.tool, at, text))
-        self._change(code=fields.get("code"))
+        self._decided(fields)
         if fields.get("decision") not in ("retry", "alternative_tool", "partial_success"):
             self._change(status="failed")
+
+    def _decided(self, fields: Fields) -> None:
+        error, decision, reason = (fields.get(name) or "" for name in ("error", "decision", "reason"))
+        self._change(code=fields.get("code"), error=error, decision=decision, reason=reason)
 
     def opened(self, at: float, fields: Fields) -> None:
         self._tick(Tick("opened", fields["tool_id"], at))
@@ -214,6 +239,7 @@ _READERS: dict[str, Callable[[_Call, float, Fields], None]] = {
     "ToolError": _Call.failed_once,
     "CallRefused": _Call.refused,
     "CallHeld": _Call.held,
+    "CallRunning": _Call.running,
     "CircuitOpened": _Call.opened,
     "CallSucceeded": _Call.succeeded,
     "CallFailed": _Call.failed,
@@ -249,7 +275,8 @@ def _with_children(order: Sequence[str], rows: Mapping[str, Row]) -> Iterator[st
 def _critical(rows: Mapping[str, Row]) -> list[str]:
     """The ids of the calls that the turn's end had to wait for, the last one first."""
     ran = sorted(
-        (row for row in rows.values() if row.parent is None and row.segments), key=lambda row: (-row.end, row.start)
+        (row for row in rows.values() if row.parent is None and row.end > row.start),
+        key=lambda row: (-row.end, row.start),
     )
     place = {row.id: at for at, row in enumerate(ran)}
     path: dict[str, None] = {}

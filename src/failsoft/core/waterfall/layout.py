@@ -11,6 +11,8 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from failsoft.core.visible import visible
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 CellKind = SegmentKind | TickKind | Literal["fallback", "critical", "none"]
 Cell = tuple[str, CellKind]
 
-CRITICAL = "▸"
+CRITICAL = "┃"
 FALLBACK = "▆"  # what an alternative tool did, where it worked
 FORMS: dict[SegmentKind, tuple[str, str]] = {  # a segment's body, and its last cell
     "ok": ("█", "█"),
@@ -62,7 +64,8 @@ class Line(NamedTuple):
     """One row as it is drawn."""
 
     row: Row
-    name: str
+    name: str  # how people call the tool
+    small: str  # the call's id, where the name alone does not say which call it is
     cells: tuple[Cell, ...]
     result: str
 
@@ -70,11 +73,27 @@ class Line(NamedTuple):
 def lay_out(waterfall: Waterfall, bar: int) -> list[Line]:
     """All rows, with bars of so many characters."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
-    return [Line(row, visible(_name(row)), _cells(row, span, bar), visible(summarise(row))) for row in waterfall.rows]
+    ids = small_ids(waterfall.rows)
+    return [
+        Line(row, visible(name_of(row)), visible(ids[row.id]), _cells(row, span, bar), visible(summarise(row)))
+        for row in waterfall.rows
+    ]
 
 
-def _name(row: Row) -> str:
-    return row.id if row.parent is None else f"↳ {row.id}"
+def name_of(row: Row) -> str:
+    """What a row is called: the tool's label, indented for a call inside another."""
+    return row.name if row.parent is None else f"↳ {row.name}"
+
+
+def small_ids(rows: Sequence[Row]) -> dict[str, str]:
+    """The ids to show beside the names; none for a numbered call that is the only one of its name."""
+    names = Counter(row.name for row in rows)
+    return {
+        row.id: ""
+        if (names[row.name] == 1 and row.short_id.startswith("#")) or row.short_id == row.name
+        else row.short_id
+        for row in rows
+    }
 
 
 def axis(waterfall: Waterfall, bar: int) -> str:
@@ -106,7 +125,7 @@ def summarise(row: Row) -> str:
 def _open(row: Row) -> str:
     """Where a call stands that has not ended."""
     if not row.segments:
-        return "not yet"
+        return "has not begun"
     if row.segments[-1].kind == "waiting":
         return "waiting to try again"
     if row.segments[-1].kind == "held":
@@ -128,17 +147,21 @@ def kinds_in(waterfall: Waterfall) -> set[CellKind]:
 def draw(waterfall: Waterfall, *, width: int) -> str:
     """The whole picture in plain text."""
     lines = lay_out(waterfall, 1)
-    name = min(24, max([len(line.name) for line in lines], default=0))
+    name = min(32, max([len(_whole_name(line)) for line in lines], default=0))
     result = min(36, max([len(line.result) for line in lines], default=0))
     bar = max(20, width - name - result - 6)
     rows = [
-        f"{CRITICAL if line.row.critical else ' '} {fit(line.name, name)}  "
+        f"{CRITICAL if line.row.critical else ' '} {fit(_whole_name(line), name)}  "
         f"{''.join(char for char, _ in line.cells)}  {fit(line.result, result)}".rstrip()
         for line in lay_out(waterfall, bar)
     ]
     head = f"{'':{name + 4}}{axis(waterfall, bar)}".rstrip()
     legend = [f"{signs} {words}" for signs, _, words in explain_signs(waterfall)]
     return "\n".join([head, *rows, "", *_wrap(legend, width), visible(str(waterfall.verdict))])
+
+
+def _whole_name(line: Line) -> str:
+    return f"{line.name}  {line.small}" if line.small else line.name
 
 
 def explain_signs(waterfall: Waterfall) -> list[tuple[str, CellKind, str]]:

@@ -65,6 +65,21 @@ class Row:
     needs: tuple[str, ...] = ()
     parent: str | None = None
     critical: bool = False
+    label: str = ""  # how people call the tool; the tool's id with spaces when unsaid
+    error: str = ""  # of the last failure
+    decision: str = ""  # what was done about it
+    reason: str = ""  # why
+
+    @property
+    def name(self) -> str:
+        """How people call the tool."""
+        return self.label or self.tool.replace("_", " ")
+
+    @property
+    def short_id(self) -> str:
+        """The call's id, as far as the name does not say it: ``#2`` for the second call that a turn has numbered."""
+        number = self.id.removeprefix(f"{self.tool}-")
+        return f"#{number}" if number != self.id and number.isdecimal() else self.id
 
     @property
     def start(self) -> float:
@@ -100,6 +115,10 @@ class Row:
             "needs": list(self.needs),
             "parent": self.parent,
             "critical": self.critical,
+            "label": self.name,
+            "error": self.error,
+            "decision": self.decision,
+            "reason": self.reason,
         }
 
 

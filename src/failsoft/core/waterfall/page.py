@@ -12,21 +12,35 @@ Rules
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from html import escape
 from typing import TYPE_CHECKING
 
+from failsoft._version import __version__
 from failsoft.core.visible import visible
-from failsoft.core.waterfall.layout import LEGEND, SIGNS, TICK_MARKS, CellKind, kind_of, kinds_in, label, summarise
-from failsoft.core.waterfall.verdict import say_seconds
+from failsoft.core.waterfall.layout import (
+    CRITICAL,
+    LEGEND,
+    SIGNS,
+    TICK_MARKS,
+    CellKind,
+    kind_of,
+    kinds_in,
+    label,
+    name_of,
+    summarise,
+)
+from failsoft.core.waterfall.verdict import KINDS, say_seconds
 from failsoft.core.waterfall.words import tell_row
 
 if TYPE_CHECKING:
     from failsoft.core.waterfall.model import Row, Segment, Waterfall
-    from failsoft.core.waterfall.verdict import Verdict
+    from failsoft.core.waterfall.verdict import Kind, Verdict
 
+_UNITS = re.compile(r"(\d) (ms|s|min|h|%|attempts?)\b")  # a number stays with its unit
 _MOST_MARKS = 10
 _THINNEST = 0.3  # percent of the axis
 _LONGEST = 200  # characters of an error where causes are listed; under its call it is whole
@@ -42,10 +56,17 @@ body { margin: 0 auto; padding: 24px; max-width: 1280px; background: var(--page)
   font: 14px/1.45 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { margin: 0; font-size: 20px; } h2 { margin: 28px 0 8px; font-size: 15px; } p { margin: 6px 0; }
 .dim { color: var(--dim); } h2 .dim { font-size: 12px; font-weight: 400; margin-left: 8px; } svg { display: block; width: 100%; overflow: visible; }
-.shares { margin: 14px 0 6px; height: 22px; }
+.shares { margin: 14px 0 6px; }
 .call, .axis { display: grid; grid-template-columns: minmax(90px, 200px) 1fr minmax(110px, 230px); gap: 12px;
   align-items: center; padding: 0 6px; border-left: 3px solid transparent; }
-@media (max-width: 800px) { .call, .axis { grid-template-columns: 100px 1fr 110px; gap: 8px; } }
+.id { color: var(--dim); font-size: 12px; font-weight: 400; margin-left: 8px; }
+.share { display: grid; grid-template-columns: minmax(120px, 190px) 60px 44px 1fr; gap: 8px; align-items: center; margin: 2px 0; }
+.share .number { text-align: right; font-variant-numeric: tabular-nums; } .share svg { height: 12px; max-width: 320px; }
+.failures li { margin: 6px 0; } .warning { color: var(--failed); } footer { margin-top: 32px; font-size: 12px; }
+@media (max-width: 700px) { body { padding: 12px; } .call { grid-template-columns: 1fr auto; gap: 0 8px; padding: 6px 4px; }
+  .call .bar { grid-row: 2; grid-column: 1 / 3; } .name, .result { white-space: normal; } .result { text-align: right; }
+  .axis { grid-template-columns: 1fr; padding: 0 4px; } .axis span { display: none; }
+  .share { grid-template-columns: 1fr 60px 44px; } .share svg { display: none; } }
 .call > * { min-width: 0; } summary { list-style: none; cursor: pointer; } summary::-webkit-details-marker { display: none; }
 summary:hover .call, details[open] { background: var(--mark); } .critical { border-left-color: var(--ink); }
 .critical .name { font-weight: 600; } .name, .result { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
@@ -91,26 +112,34 @@ def to_html(waterfall: Waterfall) -> str:
             _PATTERNS,
             f"<h1>{title}</h1>",
             *_verdict(waterfall.verdict),
+            *_failures(waterfall),
             '<h2>Calls <span class="dim">open one to read about its attempts</span></h2>',
             *_calls(waterfall),
             *_legend(waterfall),
-            *_causes(waterfall),
+            f'<footer class="dim">Made by failsoft {__version__}</footer>',
             "</body></html>\n",
         ]
     )
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
+    """Where the time went, in words and as one labelled bar per kind."""
+    yield "<h2>Where the time went</h2>"
     yield f"<p>{_text(str(verdict))}</p>"
     if verdict.duration:
-        at = 0.0
-        parts = []
+        sums: dict[Kind, float] = {}
         for share in verdict.path:
-            tool = "" if share.tool is None else f" {share.tool}"
-            said = f"{share.kind}{tool}: {say_seconds(share.seconds)}"
-            parts.append(_rect(share.kind, at, at + share.seconds, verdict.duration, 22, said))
-            at += share.seconds
-        yield f'<svg class="shares" height="22" role="img" aria-label="Where the time went">{"".join(parts)}</svg>'
+            sums[share.kind] = sums.get(share.kind, 0.0) + share.seconds
+        yield '<div class="shares">'
+        for kind, seconds in sums.items():
+            said = f"{KINDS[kind]}: {say_seconds(seconds)}"
+            bar = _rect(kind, 0.0, seconds, verdict.duration, 12, said)
+            yield (
+                f'<div class="share"><span>{KINDS[kind]}</span><span class="number">{_text(say_seconds(seconds))}</span>'
+                f'<span class="number">{seconds / verdict.duration:.0%}</span>'
+                f'<svg height="12" role="img" aria-label="{_text(said)}">{bar}</svg></div>'
+            )
+        yield "</div>"
     if verdict.beside:
         yield f'<p class="dim">{_text(verdict.beside)}</p>'
 
@@ -138,9 +167,10 @@ def _call(row: Row, span: float, grid: str) -> str:
     classes = "call" + " critical" * row.critical + " inner" * (row.parent is not None)
     result = summarise(row)
     steps = "".join(f"<li>{_text(line)}</li>" for line in tell_row(row))
-    name = f"{'▸ ' * row.critical}{'↳ ' * (row.parent is not None)}{row.id}"
+    name = f"{f'{CRITICAL} ' * row.critical}{name_of(row)}"
     return (
-        f'<details><summary><div class="{classes}"><span class="name" title="{_text(row.id)}">{_text(name)}</span>'
+        f'<details><summary><div class="{classes}"><span class="name" title="{_text(row.id)}">{_text(name)}'
+        f'<span class="id">{_text(row.short_id)}</span></span>'
         f'<svg class="bar" height="24" role="img" aria-label="{_text(result)}">{grid}{marks}</svg>'
         f'<span class="result word-{row.status or "open"}" title="{_text(result)}">{_text(result)}</span></div></summary>'
         f'<ol class="steps">{steps}</ol></details>'
@@ -187,23 +217,30 @@ def _sample(kind: CellKind, signs: str) -> str:
     return f'<svg height="14"><rect class="{kind}" width="22" height="14"/>{end}</svg>'
 
 
-def _causes(waterfall: Waterfall) -> Iterable[str]:
-    """What was skipped, by the call whose failure is the cause."""
-    roots: dict[str | None, list[str]] = {}
-    for row in waterfall.rows:
-        if row.status == "skipped":
-            roots.setdefault(row.root, []).append(row.id)
-    if not roots:
-        return []
-    rows = {row.id: row for row in waterfall.rows}
-    lines = []
-    for root, skipped in roots.items():
-        cause = rows.get(root) if root is not None else None
-        why = "no time was left" if root is None else f"{root} failed"
-        text = "" if cause is None else next((s.text for s in reversed(cause.segments) if s.text), "")
-        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-        lines.append(f"<li><b>{_text(why)}</b>{_text(f' ({text})') if text else ''}: {_text(', '.join(skipped))}</li>")
-    return ["<h2>Skipped, and the root cause</h2>", f"<ul>{''.join(lines)}</ul>"]
+def _failures(waterfall: Waterfall) -> Iterator[str]:
+    """Every call that has no value, in words: the error, what was decided and why."""
+    lines = [f"<li>{line}</li>" for row in waterfall.rows if (line := _failure(row, waterfall))]
+    if lines:
+        yield "<h2>What went wrong</h2>"
+        yield f'<ul class="failures">{"".join(lines)}</ul>'
+
+
+def _failure(row: Row, waterfall: Waterfall) -> str:
+    if row.status in (None, "succeeded"):
+        return ""
+    text = f'<b>{_text(row.name)}</b><span class="id">{_text(row.short_id)}</span>: '
+    if row.status == "skipped":
+        root = next((other for other in waterfall.rows if other.id == row.root), None)
+        cause = "no time was left" if row.root is None else f"{row.root if root is None else root.name} failed"
+        return f"{text}skipped, because {_text(cause)}"
+    error = row.error or next((segment.text for segment in reversed(row.segments) if segment.text), "")
+    error = error if len(error) <= _LONGEST else f"{error[:_LONGEST]}…"
+    text += _text(f"{row.code}: {error}" if row.code and error else error or summarise(row))
+    if row.decision:
+        text += f'<br><span class="dim">Decision: {_text(row.decision.replace("_", " "))}. {_text(row.reason)}</span>'
+    if row.may_have_acted:
+        text += '<br><span class="warning">It may have taken effect: check before running it again.</span>'
+    return text
 
 
 def _percent(at: float, span: float) -> str:
@@ -211,4 +248,4 @@ def _percent(at: float, span: float) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(visible(text))
+    return _UNITS.sub("\\1\N{NO-BREAK SPACE}\\2", escape(visible(text)))

@@ -33,6 +33,15 @@ _KINDS: dict[SegmentKind, Kind] = {
     "cancelled": "unfinished",
 }
 _ORDER: tuple[Kind, ...] = ("failed", "waiting", "held", "queued", "unfinished", "useful", "outside")
+KINDS: dict[Kind, str] = {  # as a label
+    "failed": "failed attempts",
+    "waiting": "waiting to retry",
+    "held": "held back by the service",
+    "queued": "waiting for a place to run",
+    "unfinished": "unfinished",
+    "useful": "useful",
+    "outside": "outside tools",
+}
 _MOST_NAMED = 3  # tools that one sentence names
 _LITTLE = 0.01  # of the whole: a share of nobody's below this is not worth a word
 _SHORT = 0.095  # seconds: below this milliseconds are said
@@ -99,7 +108,7 @@ class Verdict(NamedTuple):
         }
 
     def __str__(self) -> str:
-        nothing = "too little to part" if self.work else "no tool ran"
+        nothing = "too short to break down" if self.work else "no tool ran"
         return f"{say_seconds(self.duration)}: {_list(self.path, self.duration) or nothing}."
 
 

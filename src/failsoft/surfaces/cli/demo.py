@@ -89,25 +89,33 @@ def find_program() -> str:
 
 def _closing(report: TurnReport, width: int, program: str) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from failsoft.surfaces.cli.drawing import paragraphs, section, show_verdict, show_waterfall
 
     picture = report.waterfall()
-    commands = Table.grid(padding=(0, 2))
-    for command, purpose in NEXT:
-        commands.add_row(Text(f"{program} {command}", "bold cyan"), Text(purpose))
+    longest = max(len(f"{program} {command}") for command, _ in NEXT)
+    commands = Group(*(_command(f"{program} {command}", purpose, longest, width - 4) for command, purpose in NEXT))
     return Group(
         show_waterfall(picture, width),
         Text(),
         section("Where the time went", show_verdict(picture.verdict, width - 4)),
-        section("What the user would be told", paragraphs([report.message])),
+        section("What the user would be told", paragraphs([report.message], width - 4)),
         section(
-            "What the model would be told about the booking", paragraphs([report.outcomes["table"].explanation.model])
+            "What the model would be told about the booking",
+            paragraphs([report.outcomes["table"].explanation.model], width - 4),
         ),
         section("What next", commands),
     )
+
+
+def _command(command: str, purpose: str, longest: int, width: int) -> RenderableType:
+    """A command to copy, never wrapped, and what it is for: beside it, or below it where there is no room."""
+    from rich.text import Text
+
+    beside = longest + 2 + len(purpose) <= width
+    gap = " " * (longest - len(command) + 2) if beside else "\n    "
+    return Text.assemble((command, "bold cyan"), gap, purpose, no_wrap=beside, overflow="ignore")
 
 
 def _save(console: Console, path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
@@ -12,6 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from failsoft.core.waterfall.layout import CRITICAL, CellKind, Line, axis, explain_signs, lay_out
+from failsoft.core.waterfall.verdict import KINDS, say_seconds
 from failsoft.surfaces.cli.console import clean
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from failsoft.core.waterfall import Verdict, Waterfall
     from failsoft.core.waterfall.verdict import Kind
+    from failsoft.core.why import Why
 
 STYLES: dict[CellKind, str] = {
     "ok": "green",
@@ -54,13 +58,32 @@ RESULTS = {
     "cancelled": "magenta",
     "skipped": "bright_black",
 }
-_NAME, _RESULT, _BAR = 20, 27, 16  # the most; what a turn that runs has; the least
+_UNITS = re.compile(r"(\d) (ms|s|min|h|%|kB|MB|attempts?|times|of)\b")
+_CODE = re.compile(r"`[^`]{1,40}`")
+_ROOMY = 80  # columns
+_NAME, _RESULT, _BAR = 32, 27, 16  # the most; what a turn that runs has; the least
+
+
+def headline(told: Why) -> Text:
+    """A turn in one line: its id, when it began, how long it took, and what is still running."""
+    took = f"{say_seconds(told.seconds)}" if told.ended else f"{say_seconds(told.seconds)} so far"
+    head = Text.assemble((clean(told.turn_id), "bold"), (clean(f"  {told.began or ''}  {took}"), "bright_black"))
+    if told.thread is not None:
+        head.append(clean(f"  thread {told.thread}"), "bright_black")
+    if told.running:
+        calls = ", ".join(f"{call.label} for {say_seconds(call.seconds)}" for call in told.running)
+        head.append(clean(f"\nStill running: {calls}"), "yellow")
+    elif not told.ended:
+        head.append("\nNot ended: the turn is running, or its process is gone", "yellow")
+    return head
 
 
 def show_waterfall(waterfall: Waterfall, width: int) -> RenderableType:
     """The picture with its axis and legend."""
     plain = lay_out(waterfall, 1)
-    name = min(_NAME, max([cell_len(clean(line.name)) for line in plain], default=0))
+    with_id = width >= _ROOMY  # elsewhere names alone
+    names = [f"{line.name}  {line.small}".rstrip() if with_id else line.name for line in plain]
+    name = min(_NAME, max([cell_len(clean(each)) for each in names], default=0), width // 3)
     wanted = _RESULT  # always the same, so that a picture that grows stands still
     if all(line.row.status is not None for line in plain):
         longest = max([cell_len(clean(line.result)) for line in plain], default=0)
@@ -74,8 +97,13 @@ def show_waterfall(waterfall: Waterfall, width: int) -> RenderableType:
 
 def _line(line: Line, name: int, result: int) -> Text:
     row = line.row
-    shown = set_cell_size(_cut(clean(line.name), name), name)
-    text = Text.assemble((f"{CRITICAL if row.critical else ' '} {shown}", "bold" if row.critical else ""), "  ")
+    shown = _cut(clean(line.name), name)
+    small = _cut(clean(f"  {line.small}" if line.small else ""), name - cell_len(shown))
+    text = Text.assemble(
+        (f"{CRITICAL if row.critical else ' '} {shown}", "bold" if row.critical else ""),
+        (set_cell_size(small, name - cell_len(shown)), "bright_black"),
+        "  ",
+    )
     for kind, cells in groupby(line.cells, key=lambda cell: cell[1]):
         text.append("".join(char for char, _ in cells), STYLES[kind])
     text.append(f"  {_cut(clean(line.result), result)}", RESULTS.get(row.status or "", "blue"))
@@ -100,17 +128,38 @@ def show_legend(waterfall: Waterfall, width: int) -> RenderableType:
 
 
 def show_verdict(verdict: Verdict, width: int) -> RenderableType:
-    """One stacked bar of where the time went, and the same in words."""
-    bar = Text()
-    at = 0.0
+    """Where the time went: in words, then one line per kind with its share."""
+    said: list[RenderableType] = [wrapped(str(verdict), width)]
+    if verdict.duration:
+        said += [Text(), *_shares(verdict, width)]
+    if verdict.beside:
+        said += [Text(), wrapped(verdict.beside, width, "bright_black")]
+    return Group(*said)
+
+
+def _shares(verdict: Verdict, width: int) -> Iterator[Text]:
+    sums: dict[Kind, float] = {}
     for share in verdict.path:
-        char, style = _SHARES[share.kind]
-        start, at = at, at + share.seconds
-        scale = width / verdict.duration if verdict.duration else 0.0
-        bar.append(char * (round(at * scale) - round(start * scale)), style)
-    bar.no_wrap = True
-    said = [bar, Text(clean(str(verdict)))]
-    return Group(*said, *([Text(clean(verdict.beside), "bright_black")] if verdict.beside else []))
+        sums[share.kind] = sums.get(share.kind, 0.0) + share.seconds
+    words = {kind: KINDS[kind] for kind in sums}
+    longest = max(map(len, words.values()), default=0)
+    room = max(8, min(40, width - longest - 20))
+    for kind, seconds in sums.items():
+        if seconds < verdict.duration * 0.005:
+            continue
+        char, style = _SHARES[kind]
+        part = seconds / verdict.duration
+        line = Text(f"{words[kind]:{longest}}  {say_seconds(seconds):>8}  {part:4.0%}  ")
+        line.append(char * max(1, round(part * room)), style)
+        line.no_wrap = True
+        yield line
+
+
+def wrapped(text: str, width: int, style: str = "") -> Text:
+    """Text in lines of a width; a number and its unit stay on one line."""
+    kept = _CODE.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), clean(text))
+    lines = wrap(_UNITS.sub("\\1\N{NO-BREAK SPACE}\\2", kept), max(20, width), break_on_hyphens=False)
+    return Text("\n".join(lines).replace("\N{NO-BREAK SPACE}", " "), style, no_wrap=True)
 
 
 def section(title: str, *parts: RenderableType) -> RenderableType:
@@ -118,5 +167,5 @@ def section(title: str, *parts: RenderableType) -> RenderableType:
     return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
 
 
-def paragraphs(texts: Iterable[str]) -> RenderableType:
-    return Group(*(Text(clean(text)) for text in texts))
+def paragraphs(texts: Iterable[str], width: int) -> RenderableType:
+    return Group(*(wrapped(text, width) for text in texts))

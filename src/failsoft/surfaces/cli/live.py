@@ -76,7 +76,7 @@ class Lines:
             self._told += 1
             if self._began is None:
                 self._began = event.timestamp
-            said = tell(event)
+            said = None if event.event_type == "CallRunning" else tell(event)  # its end will be shown
             if said:
                 at = f"{event.timestamp - self._began:7.2f} s"
                 name = f"{clean(event.call_id)}: " if event.call_id else ""
@@ -180,10 +180,11 @@ _TELLERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "CallRefused": lambda fields: f"refused: {fields.get('error') or fields.get('reason')}",
     "CallHeld": lambda fields: fields["error"],
     "CallSkipped": lambda fields: f"skipped: {fields['root']} failed" if fields["root"] else "skipped: no time left",
-    "CallLeft": lambda _: "still running at the turn's deadline: left behind",
+    "CallLeft": lambda _: "still running at the turn's deadline: abandoned",
     "CallCancelled": lambda _: "cancelled",
     "CircuitOpened": lambda fields: fields["message"],
-    "FallbackUsed": lambda fields: f"{fields['alternative']} stands in for {fields['tool_id']}",
+    "FallbackUsed": lambda fields: f"{fields['tool_id']} falls back to {fields['alternative']}",
+    "CallRunning": lambda fields: f"still running after {say_seconds(fields['duration_ms'] / 1000)}",
     "DefaultUsed": lambda fields: fields["message"],
     "PartialUsed": lambda fields: fields["message"],
     "TurnTimedOut": lambda fields: f"the turn's {say_seconds(fields['timeout_ms'] / 1000)} are up",

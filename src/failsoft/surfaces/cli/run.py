@@ -127,10 +127,10 @@ def _closing(report: TurnReport, width: int) -> RenderableType:
     ]
     if report.results:
         values = [f"{id}: {shown(value)}" for id, value in report.results.items()]
-        parts.append(section("Results", paragraphs(values)))
+        parts.append(section("Results", paragraphs(values, width - 4)))
     if failures:
         parts.append(section("What went wrong", *map(_show_failure, failures)))
-    parts.append(section("What the user would be told", paragraphs([report.message])))
+    parts.append(section("What the user would be told", paragraphs([report.message], width - 4)))
     return Group(*parts)
 
 
@@ -140,7 +140,9 @@ def _show_failure(outcome: Outcome[Any]) -> RenderableType:
     fault = outcome.fault
     assert fault is not None, "chosen for having one"
     return Text.assemble(
-        f"{clean(outcome.id)}: ",
+        f"{clean(outcome.label)} ",
+        (f"{clean(outcome.id)}", "bright_black"),
+        ": ",
         (fault.code.value, "red"),
         f", {fault.category}: {clean(fault.message)} ",
         (f"(rule {clean(fault.rule)})", "bright_black"),

@@ -1,11 +1,11 @@
-"""``failsoft trace``: look at what was recorded, hand it on, decide it again, drop what is old."""
+"""``failsoft trace``: list, show, follow, export, replay and prune recorded events."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +17,19 @@ from failsoft.surfaces.cli.files import cannot_write, read
 from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options, store_option, unreadable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from failsoft.core.outcome import Decision
     from failsoft.core.policy import Policy
     from failsoft.core.replay import Cascaded, Replayed
+    from failsoft.core.why import Why
 
 INTERVAL = 0.5  # seconds between two looks
 
 
-@click.group(short_help="Look at recorded turns, hand them on, decide them again.")
+@click.group(short_help="List, show, export and replay recorded turns.")
 def trace() -> None:
-    """Look at recorded turns, hand them on, decide them again."""
+    """List, show, export and replay recorded turns."""
 
 
 @trace.command("list")
@@ -34,38 +37,79 @@ def trace() -> None:
 @source_options
 @json_option
 def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) -> int:
-    """List the latest turns with their verdicts. Exit codes: 0, 1 some turns cannot be read."""
+    """List the latest turns: when, how long, how they ended, what still runs.
+
+    Exit codes: 0, 1 some turns cannot be read.
+    """
     from failsoft.core.why import explain_turn
 
     source = open_source(store, trace)
     told, code = [], 0
     for turn_id in source.turns(limit):
         try:
-            told.append(explain_turn(turn_id, source.events(turn_id)))
+            told.append(explain_turn(turn_id, source.events(turn_id), now=time.time()))
         except Exception as error:  # the other turns can be read
             code = 1
             said = error if isinstance(error, CommandError) else unreadable(f"{source.name}, turn {turn_id}", error)
             say(clean(said.message), err=True)
     if as_json:
-        keys = ("turn_id", "began", "thread", "ended", "verdict")
+        keys = ("turn_id", "began", "seconds", "thread", "ended", "running", "verdict")
         print_json([{key: turn.to_dict()[key] for key in keys} for turn in told])
         return code
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2))
-    for turn in told:
-        rows = [row for row in turn.waterfall.rows if row.parent is None]
-        good = sum(row.status == "succeeded" for row in rows)
-        style = "green" if good == len(rows) else "red"
-        when = (turn.began or "")[:19].replace("T", " ")
-        table.add_row(
-            Text(clean(turn.turn_id)), Text(when, "bright_black"), Text(f"{good}/{len(rows)} ok", style),
-            Text(clean(str(turn.waterfall.verdict))),
-        )  # fmt: skip
     console = make_console()
-    console.print(table if told else Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
+    if not told:
+        console.print(Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
+        return code
+    for line in _table([("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, told)]):
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line, no_wrap=True)
     return code
+
+
+def _cells(turn: Why) -> tuple[str | Text, ...]:
+    """A turn as one line of the list."""
+    from rich.text import Text
+
+    from failsoft.core.waterfall.verdict import say_seconds
+
+    rows = [row for row in turn.waterfall.rows if row.parent is None]
+    good = sum(row.status == "succeeded" for row in rows)
+    return (
+        clean(turn.turn_id),
+        Text((turn.began or "")[:19].replace("T", " "), "bright_black"),
+        say_seconds(turn.seconds),
+        Text(*_status(turn)),
+        Text(f"{good}/{len(rows)} ok", "green" if good == len(rows) else "red"),
+        clean(str(turn.waterfall.verdict).partition(": ")[2]),
+    )
+
+
+def _table(lines: Sequence[tuple[str | Text, ...]]) -> Iterator[Text]:
+    """Columns as wide as they need to be; the first line is the header."""
+    from rich.text import Text
+
+    texts = [[cell if isinstance(cell, Text) else Text(cell) for cell in line] for line in lines]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*texts, strict=True)]
+    for number, cells in enumerate(texts):
+        line = Text(style="" if number else "bold")
+        for cell, width in zip(cells[:-1], widths, strict=False):
+            line.append_text(cell).append(" " * (width - cell.cell_len + 2))
+        yield line.append_text(cells[-1])
+
+
+def _status(turn: Why) -> tuple[str, str]:
+    """How a turn stands, in a word or two, and its colour."""
+    from failsoft.core.waterfall.verdict import say_seconds
+
+    if not turn.ended:
+        stuck = max((call.seconds for call in turn.running), default=None)
+        return ("not ended", "yellow") if stuck is None else (f"running, {say_seconds(stuck)}", "blue")
+    if turn.waterfall.deadline is not None:
+        return "timed out", "magenta"
+    good = all(row.status == "succeeded" for row in turn.waterfall.rows if row.parent is None)
+    return ("ok", "green") if good else ("failures", "red")
 
 
 @trace.command()
@@ -85,9 +129,11 @@ def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
         return 0
     from rich.text import Text
 
-    from failsoft.surfaces.cli.drawing import section, show_verdict, show_waterfall
+    from failsoft.core.why import explain_turn
+    from failsoft.surfaces.cli.drawing import headline, section, show_verdict, show_waterfall
 
     console = make_console()
+    console.print(headline(explain_turn(turn_id, events, now=time.time())), Text(), sep="\n")
     console.print(show_waterfall(picture, console.width), Text(), sep="\n")
     console.print(section("Where the time went", show_verdict(picture.verdict, console.width - 4)))
     console.print(Text("What happened", "bold"))
@@ -109,7 +155,7 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
     """
     source = open_source(store, trace)
     found = source.read(0)
-    latest = [event for _, event in found[len(found) - lines :]] if lines else []
+    latest = [event for _, event in found[-lines:]] if lines else []
     if as_json and not follow:
         print_json(latest)
         return 0
@@ -142,7 +188,7 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
 def export(
     turn: str, output: Path | None, form: str | None, store: str | None, trace: str | None, as_json: bool
 ) -> int:
-    """Hand TURN on: its events as JSON lines, or its waterfall as one HTML file that opens anywhere.
+    """Export TURN: its events as JSON lines, or its waterfall as one HTML file that opens anywhere.
 
     TURN may be all, for the events of all turns and outside of them. Exit codes: 0, 1 no such turn.
     """
@@ -220,7 +266,7 @@ def _policies(manifest: str | None) -> Sequence[Policy]:
 def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, untold: int) -> None:
     from rich.text import Text
 
-    signs = {True: ("same     ", "green"), False: ("different", "bold red"), None: ("untold   ", "yellow")}
+    signs = {True: ("same     ", "green"), False: ("different", "bold red"), None: ("unknown  ", "yellow")}
     console = make_console()
     for each in replayed:
         was, now = _tell_replayed(each)
@@ -232,7 +278,7 @@ def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, unto
         console.print(line, soft_wrap=True)
     same = len(replayed) - different - untold
     counts = f"{same} of {len(replayed)} decisions came out the same"
-    console.print(Text(f"{counts}, {different} different, {untold} untold", "red" if different else "green"))
+    console.print(Text(f"{counts}, {different} different, {untold} not recorded", "red" if different else "green"))
 
 
 def _tell_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
@@ -315,6 +361,8 @@ def _print_lines(events: Iterable[Record], *, everything: bool = False) -> None:
     from failsoft.surfaces.cli.live import tell_record
 
     for event in events:
+        if event["event_type"] == "CallRunning" and not everything:
+            continue  # the picture shows it, or its end does
         said: Any = tell_record(event)
         if said is None and everything:
             said = event.get("message") or event["event_type"]

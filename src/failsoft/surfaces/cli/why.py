@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from failsoft.core.waterfall import Row
     from failsoft.core.why import Loss, Why
 
-_NAME, _RESULT = 28, 36  # columns, at most
+_NAME, _RESULT = 36, 36  # columns, at most
 
 
 @click.command(
@@ -29,13 +30,13 @@ def why(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
     """Say what happened in TURN and where its time went.
 
     TURN is an id or a part of one, or last. First comes the verdict, then a line a call with its attempts, then the
-    biggest loss and what the recovery memory knows of it. Exit codes: 0, 1 no such turn, 2 nothing to read.
+    biggest loss, what the recovery memory knows of it, and which setting would have saved time. Exit codes: 0, 1 no such turn, 2 nothing to read.
     """
     from failsoft.core.why import explain_turn
 
     source = open_source(store, trace)
     turn_id = source.find(turn)
-    told = explain_turn(turn_id, source.events(turn_id), source.families())
+    told = explain_turn(turn_id, source.events(turn_id), source.families(), now=time.time())
     if as_json:
         print_json(told.to_dict())
     else:
@@ -48,40 +49,42 @@ def _show(told: Why, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from failsoft.surfaces.cli.drawing import section, show_verdict
+    from failsoft.surfaces.cli.drawing import headline, section, show_verdict, wrapped
 
-    head = Text(clean(f"{told.turn_id}  {told.began or ''}"), "bright_black")
-    if told.thread is not None:
-        head.append(clean(f"  thread {told.thread}"))
-    if not told.ended:
-        head.append("  it has not ended: it runs, or its process is gone", "yellow")
-    parts: list[RenderableType] = [head, Text()]
+    parts: list[RenderableType] = [headline(told), Text()]
     parts += [section("Where the time went", show_verdict(told.waterfall.verdict, width - 4))]
     if told.waterfall.rows:
-        parts.append(section("Calls", _calls(told.waterfall.rows)))
+        parts.append(section("Calls", _calls(told.waterfall.rows, width - 4)))
     if told.loss is not None:
         parts.append(section("The biggest loss", _loss(told.loss)))
+    if told.advice:
+        parts.append(section("What would help", *(wrapped(f"• {each}", width - 4) for each in told.advice)))
     return Group(*parts)
 
 
-def _calls(rows: tuple[Row, ...]) -> RenderableType:
+def _calls(rows: tuple[Row, ...], width: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from failsoft.core.waterfall.layout import CRITICAL, summarise
+    from failsoft.core.waterfall.layout import CRITICAL, name_of, small_ids, summarise
     from failsoft.core.waterfall.words import sum_up
-    from failsoft.surfaces.cli.drawing import RESULTS
+    from failsoft.surfaces.cli.drawing import RESULTS, wrapped
 
     table = Table.grid(padding=(0, 2))
     table.add_column(max_width=_NAME, no_wrap=True, overflow="ellipsis")
     table.add_column(max_width=_RESULT, no_wrap=True, overflow="ellipsis")
     table.add_column()
+    ids = small_ids(rows)
+    names = [len(f"{name_of(row)}  {ids[row.id]}".rstrip()) + 2 for row in rows]
+    room = width - min(_NAME, max(names)) - min(_RESULT, max(len(summarise(row)) for row in rows)) - 4
     for row in rows:
-        name = f"{CRITICAL if row.critical else ' '} {'↳ ' * (row.parent is not None)}{row.id}"
+        name = Text(clean(f"{CRITICAL if row.critical else ' '} {name_of(row)}"), "bold" if row.critical else "")
+        if ids[row.id]:
+            name.append(clean(f"  {ids[row.id]}"), "bright_black not bold")
         table.add_row(
-            Text(clean(name), "bold" if row.critical else ""),
+            name,
             Text(clean(summarise(row)), RESULTS.get(row.status or "", "blue")),
-            Text(clean(sum_up(row)), "bright_black"),
+            wrapped(sum_up(row), room, "bright_black"),
         )
     return table
 
