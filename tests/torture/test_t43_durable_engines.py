@@ -14,7 +14,7 @@ import pytest
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapperCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models.function import FunctionModel
-from pydantic_ai.toolsets import FunctionToolset, WrapperToolset
+from pydantic_ai.toolsets import CombinedToolset, FunctionToolset, WrapperToolset
 from tests.adapters.pydantic_ai_driver import Script, talk, texts
 
 from failsoft import FailsoftError, Runtime
@@ -129,16 +129,28 @@ def test_t43_so_it_does_for_one_run(engine: Callable[[], Any]) -> None:
         assert paid == []
 
 
-def test_t43_older_agents_around_an_agent_are_known_by_their_toolsets() -> None:
-    pay, paid = paying()
-    toolset: Any = FunctionToolset([pay])
-    toolset.__class__ = type(
-        "Temporal", (FunctionToolset,), {"__module__": "pydantic_ai.durable_exec.temporal._toolset"}
-    )
+class DurableFunctionToolset(Retrying):
+    """Known by its name."""
+
+
+class TemporalToolset(Retrying):
+    """Known by its module."""
+
+    __module__ = "pydantic_ai.durable_exec.temporal._toolset"
+
+
+@pytest.mark.parametrize("kind", [DurableFunctionToolset, TemporalToolset])
+def test_t43_older_agents_around_an_agent_are_known_by_their_toolsets(kind: Any) -> None:
     agent = pydantic_ai.Agent("test", capabilities=[Failsoft(Runtime())])
-    with pytest.raises(FailsoftError, match=REMEDY):
-        talk(agent, "pay", toolsets=[toolset])
-    assert paid == []
+    for around in (
+        lambda toolset: toolset,
+        lambda toolset: toolset.prefixed("my"),
+        lambda toolset: CombinedToolset([toolset]),
+    ):
+        pay, paid = paying()
+        with pytest.raises(FailsoftError, match=REMEDY):
+            talk(agent, "pay", toolsets=[around(kind(FunctionToolset([pay])))])
+        assert paid == []
 
 
 def test_t43_the_remedy_pays_once() -> None:
@@ -176,6 +188,18 @@ def test_t43_temporal_itself_is_refused() -> None:
                 script.model, name="payer", tools=[pay], capabilities=[engine.TemporalDurability(), *agents]
             )
             asyncio.run(agent.run("go", capabilities=runs))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_t43_the_older_agent_of_temporal_is_refused() -> None:
+    pytest.importorskip("temporalio")
+    engine = importlib.import_module("pydantic_ai.durable_exec.temporal")
+    pay, paid = paying()
+    durable = engine.TemporalAgent(pydantic_ai.Agent(Script([]).model, name="payer", tools=[pay]))
+    agent = pydantic_ai.Agent("test", capabilities=[Failsoft(Runtime())])
+    with pytest.raises(FailsoftError, match=REMEDY):
+        talk(agent, "pay", toolsets=[*durable.toolsets])  # as it does in a workflow
+    assert paid == []
 
 
 def test_t43_prefect_itself_is_refused() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
 from failsoft.adapters.pydantic_ai.private import is_engine_toolset, retries_steps
 from failsoft.errors import FailsoftError
@@ -34,11 +34,12 @@ def refuse_engines(root: AbstractCapability[Any] | None) -> None:
 
 def refuse_engine_toolsets(toolset: AbstractToolset[Any]) -> None:
     """The same for the older agents that wrap another one, such as ``TemporalAgent``: only their toolsets are seen."""
-    found: list[AbstractToolset[Any]] = []
-    toolset.apply(found.append)
-    for one in found:
-        if is_engine_toolset(one):
-            raise _refusal(type(one).__name__)
+    if is_engine_toolset(toolset):
+        raise _refusal(type(toolset).__name__)
+    inner = toolset.toolsets if isinstance(toolset, CombinedToolset) else [getattr(toolset, "wrapped", None)]
+    for one in inner:
+        if isinstance(one, AbstractToolset):
+            refuse_engine_toolsets(one)
 
 
 def _refusal(engine: str) -> OutsideEngineError:

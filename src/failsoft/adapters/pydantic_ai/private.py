@@ -92,6 +92,9 @@ def retries_steps(capability: Any) -> bool:
 
 
 def is_engine_toolset(toolset: Any) -> bool:
-    """True for a toolset of the deprecated ``TemporalAgent`` or ``PrefectAgent``."""
+    """True for a toolset that runs functions in retried units, as those of ``TemporalAgent`` and ``PrefectAgent`` do."""
     engines = ("pydantic_ai.durable_exec.temporal", "pydantic_ai.durable_exec.prefect")
-    return any(base.__module__.startswith(engines) for base in type(toolset).__mro__)
+    return any(
+        base.__module__.startswith(engines) or base.__name__ == "DurableFunctionToolset"
+        for base in type(toolset).__mro__
+    )
