@@ -235,4 +235,4 @@ async def test_who_phrases_an_unknown_tools_failure_sees_its_submitters_context(
     WHO.set("Ada")
     async with rt.turn() as turn:
         turn.call("nowhere")
-    assert seen == ["Ada", "Ada"]
+    assert seen == ["Ada", "Ada", "Ada"]  # the handler, the call's text, the turn's message
