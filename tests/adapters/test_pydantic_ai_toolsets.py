@@ -240,9 +240,12 @@ def travel(**hints: bool) -> tuple[FastMCP[Any], list[int]]:
 )
 def test_hints_of_trusted_servers_count(hints: dict[str, bool], trusted: set[str], expected: int) -> None:
     server, attempts = travel(**hints)
-    agent = agent_with(Runtime(), toolsets=[MCPToolset(server, id="travel")], trusted=trusted)
+    rt = Runtime()
+    agent = agent_with(rt, toolsets=[MCPToolset(server, id="travel")], trusted=trusted)
     (text,) = texts(talk(agent, "flights"))
     assert len(attempts) == expected
+    assert rt.tools["flights"].effect_source == ("hinted" if expected == 2 else "unknown")
+    assert rt.tools["flights"].schema["type"] == "object"
     if expected == 2:
         assert text == "3 flights"
     else:
