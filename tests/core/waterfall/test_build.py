@@ -147,3 +147,18 @@ def test_asking_another_error_handler_is_no_attempt_and_no_queue() -> None:
         failed("a", 2, 3, decided_ms=2000, decision="retry", delay_ms=500), failed("a", 5, 7, decided_ms=1000)
     )  # both told when the answer was there
     assert segments(made) == [("failed", 0.0, 1.0), ("waiting", 1.0, 4.0), ("failed", 4.0, 6.0)]
+
+
+def test_a_call_that_was_answered_without_being_run_has_ended() -> None:
+    waterfall = build(
+        [
+            {"event_type": "TurnStarted", "turn_id": "t", "timestamp": "2026-01-01T00:00:00.000Z"},
+            {
+                "event_type": "LoopPrevented", "turn_id": "t", "call_id": "read-3", "tool_id": "read",
+                "timestamp": "2026-01-01T00:00:01.000Z", "error": "no such file", "code": "NOT_FOUND", "reason": "it loops",
+            },
+        ]
+    )  # fmt: skip
+    (row,) = waterfall.rows
+    assert (row.status, row.code, row.reason, row.critical) == ("failed", "NOT_FOUND", "it loops", False)
+    assert row.start == 1.0

@@ -31,6 +31,7 @@ from failsoft.core.waterfall.model import PAUSES, Row, Segment, SegmentKind, Tic
 Fields = Mapping[str, Any]
 
 _NEVER_RAN = (BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT)
+_INSTANT = 0.0005  # seconds: a shorter call is not part of the critical path
 _CLOSE = 0.02  # seconds: a gap this small is a busy event loop, no more
 
 
@@ -102,7 +103,8 @@ class _Turn:
         order = list(outcomes) or sorted(rows, key=lambda id: rows[id].start)
         rows = {id: rows[id] for id in _with_children(order, rows)}
         for id in _critical(rows):
-            rows[id] = replace(rows[id], critical=True)
+            if rows[id].end - rows[id].start >= _INSTANT:  # nobody waits for a call that takes no time
+                rows[id] = replace(rows[id], critical=True)
         return Waterfall(self._id or "", duration, tuple(rows.values()), self._deadline)
 
 
@@ -191,6 +193,12 @@ class _Call:
         error, decision, reason = (fields.get(name) or "" for name in ("error", "decision", "reason"))
         self._change(code=fields.get("code"), error=error, decision=decision, reason=reason)
 
+    def answered(self, at: float, fields: Fields) -> None:
+        """The call was answered without being run, because the same call has just failed."""
+        self._tick(Tick("refused", self.row.tool, at, fields.get("error") or fields.get("reason", "")))
+        self._change(status="failed", code=fields.get("code"), error=fields.get("error") or "")
+        self._change(decision="fail_gracefully", reason=fields.get("reason") or "")
+
     def opened(self, at: float, fields: Fields) -> None:
         self._tick(Tick("opened", fields["tool_id"], at))
 
@@ -239,6 +247,7 @@ _READERS: dict[str, Callable[[_Call, float, Fields], None]] = {
     "ToolError": _Call.failed_once,
     "CallRefused": _Call.refused,
     "CallHeld": _Call.held,
+    "LoopPrevented": _Call.answered,
     "CallRunning": _Call.running,
     "CircuitOpened": _Call.opened,
     "CallSucceeded": _Call.succeeded,
