@@ -31,6 +31,7 @@ from failsoft.core.waterfall.model import PAUSES, Row, Segment, SegmentKind, Tic
 Fields = Mapping[str, Any]
 
 _NEVER_RAN = (BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT)
+_BEFORE = 0.002  # seconds: a call that ends this much after another began still counts as before it
 _INSTANT = 0.0005  # seconds: a shorter call is not part of the critical path
 _CLOSE = 0.02  # seconds: a gap this small is a busy event loop, no more
 
@@ -297,5 +298,5 @@ def _critical(rows: Mapping[str, Row]) -> list[str]:
             before = [place[need] for need in row.needs if need in place and need not in path]
             at = min(before, default=len(ran))
         else:
-            at = next((at for at in range(at + 1, len(ran)) if ran[at].end <= row.start + _CLOSE), len(ran))
+            at = next((at for at in range(at + 1, len(ran)) if ran[at].end <= row.start + _BEFORE), len(ran))
     return list(path)

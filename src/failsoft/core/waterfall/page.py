@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from failsoft._version import __version__
 from failsoft.core.visible import visible
 from failsoft.core.waterfall.layout import (
-    CRITICAL,
     LEGEND,
     SIGNS,
     TICK_MARKS,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
 _UNITS = re.compile(r"(\d) (ms|s|min|h|%|attempts?)\b")  # a number stays with its unit
 _MOST_MARKS = 10
+_END = ' text-anchor="end"'
 _THINNEST = 0.3  # percent of the axis
 _LONGEST = 200  # characters of an error where causes are listed; under its call it is whole
 
@@ -148,7 +148,10 @@ def _calls(waterfall: Waterfall) -> Iterator[str]:
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
     step = next((mark for mark in TICK_MARKS if span / mark <= _MOST_MARKS), span)
     marks = [number * step for number in range(int(span / step + 0.01) + 1)]
-    texts = "".join(f'<text x="{_percent(at, span)}" y="12">{label(at, step)}</text>' for at in marks)
+    texts = "".join(
+        f'<text x="{_percent(at, span)}" y="12"{_END if at > span * 0.9 else ""}>{label(at, step)}</text>'
+        for at in marks
+    )
     yield f'<div class="axis"><span></span><svg height="16" aria-hidden="true">{texts}</svg><span></span></div>'
     grid = "".join(_line("grid", at, span) for at in marks)
     if waterfall.deadline is not None:
@@ -167,7 +170,7 @@ def _call(row: Row, span: float, grid: str) -> str:
     classes = "call" + " critical" * row.critical + " inner" * (row.parent is not None)
     result = summarise(row)
     steps = "".join(f"<li>{_text(line)}</li>" for line in tell_row(row))
-    name = f"{f'{CRITICAL} ' * row.critical}{name_of(row)}"
+    name = name_of(row)
     return (
         f'<details><summary><div class="{classes}"><span class="name" title="{_text(row.id)}">{_text(name)}'
         f'<span class="id">{_text(row.short_id)}</span></span>'

@@ -78,6 +78,8 @@ class Cli(click.Group):
         except OSError as error:
             give_up("stdout")
             code = fail(f"{error.filename or 'standard output'} cannot be written: {error.strerror}", 1, as_json=False)
+        finally:
+            logging.getLogger("failsoft").removeFilter(_is_not_shown)
         sys.exit(code)
 
 
