@@ -162,6 +162,16 @@ def test_an_unknown_tool_is_logged(records: Records) -> None:
     assert "nope" in records.kept[0].getMessage()
 
 
+def test_names_from_outside_cannot_break_a_line_or_a_stream(records: Records) -> None:
+    rt = runtime(denied=denied)
+    asyncio.run(rt.call("denied", id="evil\ud800\n\x1b[31mid", thread="a\udfffb"))
+    (record,) = records.of("denied")
+    told = record.getMessage() + repr([value for value in vars(record).values() if isinstance(value, str)])
+    told.encode("utf-8")
+    assert "\n" not in record.getMessage()
+    assert "\x1b" not in record.getMessage()
+
+
 def test_identical_failures_are_counted_and_the_count_is_logged(
     records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:

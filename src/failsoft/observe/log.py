@@ -20,6 +20,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from failsoft.core.fingerprint import family_of
+from failsoft.core.visible import visible
 from failsoft.observe import events
 from failsoft.observe.delivery import Delivery
 from failsoft.observe.describe import Captured, capture, render
@@ -172,15 +173,16 @@ def _log(entry: Entry, message: str, traceback: str, **more: Any) -> None:
     fields = {name: entry.fields[name] for name in _EXTRA if entry.fields.get(name) is not None}
     if entry.fields.get("thread") is not None:
         fields["thread_id"] = entry.fields["thread"]  # "thread" is the OS thread in log records
-    extra = {
+    names = {
         "event_type": entry.event_type,
         "tool_id": entry.tool_id,
         "call_id": entry.call_id,
         "turn_id": entry.turn_id,
-        **fields,
-        **more,
     }
-    record = log.makeRecord(log.name, entry.level, "(failsoft)", 0, message, (), None, extra=extra)
+    extra = {
+        name: visible(value) if isinstance(value, str) else value for name, value in {**names, **fields, **more}.items()
+    }
+    record = log.makeRecord(log.name, entry.level, "(failsoft)", 0, visible(message), (), None, extra=extra)
     record.created, record.msecs = entry.timestamp, int(entry.timestamp % 1 * 1000) + 0.0
     if traceback:
         record.exc_text = traceback  # formatters print it below the message
