@@ -14,6 +14,7 @@ from failsoft.core.breaker import Ticket
 from failsoft.core.fault import Fault
 from failsoft.core.options import ToolOptions
 from failsoft.core.tool_effect import KnownEffect, Undeclared, know_effect
+from failsoft.core.visible import visible
 from failsoft.errors import ManifestError
 from failsoft.runtime.health import Health
 from failsoft.runtime.slots import Slots
@@ -256,7 +257,7 @@ class Tool:
             log.warning(
                 "%s: nothing says whether this tool reads or writes, so it is retried even after an attempt that may "
                 "have taken effect: declare read_only=True, idempotent=True or idempotent=False",
-                self.id,
+                visible(self.id),
             )
 
     def warn_absent(self, fallbacks: tuple[str, ...]) -> None:
@@ -265,7 +266,9 @@ class Tool:
             if id not in self._absent:
                 self._absent.add(id)
                 log.warning(
-                    "%s: its fallback %s does not exist: register a tool of this id, or correct it", self.id, id
+                    "%s: its fallback %s does not exist: register a tool of this id, or correct it",
+                    visible(self.id),
+                    visible(id),
                 )
 
 
