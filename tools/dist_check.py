@@ -2,17 +2,19 @@
 
 1. sdist and wheel come out of the build backend that the lock pins; nothing is fetched for that.
 2. The wheel has all of the library and nothing else; the sdist has all that `make test` needs.
-3. The wheel that is built from the sdist is the same, byte for byte.
-4. In an empty environment without extras, README's first code and the command line work; the library by itself works
+3. Every extra is for something: the library imports each package that the extra installs.
+4. The wheel that is built from the sdist is the same, byte for byte.
+5. In an empty environment without extras, README's first code and the command line work; the library by itself works
    with nothing else installed at all.
-5. Each extra, alone in an environment of its own, imports what it is for; without it, the adapter says what to install.
+6. Each extra, alone in an environment of its own, imports what it is for; without it, the adapter says what to install.
 
-Steps 4 and 5 install from a package index, as users do: `--build-only` leaves them out, `--extra NAME` takes one extra.
+Steps 5 and 6 install from a package index, as users do: `--build-only` leaves them out, `--extra NAME` takes one extra.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import os
 import re
@@ -27,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from email import message_from_string
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -36,15 +39,9 @@ EXTRAS = {
     "pydantic-ai": ("failsoft.adapters.pydantic_ai",),
     "langchain": ("failsoft.adapters.langchain",),
     "openai-agents": ("failsoft.adapters.openai_agents",),
-    "mcp": ("mcp", "fastmcp"),
-    "serve": ("starlette", "uvicorn", "sse_starlette"),
-    "otel": ("opentelemetry.sdk.trace",),
-    "prometheus": ("prometheus_client",),
-    "redis": ("redis.asyncio",),
-    "postgres": ("asyncpg",),
-    "temporal": ("temporalio.client",),
-    "dbos": ("dbos",),
 }
+MODULES = {"pydantic-ai-slim": "pydantic_ai", "openai-agents": "agents"}  # packages whose module has another name
+_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 NOT_SHIPPED = re.compile(r"(^|/)(tests?|bench|tools|docs|examples|__pycache__)/|\.pyc$")
 SHIPPED = ("py.typed", "schema/failsoft.schema.json", "schema/failsoft.yaml", "surfaces/cli/example.jsonl")
 
@@ -103,6 +100,32 @@ def check_sdist(sdist: Path, source: Path = ROOT) -> int:
         "the sdist has what nobody needs", [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
     )
     return len(names)
+
+
+def check_extras(project: Mapping[str, Any] = PROJECT, source: Path = ROOT) -> int:
+    """Raise for an extra that installs a package which the library never imports; the number of extras."""
+    imported = _imports(source / "src")
+    extras: Mapping[str, Sequence[str]] = project["project"]["optional-dependencies"]
+    idle = []
+    for extra, requirements in extras.items():
+        names = [_REQUIREMENT.match(requirement) for requirement in requirements]
+        for package in (name[0].lower().replace("_", "-") for name in names if name is not None):
+            if package != project["project"]["name"] and MODULES.get(package, package.replace("-", "_")) not in imported:
+                idle.append(f"{extra} ({package})")
+    _refuse("nothing in src imports what these extras install", idle)
+    return len(extras)
+
+
+def _imports(source: Path) -> set[str]:
+    """The top-level modules that a source tree imports, in functions and for type checkers too."""
+    found = set()
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found
 
 
 def check_same(wheel: Path, sdist: Path, scratch: Path) -> None:
@@ -244,6 +267,7 @@ def main() -> int:
             wheel, sdist = build(ROOT, said.into)
             say(f"{wheel.name}: {check_wheel(wheel)} files, {wheel.stat().st_size // 1000} kB")
             say(f"{sdist.name}: {check_sdist(sdist)} files, {sdist.stat().st_size // 1000} kB")
+            say(f"the library imports what its {check_extras()} extras install")
             check_same(wheel, sdist, scratch)
             say("the sdist gives the same wheel, byte for byte")
             if not said.build_only:
