@@ -41,7 +41,6 @@ EXTRAS = {
     "openai-agents": ("failsoft.adapters.openai_agents",),
 }
 MODULES = {"pydantic-ai-slim": "pydantic_ai", "openai-agents": "agents"}  # packages whose module has another name
-_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 NOT_SHIPPED = re.compile(r"(^|/)(tests?|bench|tools|docs|examples|__pycache__)/|\.pyc$")
 SHIPPED = ("py.typed", "schema/failsoft.schema.json", "schema/failsoft.yaml", "surfaces/cli/example.jsonl")
 
@@ -106,14 +105,20 @@ def check_extras(project: Mapping[str, Any] = PROJECT, source: Path = ROOT) -> i
     """Raise for an extra that installs a package which the library never imports; the number of extras."""
     imported = _imports(source / "src")
     extras: Mapping[str, Sequence[str]] = project["project"]["optional-dependencies"]
-    idle = []
-    for extra, requirements in extras.items():
-        names = [_REQUIREMENT.match(requirement) for requirement in requirements]
-        for package in (name[0].lower().replace("_", "-") for name in names if name is not None):
-            if package != project["project"]["name"] and MODULES.get(package, package.replace("-", "_")) not in imported:
-                idle.append(f"{extra} ({package})")
+    idle = [
+        f"{extra} ({package})"
+        for extra, requirements in extras.items()
+        for package in map(_package, requirements)
+        if package != project["project"]["name"] and MODULES.get(package, package.replace("-", "_")) not in imported
+    ]
     _refuse("nothing in src imports what these extras install", idle)
     return len(extras)
+
+
+def _package(requirement: str) -> str:
+    """The package's name in a requirement, as package indexes write it."""
+    name = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return (name[0] if name else requirement).lower().replace("_", "-")
 
 
 def _imports(source: Path) -> set[str]:

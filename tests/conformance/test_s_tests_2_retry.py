@@ -66,7 +66,10 @@ async def test_2_4_max_total_time_respected() -> None:
     retries = zip(search.started[1:], search.ended[1:], strict=True)
     assert sum(ended - started for started, ended in retries) == pytest.approx(1.8)
     last = records(rt, "ToolError")[-1]
-    assert (last["decision"], last["reason"]) == ("escalate", "Transient error (max total retry time of 2s reached)")
+    why = "max total retry time of 2s reached after 4 of 5 attempts"
+    assert (last["decision"], last["reason"]) == ("escalate", f"Transient error ({why})")
+    assert outcome.fault is not None
+    assert outcome.fault.reason.endswith(why)
 
 
 @virtual

@@ -103,6 +103,10 @@ def test_max_attempts_of_its_own() -> None:
     assert plan(RetryOptions(max_attempts=1)) == NoRetry("max attempts reached (1)")
 
 
+def cut_off(limit: str, made: int, most: int = 5) -> NoRetry:
+    return NoRetry(f"max total retry time of {limit} reached after {made} of {most} attempts", cut_off=True)
+
+
 # --- how long ---------------------------------------------------------------------------------------------------------
 
 
@@ -111,30 +115,26 @@ def test_max_attempts_of_its_own() -> None:
 def test_four_attempts_of_600_ms(jitter: float, initial_delay: str) -> None:  # S-tests 2.4
     made, retry_time, end = run(RetryOptions(initial_delay=initial_delay), takes=0.6, jitter=jitter)
     assert (made, retry_time) == (4, pytest.approx(1.8))
-    assert end == NoRetry("max total retry time of 2s reached")
+    assert end == cut_off("2s", 4)
 
 
 def test_the_first_retry_after_a_long_timeout() -> None:  # S-tests 4.1, 7.3
     attempts = add_failure(Attempts(), RetryOptions(), fault(), duration=30.0, now=130.0)
     assert plan(attempts=attempts, now=130.0) == Retry(0.1)
     attempts = add_failure(attempts, RetryOptions(), fault(), duration=30.0, now=160.1)
-    assert plan(attempts=attempts, now=160.1) == NoRetry("max total retry time of 2s reached")
+    assert plan(attempts=attempts, now=160.1) == cut_off("2s", 2)
 
 
 def test_a_retry_starts_within_the_total_time_of_the_first_failure() -> None:
     attempts = Attempts(2, first_failed_at=100.0, retry_time=0.0, last_duration=0.0)
     assert plan(attempts=attempts, now=101.8) == Retry(0.2)
-    assert plan(attempts=attempts, now=101.80001) == NoRetry("max total retry time of 2s reached")
+    assert plan(attempts=attempts, now=101.80001) == cut_off("2s", 2)
 
 
 def test_the_retries_and_one_more_fit_into_the_total_time() -> None:
     assert plan(attempts=Attempts(3, 100.0, retry_time=1.0, last_duration=1.0)) == Retry(0.4)
-    assert plan(attempts=Attempts(3, 100.0, retry_time=1.0, last_duration=1.00001)) == NoRetry(
-        "max total retry time of 2s reached"
-    )
-    assert plan(attempts=Attempts(2, 100.0, retry_time=1.2, last_duration=1.2)) == NoRetry(
-        "max total retry time of 2s reached"
-    )
+    assert plan(attempts=Attempts(3, 100.0, retry_time=1.0, last_duration=1.00001)) == cut_off("2s", 3)
+    assert plan(attempts=Attempts(2, 100.0, retry_time=1.2, last_duration=1.2)) == cut_off("2s", 2)
 
 
 def test_a_limit_met_exactly_is_not_passed() -> None:
@@ -143,12 +143,19 @@ def test_a_limit_met_exactly_is_not_passed() -> None:
 
 
 def test_the_limit_is_named_as_it_was_written() -> None:
-    assert plan(RetryOptions(max_total_time="0.05s")) == NoRetry("max total retry time of 0.05s reached")
+    assert plan(RetryOptions(max_total_time="0.05s")) == cut_off("0.05s", 1)
+
+
+def test_the_limit_of_a_rule_is_named_with_its_own_attempts() -> None:
+    rules = (RetryRule(max_attempts=7, handle_errors=("UNAVAILABLE",)),)
+    options = RetryOptions(rules=rules, max_total_time="50ms")
+    attempts = add_failure(Attempts(), options, fault(), duration=0.0, now=100.0)
+    assert plan(options, attempts=attempts) == cut_off("50ms", 1, 7)
 
 
 def test_a_clock_set_back_counts_as_no_time() -> None:
     assert plan(now=40.0) == Retry(0.1)
-    assert plan(RetryOptions(max_total_time="50ms"), now=40.0) == NoRetry("max total retry time of 50ms reached")
+    assert plan(RetryOptions(max_total_time="50ms"), now=40.0) == cut_off("50ms", 1)
 
 
 # --- what the server says ---------------------------------------------------------------------------------------------

@@ -66,3 +66,21 @@ async def test_a_turn_that_was_cut_off_is_told_as_far_as_it_goes() -> None:
     told: Why = explain_turn("t", events[:3])
     assert not told.ended
     assert explain_turn("t", []).waterfall.rows == ()
+
+
+@virtual
+async def test_retries_that_max_total_time_cut_off_are_named_with_the_setting() -> None:
+    rt = Runtime()
+    retry = {"max_attempts": 5, "max_total_time": "200ms", "initial_delay": "150ms", "jitter_percent": 0}
+    rt.add(Scripted(DOWN), id="get_price", retry=retry)
+    async with rt.turn(id="t") as turn:
+        turn.call("get_price")
+    (outcome,) = turn.report.outcomes.values()
+    why = "max total retry time of 200ms reached after 2 of 5 attempts"
+    assert outcome.attempts == 2
+    assert outcome.fault is not None
+    assert outcome.fault.reason.endswith(f"; {why}")
+    assert outcome.decision is not None
+    assert why in outcome.decision.reason
+    (said,) = explain_turn("t", [event.to_dict() for event in turn.report.trace]).advice
+    assert said == f"The retries of get_price ended early: {why}. A longer `max_total_time` allows more."

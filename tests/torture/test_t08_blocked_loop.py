@@ -52,3 +52,24 @@ async def test_t08_in_real_time() -> None:
     rt.add(blocks, timeout="50ms", retry=ONCE)
     assert (await rt.call("blocks")).status == "failed"
     assert rt.metrics("blocks")["loop_blocked_count"] == 1
+
+
+@virtual
+async def test_t08_the_outcome_names_the_blocked_loop_and_the_remedy() -> None:
+    rt = Runtime()
+    block = clocks.current().sleep
+
+    async def get_after() -> None:
+        block(3)
+
+    async def get_before() -> None:
+        block(3)
+        await asyncio.sleep(1)
+
+    for tool in (get_after, get_before):
+        rt.add(tool, timeout="2s", retry=ONCE)
+        outcome = await rt.call(tool.__name__)
+        assert outcome.fault is not None
+        assert outcome.fault.reason.startswith("The event loop was blocked for ")
+        assert f"while {tool.__name__} ran: write a tool that blocks as def, not async def" in outcome.fault.reason
+        assert outcome.fault.reason in outcome.explanation.operator

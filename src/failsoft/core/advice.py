@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.retry import CUT_OFF
 from failsoft.core.waterfall.verdict import say_seconds
 
 if TYPE_CHECKING:
@@ -111,11 +112,13 @@ def _doomed_retries(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
 
 def _cut_retries(events: Sequence[Record]) -> Iterator[tuple[float, str]]:
     """A call whose retries ended because of ``max_total_time``, before its attempts were used up."""
+    told: set[object] = set()
     for event in events:
-        if event.get("event_type") == "ToolError" and "max_total_time" in str(event.get("no_retry") or ""):
-            tool = event.get("tool_id")
-            yield float("inf"), f"The retries of {tool} ended early: {event['no_retry']}."
-            return
+        why = str(event.get("no_retry") or "")
+        tool = event.get("tool_id")
+        if event.get("event_type") == "ToolError" and tool not in told and why.startswith(CUT_OFF):
+            told.add(tool)
+            yield float("inf"), f"The retries of {tool} ended early: {why}. A longer `max_total_time` allows more."
 
 
 def _times(count: int, what: str) -> str:

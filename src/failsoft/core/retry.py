@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from failsoft.core.options import RetryOptions, RetryRule
 
 
+CUT_OFF = "max total retry time"  # how the reason begins when retries end although attempts are left
 _STILL_RUNS = "the attempt still runs and the tool is not declared idempotent"
 
 
@@ -65,6 +66,7 @@ class NoRetry(NamedTuple):
     """Leave it; ``why`` is short and in words."""
 
     why: str
+    cut_off: bool = False  # max_total_time is over, and attempts are left
 
 
 class Wish(NamedTuple):
@@ -128,7 +130,7 @@ def plan_retry(
     if hinted and waited + wait > options.max_hint_wait + MOMENT:
         return NoRetry(f"the service asks for a wait of {text(wait)}, max_hint_wait is {text(options.max_hint_wait)}")
     if wished is None and not _is_in_time(options, 0.0 if hinted else wait, attempts, now):
-        return NoRetry(f"max total retry time of {text(options.max_total_time)} reached")
+        return NoRetry(_cut_off(options, fault, attempts), cut_off=True)
     return Retry(wait, hinted)
 
 
@@ -186,6 +188,18 @@ def _used_up(options: RetryOptions, fault: Fault, attempts: Attempts) -> str | N
         return f"max attempts reached ({options.max_attempts})" if attempts.made >= options.max_attempts else None
     most = rules[number].max_attempts
     return f"max attempts reached ({most} for {fault.code})" if attempts.matched[number] >= most else None
+
+
+def _cut_off(options: RetryOptions, fault: Fault, attempts: Attempts) -> str:
+    """Why retries end although attempts are left, with the setting to change."""
+    rules = options.rules or ()
+    number = _find_rule(rules, fault)
+    made, most = (
+        (attempts.made, options.max_attempts)
+        if number is None
+        else (attempts.matched[number], rules[number].max_attempts)
+    )
+    return f"{CUT_OFF} of {text(options.max_total_time)} reached after {made} of {most} attempts"
 
 
 def _find_rule(rules: tuple[RetryRule, ...], fault: Fault) -> int | None:

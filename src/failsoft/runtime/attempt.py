@@ -11,7 +11,8 @@ from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
-from failsoft.core.fault import Fault
+from failsoft.core.durations import text
+from failsoft.core.fault import Effect, Fault
 from failsoft.observe import events
 from failsoft.runtime.beside import run_beside
 from failsoft.runtime.call import Call, Ended, Invoke
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
+LATE = 0.25  # seconds after which a deadline that fires late means that the loop was blocked
 UNAWAITED = (CoroutineType, AsyncGeneratorType, asyncio.Future)
 
 
@@ -132,8 +134,13 @@ def expire(rt: Engine, call: Call, tool: Tool, started: float, timeout: float, e
     """The deadline has passed; a tool that did not let itself be cancelled is reported."""
     if expired.orphan is not None:
         tell_orphan(rt, call, tool)
-    fault = own_faults.tool_timeout(timeout, effect="happened" if expired.late else "unknown")
-    return Ended(started, rt.now(), fault=fault, running=expired.orphan is not None)
+    ended = rt.now()
+    effect: Effect = "happened" if expired.late else "unknown"
+    overdue = ended - started - timeout
+    fault = own_faults.tool_timeout(timeout, effect=effect)
+    if overdue > LATE and tool.kind in ("async", "async stream"):  # a deadline fires at once on a loop that turns
+        fault = fault._replace(reason=_say_blocked(tool.id, overdue))
+    return Ended(started, ended, fault=fault, running=expired.orphan is not None)
 
 
 def tell_orphan(rt: Engine, call: Call, tool: Tool) -> None:
@@ -146,11 +153,20 @@ def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, ti
     rt.emit(
         events.LOOP_BLOCKED, tool, call,
         {
-            "message": f"The event loop was blocked while {tool.id} ran: use def for tools that block",
+            "message": f"The event loop was blocked while {tool.id} ran: use def instead of async def for tools that block",
             "blocked_ms": round((ended - started) * 1000, 3),
         },
     )  # fmt: skip
-    return Ended(started, ended, fault=own_faults.tool_timeout(timeout, effect="happened"))
+    reason = _say_blocked(tool.id, ended - started)
+    return Ended(started, ended, fault=own_faults.tool_timeout(timeout, effect="happened", reason=reason))
+
+
+def _say_blocked(tool: str, seconds: float) -> str:
+    """The reason for a timeout that was noticed too late: the event loop was blocked for so many seconds."""
+    return (
+        f"The event loop was blocked for {text(round(seconds, 3))} while {tool} ran: write a tool that blocks as def, not "
+        "async def, or await asyncio.to_thread(…) in it"
+    )
 
 
 def answered(rt: Engine, reply: Reply, timeout: float, isolation: str) -> Ended:

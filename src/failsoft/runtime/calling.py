@@ -133,6 +133,10 @@ async def just(outcome: Outcome[Any]) -> Outcome[Any]:
     return outcome
 
 
+for _function in (run, call_missing, just):
+    _function.__qualname__ = "Runtime.call"  # what Python names if its await is forgotten
+
+
 # --- calls of a framework's tools -----------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,9 @@ def default_runtime() -> Runtime:
 @overload
 def tool(fn: F, /) -> F: ...
 @overload
-def tool(fn: None = None, /, *, id: str | None = None, **options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
+def tool(
+    fn: None = None, /, *, id: str | None = None, replace: bool = False, **options: Unpack[ToolKeywords]
+) -> Callable[[F], F]: ...
 def tool(fn: Any = None, /, **options: Any) -> Any:
     """Register a function as a tool of the default runtime: ``@failsoft.tool``, with the options of ``Runtime.tool``."""
     runtime = default_runtime()

@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 from time import monotonic as real_time
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -281,7 +282,7 @@ class Engine:
         if found is not None:
             return found
         if not isinstance(tool, str):
-            raise FailsoftError(f"{tool!r} is not a tool of this Runtime: decorate it with @rt.tool, or rt.add() it")
+            raise FailsoftError(_no_tool(tool))
         return tool
 
     def unknown(self, call_id: str | int, name: str, fault: Fault) -> Outcome[Any]:
@@ -521,3 +522,17 @@ class Engine:
             tool.queue = None
             if tool.slots is not None:
                 tool.slots.renew()
+
+
+def _no_tool(found: object) -> str:
+    """Explain what is wrong with what was given as a tool."""
+    if isinstance(found, CoroutineType):
+        name = found.__qualname__
+        found.close()  # or Python warns as well
+        return f'{name}(…) was called already: give the tool and its arguments apart, like call({name}, {{"x": 1}})'
+    if callable(found):
+        return f"{found!r} is not a tool of this Runtime: decorate it with @rt.tool, or rt.add() it"
+    return (
+        f"{found!r:.80} is not a tool of this Runtime, but a value of type {type(found).__name__}: give the tool's name or its "
+        'function, and its arguments apart, like call(search, {"x": 1}) instead of call(search(1))'
+    )

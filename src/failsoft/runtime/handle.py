@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Iterator, Mapping
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from failsoft.core import turn as core
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
+from failsoft.errors import TurnError
 from failsoft.runtime.call import Call
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NONE: Mapping[str, Any] = {}
+SHOWN = "<Handle "  # how a handle begins as text
 UNKNOWN: core.Terms = (None, NONE, False)  # of the calls of a tool that there is not, as in ``Tool.terms``
 
 
@@ -113,8 +115,28 @@ class Handle(core.Call, Generic[T]):
         """Has it come to its end?"""
         return self.state == "succeeded" or self._outcome is not None
 
+    def __str__(self) -> str:
+        raise TurnError(self._not_yet("as text"))
+
+    def __format__(self, spec: str) -> str:
+        raise TurnError(self._not_yet("in an f-string"))
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise TurnError(self._not_yet(f"[{key!r:.40}]"))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a handle has no {name!r}: {self._not_yet('.' + name)}")
+
+    def _not_yet(self, use: str) -> str:
+        """Explain what to do instead of using a handle as its value."""
+        return (
+            f"{use}: {self.id!r} is a handle, the value is not there yet. Pass the handle itself as an argument of the next "
+            "call, or use `await handle.value()`"
+        )
+
     def __repr__(self) -> str:
-        return f"<Handle {self.id!r}, {self.outcome.status if self.outcome else 'open'}>"
+        self.lanes.shown = True  # text with a handle in it may become an argument
+        return f"{SHOWN}{self.id!r}, {self.outcome.status if self.outcome else 'open'}>"
 
     def settle(self, outcome: Outcome[Any]) -> None:
         """It has come to this end."""

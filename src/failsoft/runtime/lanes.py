@@ -56,12 +56,13 @@ def step_call(handle: Handle[Any], running: Any) -> Stepper:
 class Lanes:
     """The lanes of one turn, and the calls before them."""
 
-    __slots__ = ("_dozing", "_ready", "_tasks", "awake", "turn")
+    __slots__ = ("_dozing", "_ready", "_tasks", "awake", "shown", "turn")
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self._ready: deque[Handle[Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.shown = False  # whether one of the turn's handles has been turned into text
         self.awake = 0  # lanes that will see to what is ready
         self._dozing: set[Handle[Any]] = set()  # calls that run in no lane and have suspended
 

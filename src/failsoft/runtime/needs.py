@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import CoroutineType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from failsoft.errors import TurnError
-from failsoft.runtime.handle import NONE, Handle
+from failsoft.runtime.handle import NONE, SHOWN, Handle
 
 if TYPE_CHECKING:
     from failsoft.runtime.lanes import Lanes
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
+_MISUSES = (CoroutineType, MethodType, set, frozenset)
 DEEPEST = 100  # levels at which a handle may lie in an argument
 
 
 def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
     """Note the calls that this one waits for, and the arguments that their values fill."""
     lanes = handle.lanes
+    if lanes.shown:
+        _refuse_text(handle.arguments)
     if depends_on.__class__ is not list and isinstance(depends_on, str | Handle):
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     needs = []
@@ -36,6 +40,34 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     handle.needs = tuple(needs)
     if not known:
         lanes.turn.machine.refuse_nonsense((handle,))
+
+
+def refuse_misused(arguments: Iterable[Any]) -> None:
+    """Raise for a handle that is given to a function, which needs its value."""
+    for value in arguments:
+        if isinstance(value, Handle):
+            raise TurnError(
+                f"{value.id!r} is a handle, and a function needs its value: submit the call with turn.call(tool, {{…}}), or "
+                "give `await handle.value()`"
+            )
+
+
+def _refuse_text(arguments: Mapping[str, Any]) -> None:
+    """Raise for arguments with the text of a handle in them."""
+    for name, value in arguments.items():
+        if _has_text(value, DEEPEST):
+            raise TurnError(
+                f"{name}: there is a handle as text in it, and the tool would get {SHOWN!r}…, not the value. Pass the handle "
+                "itself, or use `await handle.value()`"
+            )
+
+
+def _has_text(value: Any, depth: int) -> bool:
+    if isinstance(value, str):
+        return SHOWN in value
+    if not depth or not isinstance(value, Mapping | list | tuple):
+        return False
+    return any(_has_text(item, depth - 1) for item in (value.values() if isinstance(value, Mapping) else value))
 
 
 def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:
@@ -94,7 +126,13 @@ def _search(value: Any) -> list[Handle[Any]]:
         elif isinstance(one, Handle):
             found.append(one)
             deepest = max(deepest, len(around))
+        elif type(one) not in PLAIN and isinstance(one, _MISUSES):
+            _refuse_misuse(one)
         elif type(one) not in PLAIN and isinstance(one, Mapping | list | tuple):
+            if isinstance(one, Mapping) and any(isinstance(key, Handle) for key in one):
+                raise TurnError(
+                    "a handle is the key of a mapping in an argument: await its value, and use that as the key"
+                )
             if id(one) in seen:
                 loops = loops or id(one) in around
                 continue
@@ -108,6 +146,19 @@ def _search(value: Any) -> list[Handle[Any]]:
     if deepest > DEEPEST:
         raise TurnError(f"a handle lies more than {DEEPEST} levels deep in an argument: give it as one of its own")
     return found
+
+
+def _refuse_misuse(value: Any) -> None:
+    """Raise for what hides a handle where its value cannot be filled in, or is a coroutine."""
+    if isinstance(value, CoroutineType):
+        name = value.__qualname__
+        value.close()  # or Python warns as well
+        raise TurnError(f"an argument is the coroutine {name}: write await before it, or pass the call's handle")
+    if isinstance(value, MethodType):
+        if isinstance(value.__self__, Handle):
+            raise TurnError(f"an argument is the method {value.__name__} of a handle: pass the handle itself")
+    elif any(isinstance(item, Handle) for item in value):
+        raise TurnError("a handle is in a set in an argument: use a list")
 
 
 def _resolved(value: Any, made: dict[int, Any]) -> Any:

@@ -88,6 +88,7 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
         outcome = await rest
         return without_frames(outcome) if handle is None else outcome
 
+    quick.__qualname__ = f"rt.call({tool_id!r}, …)"  # what Python names if its await is forgotten
     return quick
 
 

@@ -266,7 +266,7 @@ def _result(fault: Fault, ended: Ended) -> Result:
 def leave(rt: Engine, call: Call, stop: Stop, fault: Fault, ended: Ended | None) -> None:
     """No further attempt of this tool: with ``count: calls`` the breaker hears of it now."""
     if stop.absent:
-        stop.tool.warn_absent(stop.absent)
+        stop.tool.warn_absent(stop.absent, rt.tools)
     if ended is not None:
         record(rt, call, stop, _result(fault, ended), fault)
         learn(rt, stop, ended.ended, worked=False)

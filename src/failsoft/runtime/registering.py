@@ -2,7 +2,9 @@
 
 Rules
 -----
-- Registering again replaces: the latest function and options hold, and a mark of being unavailable is gone.
+- Another function under an id that is taken is refused, unless it shall replace the first. The same function defined
+  again, as by a notebook cell that is run again, replaces: the latest function and options hold, and a mark of being
+  unavailable is gone.
 - A tool that is disabled stays so, whoever registers it.
 - Fallbacks that lead back to where they came from are refused (R19), before anything is changed.
 - A circuit that was open when the process before ended is open for the rest of its time.
@@ -10,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.options import Isolation, ToolOptions
 from failsoft.core.own_faults import did_you_mean, quote
-from failsoft.errors import FailsoftError
+from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe import events
 from failsoft.observe.log import DEBUG, is_logged
 from failsoft.runtime.foreign import About, Foreign, ForeignTool, refuse_other_words
@@ -44,9 +47,11 @@ def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
         return Tool(fn, options)
 
 
-def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., Any]:
-    """Make a tool known; its guarded function."""
+def register(engine: Engine, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
+    """Make a tool known; its guarded function. ``replace``: another function of this id may be known already."""
     engine.refuse_if_closed()
+    if not replace:
+        _refuse_taken(engine.tools.get(tool.id), tool)
     if tool.options.fallbacks:
         refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
     if engine.keeper is not None:
@@ -66,6 +71,28 @@ def register(engine: Engine, settings: Settings, tool: Tool) -> Callable[..., An
     engine.index[tool.id] = engine.index[tool.guarded] = tool
     engine.notebook.note_registered(tool.id)
     return tool.guarded
+
+
+def _refuse_taken(known: Tool | None, tool: Tool) -> None:
+    """Raise if the id belongs to another function: calls of the first would reach the second."""
+    if known is None or isinstance(known, ForeignTool) or known.unavailable is not None:
+        return
+    old, new = (inspect.unwrap(getattr(each.fn, "func", each.fn)) for each in (known, tool))
+    if old is new or (_origin(old) == _origin(new) and getattr(new, "__name__", "") != "<lambda>"):
+        return
+    instead = 'id="…" names one of them differently, replace=True replaces the first'
+    if getattr(new, "__name__", "") == "<lambda>":
+        instead = 'a lambda has no name of its own: give it one with id="…"'
+    raise ManifestError(
+        f"{place_of(new, tool.id)}: there is a tool of this id already ({place_of(old, known.id)}), and calls would no "
+        f"longer reach it: {instead}"
+    )
+
+
+def _origin(fn: Any) -> tuple[object, ...]:
+    """Where a function was defined; two methods of one class are the same only if their objects are."""
+    fn = fn if hasattr(fn, "__qualname__") else type(fn)
+    return fn.__module__, fn.__qualname__, id(getattr(fn, "__self__", None))
 
 
 def declare(

@@ -170,22 +170,24 @@ class Runtime:
     def tool(self, fn: F, /) -> F: ...
     @overload
     def tool(
-        self, fn: None = None, /, *, id: str | None = None, **options: Unpack[ToolKeywords]
+        self, fn: None = None, /, *, id: str | None = None, replace: bool = False, **options: Unpack[ToolKeywords]
     ) -> Callable[[F], F]: ...
     def tool(self, fn: Any = None, /, **options: Any) -> Any:
         """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``.
 
         The function can be called as before: it is guarded now, and raises ``CallFailed`` when all help was in vain.
-        ``id`` is its name unless you say another; the other options are those of a tool in the manifest.
+        ``id`` is its name unless you say another; the other options are those of a tool in the manifest. An id that another
+        function has is refused, unless you say ``replace=True``.
         """
         if fn is not None:
             return self.add(fn)
         return lambda function: self.add(function, **options)
 
-    def add(self, fn: F, /, *, id: str | None = None, **options: Unpack[ToolKeywords]) -> F:
+    def add(self, fn: F, /, *, id: str | None = None, replace: bool = False, **options: Unpack[ToolKeywords]) -> F:
         """Register any callable as a tool and get its guarded form back; the options are those of ``tool``."""
         options_ = tool_options(fn, id, options, self._settings)
-        return cast("F", register(self._engine, self._settings, make_tool(unguarded(fn), options_)))
+        tool = make_tool(unguarded(fn), options_)
+        return cast("F", register(self._engine, self._settings, tool, replace=replace))
 
     def declare(self, tool: str, /, **options: Any) -> None:
         """Make a tool known that an agent framework runs: ``run`` calls it.

@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core import own_faults
@@ -127,6 +127,8 @@ class Tool:
         self._absent: set[str] = set()  # fallbacks that a warning has named
         if options.idempotency_key is not None:
             self._refuse_missing_parameter(options.idempotency_key)
+        if options.defaults and (unknown := self.unknown_arguments(options.defaults)):
+            raise ManifestError(f"defaults: the function has no parameter {unknown}")
         self.renew_ticket()
 
     @property
@@ -204,6 +206,23 @@ class Tool:
                 return None
         return self._signature
 
+    def unknown_arguments(self, names: Iterable[str]) -> str:
+        """The first of the names that the function does not take, with those that look like it; "" if it takes all."""
+        signature = None if self.command is not None or self._missing is not None else self.signature()
+        if signature is None:
+            return ""
+        parameters = signature.parameters
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            return ""
+        return next(
+            (
+                f"{own_faults.quote(name)!r}{own_faults.did_you_mean(name, parameters)}"
+                for name in names
+                if name not in parameters
+            ),
+            "",
+        )
+
     def _refuse_missing_parameter(self, name: str) -> None:
         signature = self.signature()
         parameters = {} if signature is None else signature.parameters
@@ -260,15 +279,17 @@ class Tool:
                 visible(self.id),
             )
 
-    def warn_absent(self, fallbacks: tuple[str, ...]) -> None:
+    def warn_absent(self, fallbacks: tuple[str, ...], known: Iterable[str] = ()) -> None:
         """Log once for each fallback that is needed and does not exist. Tools may be registered in any order."""
         for id in fallbacks:
             if id not in self._absent:
                 self._absent.add(id)
+                hint = own_faults.did_you_mean(id, known)
                 log.warning(
-                    "%s: its fallback %s does not exist: register a tool of this id, or correct it",
+                    "%s: its fallback %s does not exist: register a tool of this id, or correct it%s",
                     visible(self.id),
                     visible(id),
+                    visible(hint),
                 )
 
 

@@ -260,6 +260,18 @@ class Turn:
             if self.engine.keeper is not None and self.parent is None:
                 await self._acknowledge(self.engine.keeper)
 
+    def __enter__(self) -> NoReturn:
+        raise TurnError("a turn runs on an event loop: write `async with rt.turn() as turn:`, not `with`")
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached; `with` looks for it."""
+
+    def __iter__(self) -> NoReturn:
+        raise TurnError("outcomes arrive one by one: write `async for outcome in turn:`, not `for`")
+
+    def __await__(self) -> NoReturn:
+        raise TurnError("a turn is not awaited: write `async with rt.turn() as turn:`")
+
     def cancel_open(self) -> None:
         """Cancel the calls that are still open, for an owner that no longer waits for them."""
         if self._is_open():
@@ -282,6 +294,8 @@ class Turn:
         if not (defaults is None or isinstance(defaults, Mapping)):
             raise TurnError(f"defaults: write one mapping from names to values, not {type(defaults).__name__}")
         refuse_handles(defaults)
+        if defaults and not isinstance(handle.tool, str) and (wrong := handle.tool.unknown_arguments(defaults)):
+            raise TurnError(f"defaults: {handle.tool.id} has no parameter {wrong}")
         if not (required is None or isinstance(required, bool)):
             raise TurnError(f"required: {required!r:.80} is neither true nor false")
         if not isinstance(handle.tool, str):

@@ -79,8 +79,10 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         assert fault is not None
         effect = worst((effect, fault.effect))
         own = (ended is not None and ended.ran and stop.tool is call.tool) or fault.rule == own_faults.BEGUN_BEFORE
-        primary = fault if own else primary or fault  # what went wrong last with the tool that was asked for
         retry = plan(rt, call, stop, fault, ended)
+        if isinstance(retry, NoRetry) and retry.cut_off:
+            fault = fault._replace(reason=f"{fault.reason}; {retry.why}")
+        primary = fault if own else primary or fault  # what went wrong last with the tool that was asked for
         options = find_options(rt, call, stop, fault, tried, later)
         report = report_on(rt, call, stop, fault, retry, options, best if _takes_parts(call, giver) else None)
         wanted = None
