@@ -53,12 +53,12 @@ def find_reach(fault: Fault) -> Literal["deployment", "thread"] | None:
 
 
 def blames_setup(fault: Fault) -> bool:
-    """Whether the tool's setup is at fault whatever the arguments: credentials, quota or billing, but no full disk."""
+    """Whether the tool's setup is at fault whatever the arguments: credentials, quota, base URL, but no full disk."""
     if fault.category != "tool_misconfigured" or fault.rule.startswith(own_faults.NESTED):
         return False
     if fault.code is Code.RESOURCE_EXHAUSTED:
         return not fault.rule.startswith(("errno", "phrase: storage"))
-    return fault.code is Code.UNAUTHENTICATED
+    return fault.code is Code.UNAUTHENTICATED or fault.rule == "phrase: base url"
 
 
 def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:

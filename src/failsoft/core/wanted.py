@@ -21,6 +21,8 @@ _THING = r"(?:fields?|arguments?|parameters?|params?|inputs?|propert(?:y|ies)|ke
 _LIST = rf"\[?(?:and |or |, ?|[`'\"“‘ ]*{_IDENTIFIER}[`'\"”’]*)+\]?"
 _LEAD = rf"(?:^|[.;:] |Error: )(?:the |your |a |an |{_THING} |value (?:of|for) )*"
 _BAD = r"(?:missing|invalid|unknown|malformed|unsupported|bad|empty|illegal|incorrect)"
+_KIND = r"(?:number|integer|int|float|string|str|date|time|boolean|bool|list|array|object|url|email)"
+_ABSENT = r"not (?:provided|specified|given|supplied|set)"
 _SHOULD = r"(?:must|should|has to|needs to|cannot|can't|can not|may not|must not|should not)"
 
 _PYDANTIC = re.compile(
@@ -40,7 +42,7 @@ _LISTED = re.compile(
     rf"\b(?:missing|unknown) (?:\d+ )?(?:required |mandatory )*(?:keyword-only |positional |query |path |body |input |request )*"
     rf"{_THING}(?: named| for| of)?\s*[:=(]?\s*({_LIST})"
     rf"|\b{_BAD} (?:value for |value of )?(?:query |path |body |input |request )?{_THING}(?: named| for| of)?[ :=(]+(?=[`'\"“‘])({_LIST})"
-    rf"|\b{_BAD} (?:value for |value of )?(?:fields?|param(?:eter)?s?|propert(?:y|ies)|attributes?|columns?|options?)[ :=(]+({_LIST})",
+    rf"|\b{_BAD} (?:(?:value|type|format) (?:for|of) )?(?:fields?|param(?:eter)?s?|propert(?:y|ies)|attributes?|columns?|options?)[ :=(]+({_LIST})",
     re.IGNORECASE,
 )
 _NAME = re.compile(_IDENTIFIER)
@@ -50,13 +52,14 @@ _SENTENCES = tuple(
     for form in (
         rf"{_QUOTED} (?:{_THING} )?(?:(?:is|was|are|were) (?:a |an )?(?:required|missing|invalid|not (?:a )?valid|malformed|empty|unknown|mandatory)\b|{_SHOULD} )",
         rf"\b{_THING} [`'\"“‘]?({_IDENTIFIER})[`'\"”’]? (?:is|was|are|were|{_SHOULD})\b",
-        rf"{_LEAD}{_WORDS} (?:{_THING} )?(?:(?:is|was|are|were) (?:required|missing|invalid|not (?:a )?valid|malformed|empty|mandatory|not (?:provided|specified|given|set))\b|{_SHOULD} (?:not )?(?:be|contain|have|match|start|end)\b)",
+        rf"{_LEAD}{_WORDS} (?:{_THING} )?(?:(?:is|was|are|were) (?:required|missing|invalid|not (?:a )?valid|malformed|empty|mandatory|{_ABSENT}|not an? (?:valid )?{_KIND})\b|{_SHOULD} (?:not )?(?:be|contain|have|match|start|end)\b)",
         rf"^{_WORDS}: (?:this )?(?:field|value|input|property|argument|parameter)? ?(?:is )?(?:required|missing|invalid|mandatory|may not be|cannot be|must be)\b",
         rf"\b(?:required|expected) {_THING} [`'\"“‘]?({_IDENTIFIER})[`'\"”’]? (?:is|was|to be|not|missing)\b",
         rf"\b(?:{_THING} required|(?:required |mandatory )?{_THING} (?:is |was )?(?:missing|invalid))[:=] [`'\"“‘]?({_IDENTIFIER})",
         rf"{_LEAD}no {_WORDS} (?:was |were )?(?:provided|specified|given|supplied)\b",
         rf"\b(?:must|please) (?:provide|specify|supply|give|enter) (?:a |an |the |your )?(?:valid )?{_WORDS}(?=[.,;:]|$)",
-        rf"^{_WORDS} (?:missing|required|invalid)[.!]?$",
+        rf"^{_WORDS} (?:missing|required|invalid|{_ABSENT})[.!]?$",
+        rf"\bexpected (?:an? )?(?:valid )?{_KIND} for (?:{_THING} )?[`'\"“‘]?({_IDENTIFIER})",
         rf"^{_BAD} (?:required |value for )?[`'\"“‘]?([A-Za-z]\w{{0,39}}(?:[ _-][a-z]\w{{0,39}}){{0,2}})[`'\"”’]?(?=:|$| \()",
     )
 )

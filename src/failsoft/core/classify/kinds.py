@@ -75,6 +75,7 @@ KINDS: dict[str, Kind] = {
     "busy": _passing(Code.UNAVAILABLE, "none", "A busy service comes free"),
     # It may pass, but the request was sent: nobody can say what it did
     "timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", _TIMEOUT),
+    "tool_timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", "Timeout is temporary"),  # S-tests 4.3
     "disconnected": _passing(Code.UNAVAILABLE, "unknown", "A lost connection can be made again"),
     "broken_stream": _passing(Code.UNAVAILABLE, "unknown", "Overload passes; the answer had begun"),
     "bad_gateway": _passing(Code.UNAVAILABLE, "unknown", "Gateway failures are temporary"),

@@ -83,7 +83,9 @@ PHRASES: tuple[Phrase, ...] = (
         "capa exte func plug skil tool",
         r"(?:unknown|missing|unregistered|no such|nonexistent|non-existent) (?:tool|extension|plugin|capability|skill)\b"
         r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?[:\s'`]{0,4}(?:[\w.-]+[\s'`]{1,4}){0,3}"
-        r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|does not exist|is (?:missing|disabled|unavailable))"
+        r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|(?:does not|doesn't) exist|is (?:missing|unavailable)|(?:is|was|has been) (?:currently )?disabled)"
+        r"|\b(?:tool|extension|plugin|capability|skill) (?:id (?:is |was )?(?:missing|not (?:provided|specified|given|supplied)|required)|disabled)\b"
+        r"|(?:missing|no) (?:required |valid )?(?:tool|extension|plugin) id\b"
         r"|no (?:tool|extension|plugin|function) (?:named|called|with|registered|found)"
         r"|not a (?:valid|known|registered|recogni[sz]ed) (?:tool|function)\b|(?:unknown|no such) function(?! name)\b(?!:)|(?:tool|function)\W{1,3}(?:\S+ ){1,6}?(?:which )?(?:was |is )?not (?:found )?in (?:the )?(?:\w+[ .])?(?:tools|functions|registry)\b",
         "no_such_tool",
@@ -187,7 +189,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "value out of range",
         "out rang valu",
-        r"\bvalues? (?:is |was |are |were )?out of (?:the )?(?:(?:allowed|valid|permitted|supported|accepted) )?range\b|^out of range\b",
+        r"\bvalues? (?:[\w.,-]{1,30} )?(?:is |was |are |were )?out of (?:the )?(?:(?:allowed|valid|permitted|supported|accepted) )?range\b|^out of range\b",
         "out_of_range",
         firm=True,
     ),
@@ -226,6 +228,13 @@ PHRASES: tuple[Phrase, ...] = (
         "rese",
         r"resets? in (?:about )?\d+ ?(?:ms|s|sec|secs|seconds?|m|mins?|minutes?)\b",
         "rate_limited",
+        firm=True,
+    ),
+    Phrase(
+        "rate limit or quota",  # S-layers: ResourceExhausted
+        "rate",
+        r"rate[ -]?limits? (?:exceeded )?or (?:a |the )?quota\b",
+        "per_minute",
         firm=True,
     ),
     Phrase(
@@ -367,7 +376,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "configuration",
         "acti conf coun data disa enab envi http impr loca misc proj regi seal sele sess sett terr unsa",
-        r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
+        r"misconfigur|improperly configured|not configured|environment variable|configuration (?:error|is|not|file|missing)|config (?:is |was )?(?:missing|incomplete|invalid)\b|(?:invalid|missing|bad|incomplete) (?:\w+ )?config"
         r"|(?:must|need to) specify a region|no (?:default )?region|has not been used in project|(?:api|service|feature|capability|access) (?:\w+ )?(?:is )?(?:not enabled|disabled)"
         r"|not (?:been )?enabled\b|\bsealed\b|config(?:uration)? profile\b|no (?:\w+ )?(?:settings|configuration) (?:found|provided)|improperlyconfigured|service disabled|disabled (?:exception|error)|session not created(?!.{0,60}timed out)|unsatisfiable|(?:location|country|region|territory) (?:is )?not (?:supported|available(?!,? (?:please )?(?:try|retry)))|not (?:supported|available) in (?:your|this) (?:location|country|region|territory)"
         r"|must be (?:enabled|activated)|unable to open database|no (?:\w+ ){1,3}selected\b|\bhttp (?:request|response) (?:was )?(?:sent )?to (?:an? )?https\b",
@@ -525,6 +534,7 @@ PHRASES: tuple[Phrase, ...] = (
         "unknown_host",
         firm=True,
     ),
+    Phrase("tool timeout", "tool", r"^(?:\w+ ){0,4}tool timeout after \d", "tool_timeout", firm=True),  # S-tests 4.1
     Phrase(
         "read timeout",
         "read",
@@ -717,7 +727,7 @@ PHRASES: tuple[Phrase, ...] = (
         "allo ambi appe bad broa cast coer cons cont conv corr data deco defi dese dime dire empt enco enou erro exce expe fewe file form give hand iden ille imag inco inde inpu inte inva iter know leng less long look lowe malf mars matc mism miss nega none null numb out pars pdf proc prov read real reco repo requ sche seem shap shor sing size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
         r"\binvalid\b|\bnot (?:a )?valid\b|\w+n't (?:a )?valid\b|(?:enter|specify|provide|use|choose|select|pass|supply) (?:an? )?valid\b|no input\b|not enough (?:segments|values|arguments|columns|parts|bytes|characters)\b|not defined\b|symbolic links|\bmismatch(?:ed)?\b|could not be broadcast|singular matrix|not in (?:the )?schema|is this really|contains (?:whitespace|illegal|control|null)|\billegal\b|\bmalformed\b|\bincorrect\b|bad (?:request|argument|value|parameter|input|data|format|zip|type|escape|file)|unprocessable|\bvalidation\b|\bmissing\b|(?:is|are) (?:a )?required|required (?:field|parameter|property|argument|key)"
         r"|(?:unknown|unexpected|unrecogni[sz]ed) (?:\w+ )?(?:field|parameter|option|argument|attribute|property|keyword|value|type|format|key|character|name|arg|flag|file|extension|identifier|variable|token)|expected (?:\S+ ){1,12}(?:got|but|received|found|instead)|out of (?:range|bounds)|(?<!went )(?<!is )(?<!gone )\bwrong (?!on|with|while|when|in|at|answer|reply|response)\w+|(?:could not|cannot|can't|unable to|failed to) (?:convert|decode|cast|interpret|coerce|identify|understand|read(?! from (?:the )?(?:socket|remote(?! repo)|server|connection|upstream|stream|pipe|network|peer))|encode|deserialize|unmarshal|marshal|index|iterate|handle (?!(?:the |this |your )?(?:requests?|load|traffic|volume)\b)|process (?:the |this |your )?(?:image|file|input|audio|video|document))"
-        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|no (?:\w+ ){1,3}(?:provided|specified|given|supplied)\b|(?:does|did|do)(?: not|n't) match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|(?:smaller|less|lower|shorter|fewer) than (?:the )?(?:min|required|expected|allowed)|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!answer|command|connection|day|gateway|handshake|luck|news|reply|response|state|status)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)(?! (?:be |it is )?(?:up|running|respond\w*|alive|online|available|reachable|ready|connected|work\w*)\b)",
+        r"|is (?:empty|null|none|too short|too small|too long|negative|ambiguous)\b|\bempty (?:csv|label|name|value|key|file|input|body|string|list|document|data|sheet|page)\b|\bno data\b|not allowed\b|(?:type|shape|length|size|dimension) ?mismatch|(?:no (?:\w+ ){1,3}|\bnot )(?:provided|specified|given|supplied)\b|(?:does|did|do)(?: not|n't) match\b|\bcorrupt(?:ed)?\b|\btruncated\b|not (?:a |an )?(?:zip|pdf|image|number|integer|string|known|recogni[sz]ed)|(?:value|parameter|argument) (?:error|exception)|constraint|\bparse\b|\bdecode error|unknown (?:\w+ )?(?:code|name|value|unit|currency|locale)\b|not a (?:\w+ )?(?:repository|directory|file)\b|format error\b|conversion (?:\S+ ){0,6}failed|(?:smaller|less|lower|shorter|fewer) than (?:the )?(?:min|required|expected|allowed)|strict mode violation|empty sequence|undeclared (?:reference|variable|identifier)|lex(?:er)? error|grammar error|unexpected input|\bbad (?!answer|command|connection|day|gateway|handshake|luck|news|reply|response|state|status)\w+|(?:does not|doesn't|do not|don't) (?:appear|seem|look) (?:to|like)(?! (?:be |it is )?(?:up|running|respond\w*|alive|online|available|reachable|ready|connected|work\w*)\b)",
         "invalid",
     ),
     Phrase("bad request", "requ", r"bad request: \w", "invalid", firm=True),

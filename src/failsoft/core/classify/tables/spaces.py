@@ -46,6 +46,8 @@ CODES: tuple[tuple[str, str], ...] = (
     ("grpc_status_code", "grpc"),
     ("code", "provider"),
     ("error_code", "provider"),
+    ("errorCode", "provider"),
+    ("status_code", "provider"),
     ("error_name", "provider"),
     ("error_type", "provider"),
     ("type", "provider"),
@@ -53,7 +55,7 @@ CODES: tuple[tuple[str, str], ...] = (
     ("error", "provider"),
 )
 
-STATUSES = ("status_code", "status", "http_status", "code", "response_code", "http_code", "errcode")
+STATUSES = ("status_code", "status", "statusCode", "http_status", "code", "response_code", "http_code", "errcode")
 RESPONSES = ("response", "resp", "raw_response", "meta")
 BODIES = (
     "body",

@@ -61,7 +61,12 @@ SPOTS: tuple[Spot, ...] = (
     Spot("dpy-", r"\b(DPY-\d{4})\b", "oracle", "python-oracledb"),
     Spot("statuscode.", r"\bStatusCode\.([A-Z_]{5,20})\b", "grpc", "grpcio"),
     Spot("errorstatuscode.", r"\bErrorStatusCode\.([A-Z][A-Za-z_]{4,20})\b", "grpc", "S-layers"),
-    Spot("", rf"^\W{{0,2}}({_STATUS}|{_TITLED}(?=:))(?:\W{{0,2}}$|: )", "grpc", "a code alone, or before its message"),
+    Spot(
+        "",
+        rf"^\W{{0,2}}({_STATUS}|{_TITLED}(?=:|\W?$))(?:\W{{0,2}}$|: |\] )",
+        "grpc",
+        "a code alone, or before its message",
+    ),
     *(
         Spot(word, rf"(?i:\b{word}\W{{1,3}})({_STATUS})(?![\w-]| [A-Z])", "grpc", "a code in running text")
         for word in ("failed", "error", "status", "code", "with", "returned")

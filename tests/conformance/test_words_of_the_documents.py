@@ -1,0 +1,140 @@
+"""The documents' own sentences as error texts, and the spellings in which they are likely to come."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes import Scripted, virtual
+
+from failsoft import Code, Runtime, classify
+
+
+class Carrying(Exception):
+    """An error that carries its code or status in an attribute."""
+
+    def __init__(self, attribute: str, value: object) -> None:
+        super().__init__("boom")
+        setattr(self, attribute, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tool doesn't exist or is disabled",
+        "Tool doesn't exist",
+        "Tool doesn’t exist",
+        "Tool 'maps' doesn't exist",
+        "extension doesn't exist",
+        "tool disabled",
+        "Tool disabled: maps",
+        "This tool is currently disabled",
+        "Tool maps has been disabled",
+    ],
+)
+def test_s_spec_1_2_tool_not_found_tool_does_not_exist_or_is_disabled(text: str) -> None:
+    fault = classify(text)
+    assert (fault.classification, fault.category, fault.retryable) == ("permanent", "tool_unavailable", False)
+
+
+def test_s_spec_1_2_a_tool_that_is_disabled_for_the_time_being_comes_back() -> None:
+    assert classify("Tool maps is temporarily disabled").classification == "transient"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["tool id missing", "extension id missing", "toolId missing", "missing required extension id", "no tool id"],
+)
+def test_s_norm_signal_missing_tool_id_missing_extension_id(text: str) -> None:
+    assert classify(RuntimeError(text)).category == "tool_unavailable"
+
+
+@pytest.mark.parametrize("text", ["tool call failed: city is missing", "missing required field: city"])
+def test_s_norm_a_missing_input_is_no_missing_tool(text: str) -> None:
+    assert classify(RuntimeError(text)).category == "tool_validation"
+
+
+@pytest.mark.parametrize("text", ["missing config", "config missing", "config is missing", "missing configuration"])
+def test_s_norm_misconfigured_missing_config(text: str) -> None:
+    assert classify(text).category == "tool_misconfigured"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rate limit or quota exceeded",
+        "RESOURCE_EXHAUSTED: Rate limit or quota exceeded",
+        "ErrorStatusCode.ResourceExhausted: Rate limit or quota exceeded",
+        "rpc error: code = ResourceExhausted desc = Rate limit or quota exceeded",
+    ],
+)
+def test_s_layers_resource_exhausted_rate_limit_or_quota_exceeded_is_retryable(text: str) -> None:
+    fault = classify(text)
+    assert (fault.code, fault.retryable) == (Code.ResourceExhausted, True)
+
+
+def test_s_layers_a_quota_that_is_used_up_is_not() -> None:
+    assert not classify("You exceeded your current quota, please check your plan and billing details").retryable
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_s_layers_a_code_in_brackets_before_its_message(code: Code) -> None:
+    assert classify(f"[{code.value}] upstream said no").code == code
+
+
+@pytest.mark.parametrize("name", ["Internal", "Aborted", "DataLoss", "OutOfRange", "DeadlineExceeded", "Unavailable"])
+def test_s_layers_a_code_alone_in_the_documents_spelling(name: str) -> None:
+    assert classify(name).code == Code[name]
+
+
+@pytest.mark.parametrize("attribute", ["code", "status", "error_code", "errorCode", "status_code"])
+@pytest.mark.parametrize("code", list(Code))
+def test_s_layers_a_code_that_the_error_carries(code: Code, attribute: str) -> None:
+    for spelling in (code, code.value, next(name for name, one in Code.__members__.items() if one is code)):
+        assert classify(Carrying(attribute, spelling)).code == code
+
+
+@pytest.mark.parametrize(("status", "classification"), [(400, "permanent"), (404, "permanent"), (503, "transient")])
+def test_s_spec_1_3_a_status_in_camel_case(status: int, classification: str) -> None:
+    fault = classify(Carrying("statusCode", status))
+    assert (fault.http_status, fault.classification) == (status, classification)
+
+
+@pytest.mark.parametrize("text", ["Value out of range", "value 17 out of range", "value 17 is out of range"])
+def test_s_layers_out_of_range_names_its_value(text: str) -> None:
+    assert classify(text).code is Code.OutOfRange
+
+
+def test_s_tests_4_3_the_text_of_a_tool_timeout_has_the_reason_of_a_tool_timeout() -> None:
+    fault = classify("Tool timeout after 30s")
+    assert (fault.classification, fault.retryable, fault.reason) == ("transient", True, "Timeout is temporary")
+
+
+@virtual
+async def test_s_norm_misconfigured_base_url_is_not_tried_again_with_other_arguments() -> None:
+    rt, maps = Runtime(), Scripted(RuntimeError("misconfigured base url"))
+    rt.add(maps, id="maps")
+    for city in ("Rome", "Paris", "Oslo"):
+        outcome = await rt.call("maps", {"city": city}, thread="chat")
+        assert outcome.fault is not None
+        assert outcome.fault.category == "tool_misconfigured"
+    assert maps.attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("nights is not a number", "nights"),
+        ("invalid type for field nights: expected int", "nights"),
+        ("expected number for nights", "nights"),
+        ("city not provided", "city"),
+        ("city was not supplied", "city"),
+    ],
+)
+@virtual
+async def test_s_norm_validation_asks_for_the_input_that_the_error_names(text: str, name: str) -> None:
+    rt = Runtime()
+    rt.add(Scripted(RuntimeError(text)), id="maps")
+    async with rt.turn() as turn:
+        call = turn.call("maps")
+    outcome = await call
+    assert outcome.explanation.user == f"For maps I need a valid {name}."
+    assert f"a valid {name}" in turn.report.message
