@@ -14,8 +14,9 @@ from failsoft.core.outcome import Outcome
 from failsoft.errors import CallFailed
 
 DOWN = Fault(
-    Code.UNAVAILABLE, "transient", "tool_transient", "none", "Service unavailable (503)", "r", "http_status: 503"
-)
+    Code.UNAVAILABLE, "transient", "tool_transient", "none", "Service unavailable (503)", "r", "http_status: 503",
+    source="remote",
+)  # fmt: skip
 
 
 def failed(fault: Fault | None = DOWN, tool: str = "search") -> CallFailed:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from tests.fakes import OFTEN
 from tests.runtime.isolation.fake_tools import raises_after_paying
 
-from failsoft import NothingDone, Override, Runtime
+from failsoft import CallFailed, NothingDone, Override, Runtime
 
 RETRY: Any = {"max_attempts": 5, "initial_delay": "1ms", "budget": False}
 
@@ -240,7 +240,7 @@ def test_t31_a_decorated_blocking_tool_that_acts_before_its_type_error_has_run()
     assert acted == ["paid", "paid"]
 
 
-def test_t31_nothing_done_is_believed_across_processes_and_through_calls() -> None:
+def test_t31_nothing_done_crosses_processes_and_is_the_word_of_the_tool_that_raises_it() -> None:
     rt = Runtime()
     error = pickle.loads(pickle.dumps(NothingDone("no seats", code="UNAVAILABLE")))
     assert (str(error), error.code.value) == ("no seats", "UNAVAILABLE")
@@ -250,12 +250,18 @@ def test_t31_nothing_done_is_believed_across_processes_and_through_calls() -> No
         raise error
 
     @rt.tool(idempotent=False)
-    async def travel() -> None:
-        await reserve()
+    async def travel(sure: bool) -> None:
+        try:
+            await reserve()
+        except CallFailed as failed:
+            if sure:
+                raise NothingDone("no trip") from failed
+            raise
 
-    outcome = asyncio.run(rt.call("travel"))
-    assert outcome.fault is not None
-    assert (outcome.fault.effect, outcome.fault.code.value) == ("none", "UNAVAILABLE")
+    for sure, effect in ((False, "unknown"), (True, "none")):
+        outcome = asyncio.run(rt.call("travel", {"sure": sure}))
+        assert outcome.fault is not None
+        assert (outcome.fault.effect, outcome.fault.code.value) == (effect, "UNAVAILABLE")
     with pytest.raises(ValueError, match="PLUNGED"):
         NothingDone("no seats", code="PLUNGED")
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.fakes import OFTEN
 
-from failsoft import Runtime, in_thread
+from failsoft import NothingDone, Runtime, in_thread
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 RETRY: Any = {"max_attempts": 4, "initial_delay": "20ms", "jitter_percent": 0, "budget": False}
@@ -281,3 +281,75 @@ def test_t33_in_thread_carries_context_and_runs_side_by_side() -> None:
     assert asyncio.run(run()) == [2 * x for x in range(20)]
     assert in_thread(double).__name__ == "double"
     assert sorted(seen) == list(range(20))
+
+
+async def asks(world: World, inner: str) -> Any:
+    return (await world.rt.call(inner, {"nobody": "takes this"} if inner == "misfit" else {})).unwrap()
+
+
+async def wraps(world: World, inner: str) -> None:
+    try:
+        await asks(world, inner)
+    except Exception as error:
+        raise RuntimeError("no trip") from error
+
+
+async def unpacks(world: World, inner: str) -> None:
+    try:
+        await asks(world, inner)
+    except Exception as error:
+        raise (error.__cause__ or error)  # noqa: B904 - as people write it
+
+
+async def hands_on_the_fault(world: World, inner: str) -> None:
+    outcome = await world.rt.call(inner)
+    error = RuntimeError("no trip")
+    error.fault = outcome.fault  # type: ignore[attr-defined]
+    raise error
+
+
+async def gathers(world: World, inner: str) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asks(world, inner))
+
+
+@pytest.mark.parametrize("inner", ["nothing_done", "refused_read", "misfit", "unknown_tool", "cut_off"])
+@pytest.mark.parametrize("way", [asks, wraps, unpacks, hands_on_the_fault, gathers])
+def test_t33_an_inner_call_that_did_nothing_does_not_speak_for_the_tool_around_it(way: Any, inner: str) -> None:
+    """The tool pays by itself, then calls another one that is refused, not entered, or says that it did nothing."""
+
+    async def run() -> tuple[Any, list[str]]:
+        world = World({})
+        rt = world.rt
+
+        @rt.tool(idempotent=False, retry={"max_attempts": 1})
+        async def nothing_done() -> None:
+            raise NothingDone("no seats", code="UNAVAILABLE")
+
+        @rt.tool(read_only=True, retry={"max_attempts": 1})
+        async def refused_read() -> None:
+            raise REFUSED
+
+        @rt.tool(read_only=True)
+        async def misfit() -> None:
+            raise AssertionError
+
+        @rt.tool(read_only=True, retry={"max_attempts": 1}, breaker={"failure_threshold": 1})
+        async def cut_off() -> None:
+            raise TimeoutError("too slow")
+
+        await rt.call("cut_off")
+
+        @rt.tool(idempotent=False, retry=RETRY, breaker=OFTEN, fallbacks=["pay"])
+        async def pay_by_card() -> None:
+            world.paid.append("by card")
+            if inner == "refused_read" and way in (unpacks, hands_on_the_fault):
+                raise TimeoutError("nothing to be shown here: a bare refusal is one of the tool's own requests")
+            await way(world, inner)
+
+        return await rt.call("pay_by_card"), world.paid
+
+    outcome, paid = asyncio.run(run())
+    assert (paid, outcome.status) == (["by card"], "failed")
+    assert outcome.fault.effect == "unknown"
+    assert "no effect" not in outcome.explanation.model

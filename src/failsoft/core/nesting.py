@@ -6,6 +6,8 @@ Rules
   it is the same failure: the call around it has the fault of the innermost one, not a text about a text about it.
 - A tool that makes something else of it keeps its word: an exception that says another code or category is its own.
 - ``nested: `` stands before the rule, once, however deep the failure was.
+- That the inner call never ran, or its author's word that it did nothing, is about the inner call alone. The tool around
+  it was entered and may have acted by itself. Only its own ``NothingDone`` says that it has not.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects import weakest, worst
+from failsoft.core.effects import NothingDone, weakest, worst
 from failsoft.core.own_faults import NESTED
 from failsoft.errors import CallFailed
 
@@ -51,9 +53,8 @@ def adopt_fault(fault: Fault, error: BaseException) -> Fault:
         if inner is not None and (
             fault.rule == "unknown" or (fault.code, fault.category) == (inner.code, inner.category)
         ):
-            return _keep_doubts(fault, error, inner)._replace(
-                rule=NESTED + inner.rule.removeprefix(NESTED), cause=error
-            )
+            inner = _speak_for(error, inner, _keep_doubts(fault, error, inner))
+            return inner._replace(rule=NESTED + inner.rule.removeprefix(NESTED), cause=error)
     return fault
 
 
@@ -68,6 +69,13 @@ def _keep_doubts(fault: Fault, error: BaseException, inner: Fault) -> Fault:
     return inner._replace(
         effect=worst((fault.effect, inner.effect)), source=weakest((fault.source, inner.source))
     )  # fmt: skip
+
+
+def _speak_for(error: BaseException, inner: Fault, fault: Fault) -> Fault:
+    """The fault as the word of the tool around the inner call."""
+    if isinstance(error, NothingDone) and inner.cause is not error:  # not the inner one's, raised again
+        return fault._replace(effect="none", source="stated")
+    return fault._replace(source="local") if fault.source == "stated" else fault
 
 
 def find_origin(outcome: Outcome[Any]) -> list[Outcome[Any]]:

@@ -18,7 +18,7 @@ from failsoft.core.classify import classify
 from failsoft.core.classify.evidence import read
 from failsoft.core.effects import effect_of_call, worst
 from failsoft.core.fault import Fault
-from failsoft.core.nesting import adopt_fault
+from failsoft.core.nesting import adopt_fault, failures_inside
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome, Status
 from failsoft.core.partial import Partial, better
@@ -30,6 +30,7 @@ from failsoft.runtime.arguments import MisfitError
 from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Past, Phrase, Step, Stop, TakeOffer, Wait, Way
 from failsoft.runtime.frames import without_callers
 from failsoft.runtime.gates import gate, held, is_absent, transition
+from failsoft.runtime.isolation.reply import WorkerError
 from failsoft.runtime.known import remember
 from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, renew, report_on, settle
 
@@ -263,12 +264,20 @@ def _understand(rt: Engine, call: Call, stop: Stop, ended: Ended) -> Fault | Non
     """The fault of an attempt that has ended, with the effect that the call had; None if it succeeded."""
     fault = _find_fault(rt, stop, ended)
     if fault is not None:
-        many = stop.tool.options.requests == "many"
+        many = stop.tool.options.requests == "many" or _has_asked_elsewhere(rt, fault)
         effect = effect_of_call(fault, entered=ended.ran, acted_inside=call.may_have_acted_inside, many=many)
         if effect != fault.effect:
             fault = fault._replace(effect=effect)
     call.tell_caller(stop.tool, "happened" if fault is None else fault.effect)
     return fault
+
+
+def _has_asked_elsewhere(rt: Engine, fault: Fault) -> bool:
+    """True if what failed is an inner call that is safe to repeat: whatever else the tool does is another request."""
+    if fault.source != "remote" or not fault.rule.startswith(own_faults.NESTED):
+        return False
+    inner = [rt.tools.get(failed.tool) for failed in failures_inside(fault.cause)]
+    return any(tool is None or tool.safe for tool in inner)
 
 
 def _may_leave_tasks(stop: Stop, fault: Fault, ended: Ended) -> bool:
@@ -299,9 +308,8 @@ def _find_fault(rt: Engine, stop: Stop, ended: Ended) -> Fault | None:
     options = stop.tool.options
     if ended.error is not None:
         error = without_callers(ended.error)
-        carried = read(error, "fault")
-        if isinstance(carried, Fault) and not isinstance(error, CallFailed):
-            return carried._replace(cause=error)
+        if isinstance(error, MisfitError | WorkerError):  # failsoft's own: the fault is known
+            return error.fault._replace(cause=error)
         judged = read(error, "remote_fault")  # by the worker, where the error was whole
         if isinstance(judged, Fault) and not options.classification:
             return judged._replace(cause=error)
