@@ -75,6 +75,14 @@ DONE = (
     "message sent, however",
     "charged the card, but",
     "the transfer was committed. Afterwards",
+    "charged 50 EUR; the receipt:",
+    "3 of 5 messages sent before",
+    "2 succeeded, 3 failed:",
+    "payment 123 OK, the receipt:",
+    "Saved. The copy:",
+    "first request: 201; second request:",
+    "step 1 completed, step 2:",
+    "while polling job 7:",
 )
 
 
@@ -174,6 +182,14 @@ def test_t32_a_local_error_that_was_being_handled_says_nothing(none: str, before
 
 
 def test_t32_a_denial_is_no_confession() -> None:
-    for text in ("429: no payment was captured, but try again", "401: the order was not placed, so sign in first"):
+    for text in (
+        "429: no payment was captured, but try again",
+        "401: the order was not placed, so sign in first",
+        "attempt 3 of 5 failed: connection refused",
+        "429: you have sent too many requests",
+        "Rate limit exceeded: 60 of 60 requests used",
+        "connection refused; first attempt: connection refused",
+        "429: requests are processed in order",
+    ):
         outcome, _ = asyncio.run(outcome_of(RuntimeError(text)))
         assert outcome.fault.effect == "none", text
