@@ -81,8 +81,7 @@ async def test_a_subscriber_may_call_tools_itself() -> None:
     assert set(notes) == {"noted"}
 
 
-def test_what_does_not_fit_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "CAPACITY", 10)
+def test_what_does_not_fit_is_dropped_and_counted() -> None:
     held = threading.Event()
     taken: list[Any] = []
 
@@ -90,7 +89,7 @@ def test_what_does_not_fit_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatc
         held.wait(20)
         taken.extend(batch)
 
-    line = Delivery(consume, name="slow sink", wait=False)
+    line = Delivery(consume, name="slow sink", wait=False, capacity=10)
     line.put([0])
     while line._size:  # the first batch has been taken up
         time.sleep(0.001)
@@ -167,10 +166,9 @@ def test_a_loss_is_told_to_all_who_ask_while_it_is_news() -> None:
     assert line.losses == 1
 
 
-def test_running_out_of_time_tells_of_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "CAPACITY", 1)
+def test_running_out_of_time_tells_of_no_loss() -> None:
     held = threading.Event()
-    line = Delivery(lambda _: held.wait(20), name="sink", wait=False)
+    line = Delivery(lambda _: held.wait(20), name="sink", wait=False, capacity=1)
     line.put([1])
     line.put([2, 3])
     assert not line.flush(0.01)  # it has not been taken

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,7 +48,7 @@ def records() -> Iterator[Records]:
     logger = logging.getLogger("failsoft")
     before = logger.level
     failsoft_log.flush(5.0)
-    failsoft_log._counter = failsoft_log._Counter()
+    failsoft_log._counter, failsoft_log._losses = failsoft_log._Counter(), failsoft_log._Losses()
     logger.addHandler(handler)
     logger.setLevel(logging.WARNING)
     yield handler
@@ -208,8 +210,65 @@ def test_the_number_of_remembered_failures_is_bounded() -> None:
     counter = failsoft_log._Counter()
     for number in range(3 * failsoft_log.MOST_COUNTED):
         entry = failsoft_log.Entry(logging.ERROR, "Escalated", 0.0, f"tool{number}", None, None, {"error": "x"})
+        counter.due(0.0)
         assert counter.admits(entry, 0.0)
     assert len(counter._seen) == failsoft_log.MOST_COUNTED
+
+
+def test_a_count_is_logged_before_its_failure_is_forgotten() -> None:
+    counter = failsoft_log._Counter()
+    entry = failsoft_log.Entry(logging.ERROR, "Escalated", 0.0, "first", None, None, {"error": "x"})
+    assert counter.admits(entry, 0.0)
+    assert not counter.admits(entry, 1.0)
+    found = []
+    for number in range(failsoft_log.MOST_COUNTED):
+        found += counter.due(2.0)
+        assert counter.admits(entry._replace(tool_id=f"tool{number}"), 2.0)
+    assert [(count, one.tool_id) for count, _, one in found] == [(1, "first")]
+
+
+def test_a_handler_that_hangs_costs_little_memory_and_the_loss_is_logged(records: Records) -> None:
+    """Entries that wait hold no variables of the tool's frames, and what does not fit is counted."""
+    gone, begun = threading.Event(), threading.Event()
+
+    class Hangs(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            begun.set()
+            gone.wait(30)
+
+    class Large:
+        pass
+
+    alive: list[weakref.ref[Large]] = []
+
+    async def fails() -> None:
+        large = Large()
+        alive.append(weakref.ref(large))
+        raise KeyError("bug")
+
+    hangs, said = Hangs(), []
+    logger = logging.getLogger("failsoft")
+    logger.addFilter(lambda record: bool(said.append(record.getMessage())) or True)
+    logger.addHandler(hangs)
+    dropped = failsoft_log._delivery.dropped
+    rt = runtime(fails=fails)
+    try:
+        asyncio.run(rt.call("fails"))
+        assert begun.wait(10)
+        asyncio.run(rt.call("fails"))
+        gc.collect()
+        assert [one() for one in alive[1:]] == [None]
+        for _ in range(failsoft_log.CAPACITY + 10):
+            failsoft_log.put(logging.INFO, "Odd", 0.0, "odd", None, None, {})
+        assert len(failsoft_log._delivery._queue) <= failsoft_log.CAPACITY
+        lost = failsoft_log._delivery.dropped - dropped
+        assert lost >= 10
+    finally:
+        gone.set()
+        logger.removeHandler(hangs)
+        failsoft_log.flush(10.0)
+        del logger.filters[-1]
+    assert f"{lost} records of failsoft were not logged: the handlers of this logger are too slow" in said
 
 
 def test_logging_happens_on_another_thread(records: Records) -> None:

@@ -260,8 +260,8 @@ PROTECTIONS: dict[int, Protection] = {
     41: Protection(
         "a turn ends although no thread can be had",
         "runtime/keeping.py",
-        "        except RuntimeError:  # the interpreter ends",
-        "        except ZeroDivisionError:  # the interpreter ends",
+        "        except RuntimeError:  # no thread can be had: the interpreter ends",
+        "        except ZeroDivisionError:  # no thread can be had: the interpreter ends",
     ),
     42: Protection(
         "what a trace file may hold ends no command in a traceback",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def frames(error: BaseException) -> list[object]:
 @pytest.mark.slow
 def test_t23_a_million_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call with a thread, a tenant, an id, a timeout, a text and a tool name that nobody has seen before."""
+    monkeypatch.setattr(logging.getLogger("failsoft"), "propagate", False)  # pytest keeps every record
     rt = Runtime()
     if not FULL:  # smaller bounds, so that a few thousand keys reach them
         monkeypatch.setattr(threads, "MOST_THREADS", 500)

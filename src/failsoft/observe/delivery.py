@@ -45,8 +45,10 @@ class Delivery:
         ask: Callable[[], None] | None = None,
         complain: Callable[[Exception], None] | None = None,
         tick: Callable[[], float | None] | None = None,
+        capacity: int = CAPACITY,
     ) -> None:
         self._consume = consume
+        self._capacity = capacity
         self._ask = ask
         self._tick = tick
         self._complain = complain or self._log
@@ -76,7 +78,7 @@ class Delivery:
         size = len(batch) if size is None else size
         with self._lock:
             self.offered += size
-            if self._closed or self._size + size > CAPACITY:
+            if self._closed or self._size + size > self._capacity:
                 self.dropped += size
                 return
             self._start()

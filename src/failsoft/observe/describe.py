@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from types import TracebackType
+from collections import deque
+from types import CodeType, TracebackType
 
 from failsoft.core.redact import LIMIT, sanitise
 
 _PACKAGE = __file__.removesuffix("observe/describe.py")
 _LINKS = 8  # exceptions that one came from
 _TEXT = 1_000  # characters of what each of them says
+_FRAMES = 100  # the last ones of each traceback
 
-
-Captured = tuple[tuple[BaseException, TracebackType | None], ...]  # an exception and those it came from
+Frames = tuple[tuple[CodeType, int], ...]  # the code and the line
+Captured = tuple[tuple[BaseException, Frames], ...]  # an exception and those it came from
 
 
 def describe(error: BaseException) -> str:
@@ -21,14 +23,14 @@ def describe(error: BaseException) -> str:
 
 
 def capture(error: BaseException) -> Captured:
-    """Hold on to an exception and its causes with their tracebacks, which may be stripped before they are formatted."""
+    """Hold on to an exception and its causes with the places in their tracebacks, but not with the frames' variables."""
     links: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and len(links) < _LINKS and not any(link is one for one in links):
         links.append(link)
         told = link.__cause__ is not None or link.__suppress_context__  # compare with None: it may define __bool__
         link = link.__cause__ if told else link.__context__
-    return tuple((link, link.__traceback__) for link in links)
+    return tuple((link, _places(link.__traceback__)) for link in links)
 
 
 def render(captured: Captured) -> str:
@@ -41,16 +43,23 @@ def render(captured: Captured) -> str:
     return sanitise("".join(lines[kept:]))
 
 
-def _lines(error: BaseException, frames: TracebackType | None) -> list[str]:
+def _lines(error: BaseException, frames: Frames) -> list[str]:
     said = sanitise(error, limit=_TEXT)
     name = type(error).__qualname__
     head = "Traceback (most recent call last):\n"
-    return [head, *traceback.format_tb(_outside(frames)), f"{name}: {said}\n" if said else f"{name}\n"]
+    shown = traceback.StackSummary.from_list([(code.co_filename, line, code.co_name, None) for code, line in frames])
+    return [head, *shown.format(), f"{name}: {said}\n" if said else f"{name}\n"]
 
 
-def _outside(frames: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame that is not failsoft's own; all of it if there is none."""
-    found = frames
-    while found is not None and found.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        found = found.tb_next
-    return frames if found is None else found
+def _places(trace: TracebackType | None) -> Frames:
+    """The end of a traceback, without failsoft's own frames at its beginning unless there are no others."""
+    found: deque[tuple[CodeType, int]] = deque(maxlen=_FRAMES)
+    outside = False
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not outside and not code.co_filename.startswith(_PACKAGE):
+            found.clear()
+            outside = True
+        found.append((code, trace.tb_lineno))
+        trace = trace.tb_next
+    return tuple(found)

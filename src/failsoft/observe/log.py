@@ -8,6 +8,7 @@ Rules
 - Records are formatted and handed to logging on one daemon thread of the process, never on an event loop. Callers only
   append to a bounded queue. ``flush`` waits for it, and so does the end of the program.
 - An identical failure of a tool is logged once. Repetitions are counted, and the count is logged once a minute.
+- The queue is short, because an entry holds an exception. What does not fit is dropped, and the number is logged.
 - No handler is installed: where the records go is the application's decision.
 """
 
@@ -28,6 +29,7 @@ from failsoft.observe.describe import Captured, capture, render
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 WINDOW = 60.0  # seconds for which identical failures are counted instead of logged
 MOST_COUNTED = 1_000  # distinct failures that are remembered at a time
+CAPACITY = 2_000  # entries that wait for the logger
 LAST = 1.0  # seconds that the end of the program waits for the last records
 
 log = logging.getLogger("failsoft")
@@ -110,35 +112,38 @@ class _Counter:
     """Decides which failures are logged and which are only counted."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[Any, ...], tuple[float, int, Entry]] = {}  # since when, how many since, the last one
+        # Since when, how many since, the last one; oldest first, because ``due`` removes a key before it is seen anew
+        self._seen: dict[tuple[Any, ...], tuple[float, int, Entry]] = {}
 
     def admits(self, entry: Entry, now: float) -> bool:
         """True if this failure is new; an identical one within the window is counted."""
         key = (entry.level, entry.event_type, entry.tool_id, _family(entry))
-        entry = entry._replace(error=())  # a traceback holds frames
+        entry = entry._replace(error=())
         since, count, _ = self._seen.get(key, (None, 0, entry))
         if since is not None and now - since < WINDOW:
             self._seen[key] = (since, count + 1, entry)
             return False
-        if since is None and len(self._seen) >= MOST_COUNTED:
-            self._seen.pop(next(iter(self._seen)))
         self._seen[key] = (now, 0, entry)
         return True
 
     def due(self, now: float, *, everything: bool = False) -> list[tuple[int, float, Entry]]:
         """The counts whose window is over: how many, in how many seconds, of which failure."""
         found = []
-        for key, (since, count, entry) in list(self._seen.items()):
-            if now - since >= WINDOW or (everything and count):
-                del self._seen[key]
-                if count:
-                    found.append((count, now - since, entry))
+        while self._seen:
+            oldest = next(iter(self._seen))
+            since, count, entry = self._seen[oldest]
+            if now - since < WINDOW and len(self._seen) < MOST_COUNTED and not everything:
+                break
+            del self._seen[oldest]
+            if count:
+                found.append((count, now - since, entry))
         return found
 
     def next_due(self, now: float) -> float | None:
         """Seconds until the next count is to be logged."""
-        waiting = [since + WINDOW - now for since, count, _ in self._seen.values() if count]
-        return max(0.0, min(waiting)) if waiting else None
+        for since, _, _ in self._seen.values():
+            return max(0.0, since + WINDOW - now)
+        return None
 
 
 def _family(entry: Entry) -> str:
@@ -154,6 +159,7 @@ def _write(entries: tuple[Entry, ...]) -> None:
 
 
 def _write_counts(now: float, *, everything: bool = False) -> None:
+    _losses.write()
     for count, seconds, entry in _counter.due(now, everything=everything):
         times = "once more" if count == 1 else f"{count:,} more times"
         _log(
@@ -220,8 +226,30 @@ def describe(entry: Entry, *, counted: bool = False) -> str:
     return f"{text} ({details})" if details else text
 
 
+class _Losses:
+    """Logs how many records the logger was too slow for, at most once a minute."""
+
+    def __init__(self) -> None:
+        self._told = 0
+        self._next = 0.0
+
+    def write(self) -> None:
+        lost, now = _delivery.dropped - self._told, monotonic()
+        if lost and now >= self._next:
+            self._told, self._next = self._told + lost, now + WINDOW
+            log.warning("%d records of failsoft were not logged: the handlers of this logger are too slow", lost)
+
+
 _counter = _Counter()
-_delivery = Delivery(_write, name="log", wait=False, tick=_tick, complain=lambda _: None)  # logging itself is broken
+_losses = _Losses()
+_delivery = Delivery(
+    _write,
+    name="log",
+    wait=False,
+    tick=_tick,
+    capacity=CAPACITY,
+    complain=lambda _: None,  # logging itself is broken
+)
 
 
 def _finish() -> None:

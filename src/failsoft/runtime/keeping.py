@@ -87,9 +87,7 @@ class Keeper:
             return False
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._waiters, self._has, batches)
-        except (
-            RuntimeError
-        ):  # the interpreter ends, or another thread has just closed the runtime: no thread can be had
+        except RuntimeError:  # no thread can be had: the interpreter ends, or another thread has closed the runtime
             return self._has(batches)
         try:
             return await asyncio.wait_for(waiting, 2 * PATIENCE)
