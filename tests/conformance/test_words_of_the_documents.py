@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.fakes import Scripted, virtual
+from tests.fakes import Scripted, records, virtual
 
 from failsoft import Code, Runtime, classify
 
@@ -138,3 +138,15 @@ async def test_s_norm_validation_asks_for_the_input_that_the_error_names(text: s
     outcome = await call
     assert outcome.explanation.user == f"For maps I need a valid {name}."
     assert f"a valid {name}" in turn.report.message
+
+
+@virtual
+async def test_s_tests_6_2_the_reason_of_a_retry_is_true_for_a_permanent_error_that_is_listed() -> None:
+    listed = {"retries": [{"maxAttempts": 3, "handleErrors": ["NotFound"]}]}
+    rt, maps = Runtime({"tools": {"maps": {"errorHandling": listed}}}), Scripted(RuntimeError("Not found (404)"), "ok")
+    rt.add(maps, id="maps")
+    async with rt.turn() as turn:
+        turn.call("maps")
+    (error,) = [event for event in records(turn.report) if event["event_type"] == "ToolError"]
+    assert (error["decision"], error["classification"]) == ("retry", "permanent")
+    assert error["reason"] == "Permanent error listed for retries + circuit closed + retries available"

@@ -149,7 +149,7 @@ def _follow(policy: Policy, report: ErrorReport) -> Decision | None:
 def _decide(report: ErrorReport) -> Decision:
     fault = report.fault
     if report.retry_delay is not None:
-        return Decision("retry", RETRY, report.retry_delay)
+        return Decision("retry", _why_retry(report), report.retry_delay)
     if report.alternatives:
         tool = report.alternatives[0]
         return Decision("alternative_tool", f"{_why(report)}; alternative available{_quote(report, tool)}", None, tool)
@@ -164,6 +164,13 @@ def _decide(report: ErrorReport) -> Decision:
     if report.required is False:
         return Decision("fail_gracefully", f"{_why(report)}; the call is optional")
     return Decision("escalate", f"{_why(report)}{_seen(report)}")
+
+
+def _why_retry(report: ErrorReport) -> str:
+    if report.fault.classification == "transient" and report.breaker_state == "closed":
+        return RETRY
+    what = "Transient error" if report.fault.classification == "transient" else "Permanent error listed for retries"
+    return f"{what} + circuit {report.breaker_state.replace('_', '-')} + retries available"
 
 
 def _why(report: ErrorReport) -> str:
