@@ -292,7 +292,9 @@ PLAN = """# Plans
 
 A plan is a turn written down: `failsoft run plan.yaml`, or `await rt.run_plan(plan)` with a file's path, its text or a
 mapping. In a call's arguments `{"$ref": "flights"}` stands for the value of the call `flights`, at any depth; the call
-then waits for it. `{"$literal": …}` stands for what is in it, whatever that looks like.
+then waits for it. `{"$ref": "flights.price"}` and `{"$ref": "flights[0].id"}` stand for
+parts of the value; a call of exactly that id comes first. If the value has no such part, the call's `defaults` are used,
+or it fails without running. `{"$literal": …}` stands for what is in it, whatever that looks like.
 
 ```yaml
 # plan.yaml

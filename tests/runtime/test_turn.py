@@ -954,3 +954,29 @@ async def test_a_guarded_function_in_a_turns_body_ends_where_tasks_start_eagerly
     async with asyncio.timeout(5), rt.turn() as turn:
         assert await guarded() == "found"
     assert [outcome.status for outcome in turn.report.outcomes.values()] == ["succeeded"]
+
+
+@virtual
+async def test_a_plans_reference_may_lead_into_a_value() -> None:
+    rt = Runtime()
+    rt.add(Scripted({"price": 3, "list": [{"id": "x"}]}), id="get_flights")
+    rt.add(lambda value: value, id="get_same")
+
+    async def refer(ref: str, **more: Any) -> Any:
+        call = {"id": "same", "tool": "get_same", "args": {"value": {"$ref": ref}}, **more}
+        report = await rt.run_plan({"calls": [{"id": "flights", "tool": "get_flights"}, call]})
+        return report.outcomes["same"]
+
+    assert (await refer("flights.price")).value == 3
+    assert (await refer("flights.list[0].id")).value == "x"
+    assert (await refer("flights.prise", defaults={"value": 9})).value == 9
+    for wrong, said in {
+        "flights.prise": "has no .prise; did you mean price?",
+        "flights.list[1]": "has no .list[1]",
+        "flights.price.x": "has no .price.x",
+        "flights.list[0].__class__": "has no .list[0].__class__",
+        "flights.price[0]": "has no .price[0]",
+    }.items():
+        outcome = await refer(wrong)
+        assert (outcome.status, outcome.attempts, outcome.fault.effect) == ("failed", 0, "none")
+        assert outcome.fault.message == f"The arguments do not fit. Invalid: value. The value of flights {said}"

@@ -330,8 +330,16 @@ class ToolOptions(Options):
         fill(self, "tags", texts("tags", self.tags, like='["travel", "search"]'))
         if self.timeout is not None:
             duration(self, "timeout")
-        several("retry", [self.retry], RetryOptions)
-        several("breaker", [self.breaker], BreakerOptions)
+        no_retries = '{"max_attempts": 1} turns retries off'
+        several(
+            "retry",
+            [self.retry],
+            RetryOptions,
+            like=f'its options as a mapping, like {{"max_attempts": 3}}; {no_retries}',
+        )
+        several(
+            "breaker", [self.breaker], BreakerOptions, like='its options as a mapping, like {"failure_threshold": 5}'
+        )
         listed = several("fallbacks", self.fallbacks, object)
         named = (Fallback(tool=one) if isinstance(one, str) else one for one in listed)
         fill(self, "fallbacks", several("fallbacks", named, Fallback, like="a tool's id"))
@@ -345,7 +353,7 @@ class ToolOptions(Options):
         isolation: object = self.isolation
         if isinstance(isolation, str):
             fill(self, "isolation", Isolation(kind=isolation))  # type: ignore[arg-type]  # checked there
-        several("isolation", [self.isolation], Isolation)
+        several("isolation", [self.isolation], Isolation, like='"thread" or "process"')
         for name in ("required", "idempotent"):
             if getattr(self, name) is not None:
                 flag(name, getattr(self, name))

@@ -73,13 +73,7 @@ def _transient(
     return Fault(code, "transient", "tool_transient", effect, message, reason, rule, retry_after)
 
 
-def tool_timeout(
-    timeout: float,
-    *,
-    effect: Effect = "unknown",
-    cause: BaseException | None = None,
-    reason: str = "Timeout is temporary",
-) -> Fault:
+def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseException | None = None) -> Fault:
     """An attempt ran into its tool's own timeout. ``effect="happened"`` when its value came, but too late (R8)."""
     return Fault(
         Code.DEADLINE_EXCEEDED,
@@ -87,7 +81,7 @@ def tool_timeout(
         "tool_transient",
         effect,
         f"Tool timeout after {text(timeout)}",  # S-tests 4.1
-        reason,  # S-tests 4.3
+        "Timeout is temporary",  # S-tests 4.3
         TOOL_TIMEOUT,
         cause=cause,
     )

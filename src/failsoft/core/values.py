@@ -36,7 +36,8 @@ def refuse(name: str, value: object, why: str) -> NoReturn:
 def whole(name: str, value: object, *, least: int, most: float = math.inf) -> None:
     """A whole number."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        refuse(name, value, f"is not a whole number {_within(least, most)}")
+        default = ": write one, or leave it out for the default" if value is None else ""
+        refuse(name, value, f"is not a whole number {_within(least, most)}{default}")
 
 
 def number(name: str, value: object, *, least: float, most: float = math.inf) -> None:

@@ -158,7 +158,7 @@ def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, ti
         },
     )  # fmt: skip
     reason = _say_blocked(tool.id, ended - started)
-    return Ended(started, ended, fault=own_faults.tool_timeout(timeout, effect="happened", reason=reason))
+    return Ended(started, ended, fault=own_faults.tool_timeout(timeout, effect="happened")._replace(reason=reason))
 
 
 def _say_blocked(tool: str, seconds: float) -> str:

@@ -31,12 +31,13 @@ from failsoft.runtime.deadline import OVER, Stepper, carry_on, finish, in_contex
 from failsoft.runtime.endings import stop
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.handle import NONE
-from failsoft.runtime.needs import fill_in
+from failsoft.runtime.needs import MissingPartError, fill_in
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
     from failsoft.core.breaker import Ticket
+    from failsoft.core.fault import Fault
     from failsoft.runtime.call import Ended
     from failsoft.runtime.handle import Handle
     from failsoft.runtime.turn import Turn
@@ -197,10 +198,12 @@ class Lanes:
         handle.task = asyncio.current_task()
         self._rest()
         try:
-            if handle.fills:
-                self._fill_in(handle)
+            wrong = self._fill_or_fault(handle) if handle.fills else None
             if isinstance(handle.tool, str):
-                outcome = await in_context(handle.context.copy(), self._refuse_unknown(handle, handle.tool))
+                fault = own_faults.unknown_tool(handle.tool, self.turn.engine.tools)
+                outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool, fault))
+            elif wrong is not None:
+                outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool.id, wrong))
             else:
                 call = handle.whole()
                 call.kwargs = cast("dict[str, Any]", handle.arguments)  # it may have been whole before it had these
@@ -247,10 +250,18 @@ class Lanes:
             fields |= handle.grounds()
             self.turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
 
-    async def _refuse_unknown(self, handle: Handle[Any], name: str) -> Outcome[Any]:
-        """The outcome of a call of a tool that there is not."""
+    def _fill_or_fault(self, handle: Handle[Any]) -> Fault | None:
+        """Fill its arguments in; the fault if a value does not have the part that is referred to."""
+        try:
+            self._fill_in(handle)
+        except MissingPartError as missing:
+            return own_faults.bad_arguments(invalid=[missing.argument], detail=missing.why)
+        return None
+
+    async def _refuse(self, handle: Handle[Any], name: str, fault: Fault) -> Outcome[Any]:
+        """The outcome of a call that cannot be made: of an unknown tool, or with a reference that leads nowhere."""
         turn, engine = self.turn, self.turn.engine
-        outcome = engine.unknown(handle.id, name, own_faults.unknown_tool(name, engine.tools))
+        outcome = engine.unknown(handle.id, name, fault)
         for event_type, fields in await judge_unknown(engine, outcome, turn):
             turn.emit(event_type, name, handle.id, fields)
         if engine.phraser is not None:

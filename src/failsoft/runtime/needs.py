@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType, MethodType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from failsoft.errors import TurnError
 from failsoft.runtime.handle import NONE, SHOWN, Handle
@@ -89,11 +89,40 @@ def refuse_handles(defaults: Mapping[str, Any] | None) -> None:
             raise TurnError(f"defaults: {name!r} has a handle in it, and its value may not come either: write a value")
 
 
+class Part(NamedTuple):
+    """Stands in a call's arguments for a part of another call's value."""
+
+    handle: Handle[Any]
+    path: tuple[str | int, ...]
+    find: Callable[[Any, tuple[str | int, ...]], Any]  # gets the part out of the value
+
+
+class MissingPartError(LookupError):
+    """A value does not have the part that another call needs."""
+
+    def __init__(self, argument: str, why: str) -> None:
+        super().__init__(f"{argument}: {why}")
+        self.argument = argument
+        self.why = why
+
+
 def fill_in(handle: Handle[Any]) -> None:
-    """Put values in the place of handles, and defaults in the place of what has failed."""
+    """Put values in the place of handles, and defaults in the place of what has failed.
+
+    Raises ``MissingPartError`` where a value does not have the part that is referred to, and there is no default.
+    """
     arguments = {**handle.arguments, **(handle.substitutes or {})}
     made: dict[int, Any] = {}
-    handle.arguments = {name: _resolved(value, made) for name, value in arguments.items()}
+    filled = {}
+    for name, value in arguments.items():
+        try:
+            filled[name] = _resolved(value, made)
+        except MissingPartError as missing:
+            if name not in handle.defaults:
+                raise MissingPartError(name, missing.why) from None
+            filled[name] = handle.defaults[name]
+            handle.substitutes = {**(handle.substitutes or {}), name: handle.defaults[name]}
+    handle.arguments = filled
     handle.fills = NONE  # it is done
 
 
@@ -123,8 +152,8 @@ def _search(value: Any) -> list[Handle[Any]]:
         one, is_done = todo.pop()
         if is_done:
             around.pop()
-        elif isinstance(one, Handle):
-            found.append(one)
+        elif isinstance(one, Handle | Part):
+            found.append(one if isinstance(one, Handle) else one.handle)
             deepest = max(deepest, len(around))
         elif type(one) not in PLAIN and isinstance(one, _MISUSES):
             _refuse_misuse(one)
@@ -165,6 +194,11 @@ def _resolved(value: Any, made: dict[int, Any]) -> Any:
     """The value with results in place of handles. ``made``: containers that have been done, by their id."""
     if isinstance(value, Handle):
         return value.result
+    if isinstance(value, Part):
+        try:
+            return value.find(value.handle.result, value.path)
+        except LookupError as error:
+            raise MissingPartError("", f"The value of {value.handle.id} {error.args[0]}") from None
     if type(value) in PLAIN or not isinstance(value, Mapping | list | tuple):
         return value
     if id(value) not in made:

@@ -31,10 +31,16 @@ async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> 
 
 
 def refuse_lost_keys(plan: Plan, rt: Runtime) -> None:
-    """Raise for calls with a key that their tools do not take."""
+    """Raise for calls with a key that their tools do not take, all at once."""
+    problems: list[str] = []
     for number, call in enumerate(plan.calls):
         if (tool := rt._engine.tools.get(call.tool)) is not None:
-            refuse_lost_key(tool.options, call.idempotency_key, f"{call.place}: calls[{number}].idempotency_key")
+            try:
+                refuse_lost_key(tool.options, call.idempotency_key, f"{call.place}: calls[{number}].idempotency_key")
+            except ManifestError as error:
+                problems += error.problems
+    if problems:
+        raise ManifestError(*problems)
 
 
 def read_plan(plan: Mapping[str, Any] | str | Path) -> Plan:

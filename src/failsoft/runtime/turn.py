@@ -37,7 +37,7 @@ from failsoft.runtime.endings import Skipped, end, has_acted
 from failsoft.runtime.handle import NONE, Handle, Outcomes
 from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
-from failsoft.runtime.needs import find_needs, refuse_handles
+from failsoft.runtime.needs import Part, find_needs, refuse_handles
 from failsoft.runtime.scope import SCOPE, find_caller, leave
 from failsoft.runtime.settings import merged, refuse_lost_key, refuse_odd_names
 from failsoft.runtime.threads import BLANK
@@ -306,7 +306,13 @@ class Turn:
         """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
         self.refuse_if_closed()
         self._context, self._submitter = copy_context(), find_caller()
+        from failsoft.core.manifest.plan import Ref, reach  # a plan was read: it is loaded
+
         handles: dict[str, Handle[Any]] = {}
+
+        def find(ref: Ref) -> Handle[Any] | Part:
+            return Part(handles[ref.id], ref.path, reach) if ref.path else handles[ref.id]
+
         for call in plan.calls:
             self.given.add(call.id)
             handle = handles[call.id] = Handle(self.lanes, call.id, self._find(call.tool) or call.tool, NONE)
@@ -315,7 +321,8 @@ class Turn:
         for call in plan.calls:
             handle = handles[call.id]
             handle.context = self._context
-            handle.arguments, handle.needs, handle.fills = call.fill(handles), tuple(call.needs), call.needs
+            handle.arguments = call.fill(find)
+            handle.needs, handle.fills = tuple(call.needs), call.needs
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
             self.write_down(handle)

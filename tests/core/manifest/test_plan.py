@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failsoft.core.manifest import Plan, PlannedCall, Ref, load_plan
+from failsoft.core.manifest.plan import read_ref
 from failsoft.core.options import RetryOptions
 from failsoft.core.turn import Call, TurnMachine
 from failsoft.errors import ManifestError
@@ -74,7 +75,8 @@ def test_a_plan():
 
 def test_references_are_filled_with_values_and_nothing_else_is_touched():
     prices = load_plan(TRAVEL).calls[1]
-    assert prices.fill({"flights": 1, "hotels": {"$ref": "kept"}}) == {
+    values = {"flights": 1, "hotels": {"$ref": "kept"}}
+    assert prices.fill(lambda ref: values[ref.id]) == {
         "flights": 1,
         "options": [{"hotel": {"$ref": "kept"}}, 1],
         "style": {"$ref": "x"},
@@ -198,3 +200,48 @@ def test_mutated_plans_raise_nothing_but_manifest_errors(data):
     ids = [call.id for call in plan.calls]
     assert len(ids) == len(set(ids))
     assert all(need in ids for call in plan.calls for need in call.needs)
+
+
+@pytest.mark.parametrize(
+    ("text", "ref"),
+    [
+        ("a", Ref("a")),
+        ("a.price", Ref("a", ("price",))),
+        ("a[0].id", Ref("a", (0, "id"))),
+        ("a[-1]", Ref("a", (-1,))),
+        ("a['x.y'][\"z\"]", Ref("a", ("x.y", "z"))),
+        ("b.c", Ref("b.c")),  # an exact id comes first
+        ("b.c.d", Ref("b.c", ("d",))),  # and then the longest
+        ("b.x", Ref("b", ("x",))),
+        ("a[", None),
+        ("a[price]", None),
+        ("a.", None),
+        ("a..b", None),
+        ("q.price", Ref("q", ("price",))),  # no call: its id is what the mistake is about
+    ],
+)
+def test_a_reference_may_lead_into_a_value(text, ref):
+    assert read_ref(text, {"a", "b.c", "b"}) == ref
+
+
+def test_all_mistakes_of_a_plan_are_reported_at_once():
+    plan = {
+        "calls": [
+            {"id": "a", "tool": "x", "timeout": 3},
+            {"id": "a", "tool": "y", "args": {"v": {"$ref": "b.price"}, "w": {"$ref": "a[x]"}}},
+            {"id": "c", "tool": "y", "argz": {}, "dependsOn": ["nowhere"]},
+        ]
+    }
+    with pytest.raises(ManifestError) as caught:
+        load_plan(plan)
+    said = "\n".join(caught.value.problems)
+    for part in (
+        "timeout: 3 has no unit",
+        "a is there twice",
+        "depends on b,",
+        "is no path",
+        "argz: is not known",
+        "nowhere",
+    ):
+        assert part in said
+    assert len(caught.value.problems) == 6

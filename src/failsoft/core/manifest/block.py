@@ -67,6 +67,8 @@ class Block(BaseModel):
     shorthand: ClassVar[dict[str, Any] | None] = None  # the schema of a short form, if there is one
     makes: ClassVar[type | None] = None  # the options whose defaults apply, for the schema
     later: ClassVar[dict[str, str]] = {}  # keys that are not known yet, and what to say of them
+    instead: ClassVar[dict[str, str]] = {}  # keys that people write by mistake, and what to say of them
+    written: ClassVar[dict[str, str]] = {}  # how fields that are mappings are written, by field
 
     @classmethod
     def expand(cls, value: Any) -> Any:

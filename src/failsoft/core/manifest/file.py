@@ -122,6 +122,12 @@ class BookBlock(Block):
 class ManifestBlock(Block):
     """A failsoft manifest."""
 
+    written: ClassVar[dict[str, str]] = {
+        "tools": '{"search": {"timeout": "10s"}}: each tool below its id',
+        "defaults": '{"timeout": "10s"}',
+        "turn": '{"timeout": "5m"}',
+    }
+
     version: Version = said("The version of the manifest's form: 1.")
     defaults: Annotated[Layer, From(SharedBlock)] = said("What holds for every tool that says nothing else.")
     turn: Annotated[TurnOptions, From(TurnBlock, TurnOptions)] = said("How long a turn may take.")

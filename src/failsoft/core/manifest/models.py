@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from reprlib import repr as brief
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
@@ -69,6 +70,14 @@ class RetryBlock(Block):
     """When and how often a failed attempt is repeated."""
 
     makes = RetryOptions
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("retries", "max_retries", "tries", "times"), "write max_attempts, which counts the first one too"
+        ),
+        **dict.fromkeys(("delay", "wait"), "write initial_delay"),
+        "backoff": "write initial_delay, multiplier and max_delay",
+        "timeout": "write max_total_time; the timeout of an attempt stands beside retry",
+    }
 
     strategy: Literal["exponential_backoff"] = said("The only one there is.")
     max_attempts: Whole = said("Attempts in all, the first one included.")
@@ -232,6 +241,32 @@ class SharedBlock(Block):
     """What can be said about all tools at once."""
 
     makes = ToolOptions
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("retries", "max_retries", "max_attempts", "attempts", "tries"),
+            'write retry: {"max_attempts": 3}, which counts the first attempt too',
+        ),
+        **dict.fromkeys(("backoff", "delay", "initial_delay"), 'write retry: {"initial_delay": "200ms"}'),
+        "max_total_time": 'write retry: {"max_total_time": "10s"}',
+        **dict.fromkeys(
+            ("failure_threshold", "threshold", "max_failures"),
+            'write breaker: {"failure_threshold": 5, "timeout": "30s"}',
+        ),
+        **dict.fromkeys(("on_error", "on_failure", "error_handler"), "write a policy, or Runtime(error_handler=…)"),
+        "description": "a tool's description is the docstring of its function",
+        **dict.fromkeys(("args", "arguments", "parameters"), "a tool's parameters are those of its function"),
+        "name": "write id for the tool's name, label for how people call it",
+        **dict.fromkeys(("process", "thread"), 'write isolation: "process" or "thread"'),
+    }
+    written: ClassVar[dict[str, str]] = {
+        "retry": '{"max_attempts": 3}',
+        "breaker": '{"failure_threshold": 5, "timeout": "30s"}',
+        "cooldown": '{"min_consecutive_failures": 3, "cooldown_duration": "1m"}',
+        "isolation": '{"process": {"max_calls": 100}}',
+        "defaults": '{"city": "Paris"}',
+        "error_handling": '{"retries": […], "fallbacks": […]}',
+        "entrypoint": '{"function": "package.module:name"}',
+    }
 
     timeout: Duration | None = said("How long an attempt may take; null: no limit.")
     timeout_ms: Milliseconds = said("How long an attempt may take, in milliseconds.")
@@ -303,6 +338,7 @@ class EntrypointBlock(Block):
     """Where the tool is found: a function or a command."""
 
     later: ClassVar[dict[str, str]] = dict.fromkeys(("http", "mcp"), "is not supported yet: write function or command")
+    instead: ClassVar[dict[str, str]] = dict.fromkeys(("path", "module"), 'write function: "package.module:name"')
 
     function: Text = said('A Python function, as "package.module:name".')
     command: tuple[Annotated[str, Field(strict=True)], ...] = said(
@@ -311,6 +347,16 @@ class EntrypointBlock(Block):
     env: tuple[Text, ...] = said("The environment variables that the command gets, by name.")
     exit_codes: dict[int, ErrorCode] = said("What the command's exit statuses mean, beside the usual ones.")
     max_output: Size = said("How much the command may write.")
+
+    @classmethod
+    def expand(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            module, _, name = value.replace(":", ".").rpartition(".")
+            like = f"{module}:{name}" if module else f"package.module:{name}"
+            raise ValueError(  # noqa: TRY004 - pydantic takes ValueErrors for problems
+                f'{brief(value)} is not a mapping: write {{"function": "{like}"}}'
+            )
+        return value
 
     def make(self) -> Entrypoint:
         given = self.given()

@@ -74,6 +74,13 @@ def _word(error: ValidationError, block: type[Block], document: Document) -> Ite
             yield document.problem(path, f"{_brief.repr(value)} is not one of {', '.join(words)}{close}")
         else:
             sentence = _SENTENCES[kind].format(**found.get("ctx", {})) if kind in _SENTENCES else found["msg"]
+            if sentence == _MAPPING:
+                around = block_at(block, path[:-1])
+                field = "" if around is None or not path else around.keys().get(str(path[-1]), "")
+                like = "" if around is None else around.written.get(field, "")
+                sentence += f", like {like}" if like else ""
+            elif value is None and kind.startswith("int_"):
+                sentence += ": write one, or leave the key out for the default"
             sentence = sentence if kind == "missing" else f"{_brief.repr(value)} {sentence}"
             yield document.problem(path, sentence, key=is_key)
 
@@ -82,6 +89,10 @@ def _unknown(path: Path, block: type[Block], document: Document) -> str:
     key, keys = str(path[-1]), block.keys()
     if key in block.later:
         return block.later[key]
+    if key in block.instead:
+        return f"is not known here: {block.instead[key]}"
+    if len(path) == 2 and path[0] == "tool" and isinstance(_value(path, document), Mapping):
+        return "is not known here: write tools instead of tool for tools by their ids"
     if key in keys:
         other = next(
             (other for other in _mapping(path[:-1], document) if other != key and keys.get(other) == keys[key]), ""
@@ -113,10 +124,15 @@ def _refused(error: ValueError, path: Path, block: type[Block] | None, document:
 
 
 def _mapping(path: Path, document: Document) -> Mapping[str, Any]:
+    value = _value(path, document)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _value(path: Path, document: Document) -> Any:
     value = document.value
     for part in path:
         try:
             value = value[part]
         except (LookupError, TypeError):
-            return {}
-    return value if isinstance(value, Mapping) else {}
+            return None
+    return value

@@ -3,8 +3,9 @@
 Rules
 -----
 - ``{"$ref": "flights"}`` in a call's arguments, at any depth of mappings and lists, stands for the value of the call
-  ``flights``, and makes this call wait for it. ``{"$literal": ...}`` stands for what is in it, ``$ref`` included. Both
-  stand alone in their mapping.
+  ``flights``, and makes this call wait for it. ``flights.price`` and ``flights[0].id`` stand for parts of that value; a
+  call of exactly that id comes first. ``{"$literal": ...}`` stands for what is in it, ``$ref`` included. Both stand
+  alone in their mapping.
 - A call without an id is ``<tool>-1``, ``<tool>-2`` and so on, past the ids that are taken.
 - Refused, by name: an id that is there twice, a reference to no call, and a cycle (with its path). Everything that is
   wrong is said at once. A tool that does not exist is no mistake of the plan's form: its call fails, the others run.
@@ -12,8 +13,9 @@ Rules
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -21,7 +23,7 @@ from pydantic import Field
 
 from failsoft.core.cycles import find_cycles, say_cycle
 from failsoft.core.layers import Layer
-from failsoft.core.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, said
+from failsoft.core.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, keys_of, said
 from failsoft.core.manifest.kind import refuse_other
 from failsoft.core.manifest.load import open_document
 from failsoft.core.manifest.models import Retry
@@ -34,12 +36,16 @@ from failsoft.core.own_faults import did_you_mean
 REF, LITERAL = "$ref", "$literal"
 DEEPEST = 64  # levels of arguments; a mapping made in Python can even contain itself
 MOST_PARTS = 1_000_000  # values in the arguments of one call
+_PATH_START = re.compile(r"[.\[]")
+_STEP = r"""\.([^.\[\]"']+)|\[(-?[0-9]{1,9})\]|\[(?:"([^"]*)"|'([^']*)')\]"""
+_PATH_STEP, _WHOLE_PATH = re.compile(_STEP), re.compile(f"(?:{_STEP})+")
 
 
 class Ref(NamedTuple):
-    """Stands in a planned call's arguments for the value of another call."""
+    """Stands in a planned call's arguments for the value of another call, or for a part of it."""
 
     id: str
+    path: tuple[str | int, ...] = ()  # keys and positions that lead to the part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,10 +63,10 @@ class PlannedCall:
     idempotency_key: str | None = None
     place: str = ""  # file:line:column
 
-    def fill(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with every ``Ref`` replaced by the value of its call."""
+    def fill(self, find: Callable[[Ref], Any]) -> dict[str, Any]:
+        """The arguments with every ``Ref`` replaced by what ``find`` gives for it."""
         waiting = {argument for arguments in self.needs.values() for argument in arguments}
-        return {name: _fill(value, values) if name in waiting else value for name, value in self.args.items()}
+        return {name: _fill(value, find) if name in waiting else value for name, value in self.args.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +84,9 @@ class CallBlock(Block):
 
     id: Text = said("The call's name within the plan.")
     tool: Text = Field(description="The id of the tool.")
-    args: dict[str, Any] = said('Its arguments; {"$ref": "<call>"} stands for another call\'s value.')
+    args: dict[str, Any] = said(
+        'Its arguments; {"$ref": "<call>"} stands for another call\'s value, {"$ref": "<call>.price"} for a part of it.'
+    )
     depends_on: tuple[Text, ...] = said("Calls that must have ended well before this one starts.")
     required: Flag | None = said("What a failed dependency means: true escalates, false skips.")
     defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
@@ -108,25 +116,93 @@ def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Pla
     document = open_document(source, name or "plan")
     refuse_other(document, "plan")
     plan = parse(PlanBlock, document)
-    raise_problems(document.problems)
-    written: Sequence[Mapping[str, Any]] = plan.pop("calls")
+    written: Sequence[Mapping[str, Any]] = _readable(document.value) if plan is None else plan.pop("calls")
+    ids = _name(written)
     calls = tuple(
-        _read_call(document, ("calls", number), {**call, "id": id})
-        for number, (call, id) in enumerate(zip(written, _name(written), strict=True))
+        _read_call(document, ("calls", number), {**call, "id": id}, {*ids})
+        for number, (call, id) in enumerate(zip(written, ids, strict=True))
     )
     _refuse_nonsense(document, calls)
     raise_problems(document.problems)
+    assert plan is not None, "what cannot be parsed has problems"
     return Plan(**plan, calls=calls, name=document.name)
 
 
-def _fill(value: Any, values: Mapping[str, Any]) -> Any:
+def _readable(value: Any) -> list[dict[str, Any]]:
+    """As much of a faulty plan's calls as references can be looked for in: all mistakes are reported at once."""
+    calls = value.get("calls") if isinstance(value, Mapping) else None
+    found = []
+    for call in calls if isinstance(calls, list | tuple) else ():
+        said: Mapping[str, Any] = call if isinstance(call, Mapping) else {}
+        kept: dict[str, Any] = {"tool": said["tool"] if isinstance(said.get("tool"), str) else "?"}
+        if isinstance(said.get("id"), str):
+            kept["id"] = said["id"]
+        if isinstance(said.get("args"), Mapping):
+            kept["args"] = {str(name): value for name, value in said["args"].items()}
+        for name in keys_of(CallBlock, "depends_on"):
+            if isinstance(said.get(name), list | tuple):
+                kept["depends_on"] = [id for id in said[name] if isinstance(id, str)]
+        found.append(kept)
+    return found
+
+
+def _fill(value: Any, find: Callable[[Ref], Any]) -> Any:
     if isinstance(value, Ref):
-        return values[value.id]
+        return find(value)
     if isinstance(value, dict):
-        return {key: _fill(item, values) for key, item in value.items()}
+        return {key: _fill(item, find) for key, item in value.items()}
     if isinstance(value, list):
-        return [_fill(item, values) for item in value]
+        return [_fill(item, find) for item in value]
     return value
+
+
+def read_ref(text: str, ids: Collection[str]) -> Ref | None:
+    """The call, or the part of its value, that a reference means; None if what follows the id is no path.
+
+    An exact id comes first, then the longest id that a path can follow. A reference to no call keeps its whole text, or
+    what stands before a path.
+    """
+    if text in ids:
+        return Ref(text)
+    starts = [found.start() for found in _PATH_START.finditer(text) if found.start()]
+    for start in [each for each in reversed(starts) if text[:each] in ids] or starts[:1]:
+        path = _read_path(text[start:])
+        if path is not None:
+            return Ref(text[:start], path)
+        if text[:start] in ids:
+            return None
+    return Ref(text)
+
+
+def _read_path(text: str) -> tuple[str | int, ...] | None:
+    if not _WHOLE_PATH.fullmatch(text):
+        return None
+    steps = _PATH_STEP.findall(text)
+    return tuple(int(index) if index else key or double or single for key, index, double, single in steps)
+
+
+def reach(value: Any, path: tuple[str | int, ...]) -> Any:
+    """The part of a value that a path leads to; raises ``LookupError`` in words."""
+    for number, step in enumerate(path):
+        try:
+            value = _step(value, step)
+        except (LookupError, AttributeError, TypeError):
+            there = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path[: number + 1])
+            known = [key for key in value if isinstance(key, str)] if isinstance(value, Mapping) else ()
+            raise LookupError(f"has no {there}{did_you_mean(str(step), known)}") from None
+    return value
+
+
+def _step(value: Any, step: str | int) -> Any:
+    if isinstance(value, Mapping):
+        return value[step]
+    if isinstance(step, int):
+        if isinstance(value, str | bytes):
+            raise TypeError(step)
+        return value[step]
+    if step.startswith("_"):
+        raise AttributeError(step)
+    return getattr(value, step)  # a field of a dataclass, a model, a named tuple
 
 
 def _name(calls: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -143,8 +219,8 @@ def _name(calls: Sequence[Mapping[str, Any]]) -> list[str]:
     return ids
 
 
-def _read_call(document: Document, path: Path, call: dict[str, Any]) -> PlannedCall:
-    refs = _Refs(document)
+def _read_call(document: Document, path: Path, call: dict[str, Any], ids: Collection[str]) -> PlannedCall:
+    refs = _Refs(document, ids)
     args = {name: refs.read(value, (*path, "args", name), name) for name, value in call.pop("args", {}).items()}
     for special in args.keys() & {REF, LITERAL}:
         message = "is no argument: args are names and values, and a reference stands below a name"
@@ -156,7 +232,8 @@ def _read_call(document: Document, path: Path, call: dict[str, Any]) -> PlannedC
 class _Refs:
     """Reads the arguments of one call, and notes whose values they need."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, ids: Collection[str]) -> None:
+        self._ids = ids
         self.needs: dict[str, tuple[str, ...]] = {}
         self._document = document
         self._too_deep = False
@@ -187,8 +264,9 @@ class _Refs:
             return value[LITERAL]
         elif not isinstance(value[REF], str):
             self._note((*path, REF), "is not the id of a call: write a text")
+        elif (ref := read_ref(value[REF], self._ids)) is None:
+            self._note((*path, REF), f"{value[REF]!r:.80} is no path: write it like flights.price or flights[0].id")
         else:
-            ref = Ref(value[REF])
             self.needs[ref.id] = tuple(dict.fromkeys((*self.needs.get(ref.id, ()), argument)))
             return ref
         return None
