@@ -5,6 +5,7 @@ import pytest
 from failsoft.core.fallback import alternatives, bars_others
 from failsoft.core.fault import Code, Fault
 from failsoft.core.options import Fallback, ToolOptions
+from failsoft.core.tool_effect import know_effect
 
 FAULT = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "unknown", "down", "it is down", "test")
 LISTED = (
@@ -16,7 +17,7 @@ OPTIONS = ToolOptions(id="search", fallbacks=LISTED)
 
 
 def names(options: ToolOptions = OPTIONS, fault: Fault = FAULT, **facts: object) -> list[str]:
-    facts = {"tried": {"search"}, "safe": options.safe_to_repeat, **facts}
+    facts = {"tried": {"search"}, **facts}
     return [one.tool for one in alternatives(options, fault, **facts)]
 
 
@@ -34,21 +35,20 @@ def test_nothing_is_tried_twice():
 
 
 @pytest.mark.parametrize(
-    ("said", "effect", "found"),
+    ("said", "effect", "barred"),
     [
-        ({"idempotent": False}, "unknown", False),
-        ({"idempotent": False}, "happened", False),
-        ({"idempotent": False}, "none", True),
-        ({"idempotent": True}, "unknown", True),
+        ({"idempotent": False}, "unknown", True),
+        ({"idempotent": False}, "happened", True),
+        ({"idempotent": False}, "none", False),
+        ({"idempotent": True}, "unknown", False),
+        ({"id": "gadget"}, "unknown", False),
         ({}, "unknown", True),
-        ({"idempotent": False, "idempotency_key": "key"}, "unknown", True),
+        ({"idempotent": False, "idempotency_key": "key"}, "unknown", False),
     ],
 )
-def test_a_write_that_may_have_happened_is_not_done_by_other_means(said, effect, found):
-    options = ToolOptions(id="pay", fallbacks=LISTED, **said)
-    fault = FAULT._replace(effect=effect)
-    assert bool(names(options, fault)) is found
-    assert bool(names(options, fault, wanted="elsewhere")) is found
+def test_a_write_that_may_have_happened_is_not_done_by_other_means(said, effect, barred):
+    known = know_effect(ToolOptions(**{"id": "pay", **said}))
+    assert bars_others(effect, known, known) is barred
 
 
 def test_the_one_that_is_wanted_comes_first_listed_or_not():
@@ -59,14 +59,7 @@ def test_the_one_that_is_wanted_comes_first_listed_or_not():
 
 
 def test_the_wanted_one_keeps_what_was_said_about_it():
-    assert next(alternatives(OPTIONS, FAULT, safe=None, tried=(), wanted="specific")) is LISTED[0]
-
-
-def test_a_bug_of_a_write_may_have_come_after_it():
-    bug = FAULT._replace(effect="unknown", classification="permanent", category="internal_contract_bug")
-    assert names(ToolOptions(id="pay", fallbacks=LISTED, idempotent=False), bug) == []
-    assert names(ToolOptions(id="pay", fallbacks=LISTED, idempotent=False), bug._replace(effect="none")) != []
-    assert names(ToolOptions(id="look", fallbacks=LISTED), bug) != []
+    assert next(alternatives(OPTIONS, FAULT, tried=(), wanted="specific")) is LISTED[0]
 
 
 @pytest.mark.parametrize(
@@ -74,12 +67,14 @@ def test_a_bug_of_a_write_may_have_come_after_it():
     [
         ({}, {"idempotent": False}, True),
         ({"idempotent": False}, {}, True),
+        ({"idempotent": True}, {"idempotent": False}, True),
         ({"read_only": True}, {"idempotent": False}, False),
+        ({"idempotent": True}, {}, False),
         ({}, {}, False),
     ],
 )
 def test_a_stand_in_does_what_the_primary_was_asked_for(stand_in, primary, barred):
     tools = ToolOptions(id="b", **stand_in), ToolOptions(id="a", **primary)
-    safe = [tool.safe_to_repeat for tool in tools]
-    assert bars_others(FAULT, *safe) is barred
-    assert not bars_others(FAULT._replace(effect="none"), *safe)
+    known = [know_effect(tool) for tool in tools]
+    assert bars_others("unknown", *known) is barred
+    assert not bars_others("none", *known)

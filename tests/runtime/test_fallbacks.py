@@ -207,3 +207,29 @@ async def test_a_fallback_that_does_not_take_the_arguments_is_not_run() -> None:
     assert (refused["tool_id"], refused["category"]) == ("by_town", "tool_validation")
     assert "Missing: town." in refused["error"]
     assert records(rt, "InternalError") == []
+
+
+@virtual
+@pytest.mark.parametrize("stand_in", [{"idempotent": True}, {}], ids=["idempotent", "undeclared"])
+async def test_a_write_that_a_replacement_may_have_made_is_not_made_by_the_next_one(stand_in: dict[str, Any]) -> None:
+    """Though the replacement may be repeated, and though its last attempt was refused."""
+    rt, paid = Runtime(), []
+    refused = ConnectionRefusedError(111, "Connection refused")
+
+    @rt.tool(idempotent=False, retry={"max_attempts": 1}, fallbacks=["gadget", "pay_elsewhere"])
+    async def pay() -> None:
+        raise refused
+
+    @rt.tool(retry={"max_attempts": 2, "initial_delay": "1ms"}, **stand_in)
+    async def gadget() -> None:
+        paid.append("it")
+        raise TimeoutError("no answer") if len(paid) == 1 else refused
+
+    @rt.tool(idempotent=False)
+    async def pay_elsewhere() -> None:
+        paid.append("elsewhere")
+
+    outcome = await rt.call("pay")
+    assert paid == ["it", "it"]
+    assert outcome.fault is not None
+    assert outcome.fault.effect == "unknown"

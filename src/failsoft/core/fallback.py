@@ -4,9 +4,10 @@ Rules
 -----
 - Fallbacks are asked in the order in which they are written; no ``handle_errors`` catches all.
 - For a tool that was not even run because its circuit is open, the error that opened the circuit decides.
-- A write whose effect is unknown is not done again by other means: a tool declared or recognised as a write has no
-  alternative then, nor has one that was called in its place, unless it is known to be safe. ``fault.effect`` is that of
-  the call (``core.effects``). Nothing that has been tried in this call is tried again.
+- A write whose effect is unknown is not done again by other means: a tool that must not be repeated has no alternative
+  then, nor has one that was called in its place, unless that only reads. That the replacement could be repeated does not
+  help: the next tool is another one. The effect is that of all its attempts in this call. Nothing that has been tried in
+  this call is tried again.
 - A tool that somebody else wants instead (a policy, another Error Handler) comes first, listed or not; effects and what
   has been tried count for it too.
 """
@@ -15,33 +16,31 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from failsoft.core.fault import Fault
+from failsoft.core.fault import Effect, Fault
 from failsoft.core.options import Fallback, ToolOptions
+from failsoft.core.tool_effect import KnownEffect
 
 
-def bars_others(fault: Fault, safe: bool | None, primary: bool | None = None) -> bool:
+def bars_others(effect: Effect, known: KnownEffect, primary: KnownEffect) -> bool:
     """True if no other tool may do the job: it may have been done, and must not be done twice.
 
-    ``safe``: whether the failed tool may be repeated; None where nothing is known. ``primary``: the same of the tool that
-    was asked for, if another one failed in its place.
+    ``effect`` is what the failed tool did in this call, ``known`` what is known of it; ``primary``, of the tool that was
+    asked for.
     """
-    if fault.effect == "none":
+    if effect == "none":
         return False
-    return safe is False or (safe is None and primary is False)
+    return known.safe is False or (primary.safe is False and known.effect != "read")
 
 
 def alternatives(
     options: ToolOptions,
     fault: Fault,
     *,
-    safe: bool | None,
     tried: Container[str],
     opened_by: Fault | None = None,
     wanted: str | None = None,
 ) -> Iterator[Fallback]:
-    """The fallbacks of a tool that take its fault, best first."""
-    if bars_others(fault, safe):
-        return
+    """The fallbacks of a tool that take its fault, best first; whether there may be any is for ``bars_others``."""
     if wanted is not None and wanted not in tried:
         yield next((fallback for fallback in options.fallbacks if fallback.tool == wanted), Fallback(tool=wanted))
     code = fault.code if opened_by is None else opened_by.code

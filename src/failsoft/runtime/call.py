@@ -247,7 +247,7 @@ class Stop:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
     __slots__ = (
-        "absent", "attempts", "began", "cause", "family", "health", "invoke", "policy", "probing", "retried", "retry",
+        "absent", "attempts", "began", "cause", "effect", "family", "health", "invoke", "policy", "probing", "retried", "retry",
         "ticket", "timeout", "tool",
     )  # fmt: skip
 
@@ -258,6 +258,7 @@ class Stop:
         self.timeout = tool.written_timeout if call.timeout is None else call.timeout
         self.invoke = Invoke(tool, self.timeout)
         self.attempts = NO_ATTEMPTS
+        self.effect: Effect = "none"  # the worst of its attempts
         self.ticket = ticket
         self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
         self.probing = False  # the latest attempt was a half-open probe

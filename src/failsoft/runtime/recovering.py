@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from failsoft.core import own_faults
 from failsoft.core.breaker import Result, State
+from failsoft.core.effects import worst
 from failsoft.core.fallback import alternatives, bars_others
 from failsoft.core.fault import Fault
 from failsoft.core.hold import plan_wait
@@ -126,12 +127,13 @@ def find_options(
     if call.left_behind or not (stop.tool.options.fallbacks or later or wanted):
         return []
     not_run = fault.rule in (own_faults.BEGUN_BEFORE, own_faults.NO_OFFER)
-    if not_run or bars_others(fault, stop.tool.safe, call.tool.safe):  # those left from an earlier stop included
+    effect = worst((stop.effect, fault.effect))
+    if not_run or bars_others(
+        effect, stop.tool.known_effect, call.tool.known_effect
+    ):  # those left from before included
         return []
     opened_by = stop.health.opened_by if fault.rule == own_faults.CIRCUIT_OPEN else None
-    found = [
-        *alternatives(stop.tool.options, fault, safe=stop.tool.safe, tried=tried, opened_by=opened_by, wanted=wanted)
-    ]
+    found = [*alternatives(stop.tool.options, fault, tried=tried, opened_by=opened_by, wanted=wanted)]
     if rt.memory is not None and rt.memory.mode == "act" and stop.family is not None and wanted is None:
         found = [*rt.memory.order(stop.family, found)]
     stop.absent = tuple([option.tool for option in found if option.tool not in rt.tools])

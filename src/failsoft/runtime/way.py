@@ -50,11 +50,11 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
     stop = Stop(rt, call, call.tool, None, ticket)
     tried = {call.tool.id}
     later: list[Fallback] = []  # alternatives of an earlier stop that are still to be asked
-    primary, effect, stop.attempts, stop.retried = past
+    primary, stop.effect, stop.attempts, stop.retried = past
+    effect = stop.effect
     total = call.made = stop.attempts.made
-    call.invoked = False
-    best: Partial | None = None
-    giver = stop  # who gave it
+    call.invoked, giver = False, stop
+    best: Partial | None = None  # which ``giver`` gave
     looping = _find_loop(rt, call) if first is None and call.thread is not None else None
     if looping is not None:
         return _answer(rt, call, looping)
@@ -78,7 +78,7 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
             kept = better(best, part)
             best, giver = kept, giver if kept is best else stop
         assert fault is not None
-        effect = worst((effect, fault.effect))
+        effect, stop.effect = worst((effect, fault.effect)), worst((stop.effect, fault.effect))
         own = (ended is not None and ended.ran and stop.tool is call.tool) or fault.rule == own_faults.BEGUN_BEFORE
         retry = plan(rt, call, stop, fault, ended)
         if isinstance(retry, NoRetry) and retry.cut_off:
