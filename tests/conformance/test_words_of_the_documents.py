@@ -41,7 +41,14 @@ def test_s_spec_1_2_a_tool_that_is_disabled_for_the_time_being_comes_back() -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["tool id missing", "extension id missing", "toolId missing", "missing required extension id", "no tool id"],
+    [
+        "tool id missing",
+        "extension id missing",
+        "toolId missing",
+        "missing toolid",
+        "missing required extension id",
+        "no tool id",
+    ],
 )
 def test_s_norm_signal_missing_tool_id_missing_extension_id(text: str) -> None:
     assert classify(RuntimeError(text)).category == "tool_unavailable"
@@ -150,3 +157,28 @@ async def test_s_tests_6_2_the_reason_of_a_retry_is_true_for_a_permanent_error_t
     (error,) = [event for event in records(turn.report) if event["event_type"] == "ToolError"]
     assert (error["decision"], error["classification"]) == ("retry", "permanent")
     assert error["reason"] == "Permanent error listed for retries + circuit closed + retries available"
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("Invalid extension.gateway.execute.request", "tool_unavailable"),
+        ("Invalid chat.management.gateway.message.append.request", "internal_contract_bug"),
+        ("missing api key", "tool_misconfigured"),
+        ("Invalid airport code: XYZ", "tool_validation"),
+    ],
+)
+@pytest.mark.parametrize("detail", [1, "flight_search", {"toolId": "maps"}, None])
+def test_s_norm_signals_in_an_exception_of_several_arguments(text: str, category: str, detail: object) -> None:
+    assert classify(RuntimeError(text, detail)).category == category
+
+
+def test_s_norm_a_signal_that_is_quoted_among_other_words_is_none() -> None:
+    assert classify("the user wrote 'tool not found', so I stopped").category != "tool_unavailable"
+
+
+@pytest.mark.parametrize("form", ["{}", "{}.", "[flight_search] {}", "flight_search failed - {}", "HTTP {}", "({})"])
+@pytest.mark.parametrize(("status", "retryable"), [(400, False), (401, False), (403, False), (404, False), (503, True)])
+def test_s_spec_1_3_a_status_in_a_text(status: int, form: str, retryable: bool) -> None:
+    fault = classify(form.format(status))
+    assert (fault.http_status, fault.retryable) == (status, retryable)

@@ -63,12 +63,14 @@ _FRAME = (
 )
 # an exception's repr: its name, and its text in quotation marks, which are no quotation
 _REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?=, |\)\Z)"
+# an exception of several arguments: its text is the repr of a tuple, and the first is what it says
+_ARGUMENTS = r"^\((['\"])([\s\S]+?)\1, ([\s\S]+)\)\Z"
 _ANGLED = r"<([A-Z]\w*)[^'\"<>]{0,20}: (['\"])([\s\S]+)\2>\Z"
 _CAPITAL = re.compile(r"[A-Z](?<!\w.)\w{2,60}")
 _PATH = r"(?<!\w)(?<!\w\.)(?:[^\Wa-z_]++\.)*+[^\Wa-z_]*+([a-z_]\w*+)(?:\.\w++)*+\.$"
 _DIGITS = re.compile(r"[3-5](?<!\d.)\d\d(?!\d)")
 _WRITTEN = frozenset(map(str, STATUS))
-_AFTER = r"[\"']?[\s:=\"'(\[]{1,3}"
+_AFTER = r"[\"']?[\s:=\"'(\[-]{1,3}"
 _STATUS = (
     rf"(?i)\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
     rf"|\bstatus(?:[ _-]?code)?(?: of| was| is)?{_AFTER}([3-5]\d\d)\b"
@@ -77,7 +79,7 @@ _STATUS = (
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
     r"|\btoo many ([45]\d\d) error responses|<(?:title|h1)>\s*([45]\d\d)\b"
-    r"|^\W{0,2}([45]\d\d)(?=\s*[:,{-]|\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)(?:\(|: )([45]\d\d)\b(?![.:]?\d)|: ([45]\d\d) \{|httperror ([45]\d\d)\b"
+    r"|^(?:\[[\w.-]{1,60}\] |\W{0,2})([45]\d\d)(?=\s*[:,{-]|[.!]?\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)(?:\(|: )([45]\d\d)\b(?![.:]?\d)|: ([45]\d\d) \{|httperror ([45]\d\d)\b"
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
@@ -120,6 +122,8 @@ class Reading:
             text = compiled(_FRAME).sub("", text)
         if text[-1:] == ")" and (written := compiled(_REPR).match(text)):
             text = f"{written[1]}: {written[4]}"
+        elif text[-1:] == ")" and text[:2] in ("('", '("') and (written := compiled(_ARGUMENTS).match(text)):
+            text = f"{written[2]}, {written[3]}"
         elif text[:1] == "<" and text[-1:] == ">" and (written := compiled(_ANGLED).match(text)):
             text = f"{written[1]}: {written[3]}"
         self.text = text

@@ -84,8 +84,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:unknown|missing|unregistered|no such|nonexistent|non-existent) (?:tool|extension|plugin|capability|skill)\b"
         r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?[:\s'`]{0,4}(?:[\w.-]+[\s'`]{1,4}){0,3}"
         r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|(?:does not|doesn't) exist|is (?:missing|unavailable)|(?:is|was|has been) (?:currently )?disabled)"
-        r"|\b(?:tool|extension|plugin|capability|skill) (?:id (?:is |was )?(?:missing|not (?:provided|specified|given|supplied)|required)|disabled)\b"
-        r"|(?:missing|no) (?:required |valid )?(?:tool|extension|plugin) id\b"
+        r"|\b(?:tool|extension|plugin|capability|skill) ?(?:id (?:is |was )?(?:missing|not (?:provided|specified|given|supplied)|required)|disabled)\b"
+        r"|(?:missing|no) (?:required |valid )?(?:tool|extension|plugin) ?id\b"
         r"|no (?:tool|extension|plugin|function) (?:named|called|with|registered|found)"
         r"|not a (?:valid|known|registered|recogni[sz]ed) (?:tool|function)\b|(?:unknown|no such) function(?! name)\b(?!:)|(?:tool|function)\W{1,3}(?:\S+ ){1,6}?(?:which )?(?:was |is )?not (?:found )?in (?:the )?(?:\w+[ .])?(?:tools|functions|registry)\b",
         "no_such_tool",
