@@ -128,12 +128,12 @@ WRITTEN = [
     Peer("aiosqlite, the same batches", aiosqlite_batches),
 ]
 RECORDED = [
-    Peer("a write, nothing kept", writes),
-    Peer("a write, recorded", lambda: writes(place("writes.db"))),
+    Peer("failsoft, a write, nothing kept", writes),
+    Peer("failsoft, a write, recorded", lambda: writes(place("writes.db"))),
 ]
 RECORDED_AT_ONCE = [
-    Peer("100 writes at once, nothing kept", lambda: many_writes("memory:")),
-    Peer("100 writes at once, recorded", lambda: many_writes(place("many.db"))),
+    Peer("failsoft, 100 writes at once, nothing kept", lambda: many_writes("memory:")),
+    Peer("failsoft, 100 writes at once, recorded", lambda: many_writes(place("many.db"))),
 ]
 COLUMNS = ["peer", "ns", "ratio", "best", "instr", "instr_ratio"]
 

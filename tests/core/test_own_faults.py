@@ -42,6 +42,8 @@ EVERY = {
     "no_offer": own_faults.no_offer("flight_search"),
     "begun_before": own_faults.begun_before(),
     "not_recorded": own_faults.not_recorded("flight_search"),
+    "tool_disabled": own_faults.tool_disabled("flight_search", "maintenance"),
+    "still_misconfigured": own_faults.still_misconfigured(ROOT),
 }
 
 # rule -> code, classification, category, effect
@@ -65,6 +67,8 @@ TABLE = {
     "no_offer": ("FAILED_PRECONDITION", "permanent", "tool_validation", "none"),
     "begun_before": ("CANCELLED", "transient", "tool_transient", "unknown"),
     "not_recorded": ("UNAVAILABLE", "transient", "tool_transient", "none"),
+    "tool_disabled": ("NOT_FOUND", "permanent", "tool_unavailable", "none"),
+    "still_misconfigured": ("INVALID_ARGUMENT", "permanent", "tool_validation", "none"),
 }
 
 

@@ -77,7 +77,7 @@ def test_the_cured_family_is_retried_again_within_50_calls(lives: Lives) -> None
             if off.planned.number in known and off.succeeded and not act.succeeded] == []  # fmt: skip
 
 
-def test_advise_picks_the_better_of_two_fallbacks() -> None:
+def test_act_picks_the_better_of_two_fallbacks() -> None:
     picked = _pick(seed=3)
     rate = picked[20:].count("good") / len(picked[20:])
     print(f"  the better fallback comes first in {100 * rate:.0f} % after 20 episodes")
@@ -108,7 +108,7 @@ def _pick(seed: int) -> list[str]:
                 raise RuntimeError(f"Shard {source.randrange(99)} is down")
             return "found"
 
-        rt = Runtime(random=random.Random(0))  # advise is the default
+        rt = Runtime(random=random.Random(0), memory="act")  # by default the author's order stays
         rt.add(search, read_only=True, retry={"max_attempts": 1}, fallbacks=["poor", "good"])
         stand_in("poor")
         stand_in("good")

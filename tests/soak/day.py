@@ -155,6 +155,8 @@ async def _live(
     rt = Runtime(store=store, trace=path, clock=Clock(clock.time, wall, clock.sleep), random=random.Random(seed))
     assert rt._engine.keeper is not None
     rt._engine.keeper._waiters = Inline()
+    assert rt._engine.ledger is not None
+    rt._engine.ledger._start = lambda: False  # type: ignore[method-assign]  # then it records where it is asked
     world.register(rt, declared)
 
     def set_wall(seconds: float) -> None:

@@ -145,7 +145,7 @@ def test_a_runtime_says_so_when_it_is_made_and_runs_without(
     (tmp_path / "file").write_text("in the way")
     with caplog.at_level(logging.WARNING, "failsoft"):
         rt = Runtime(store=f"sqlite:///{tmp_path}/{place}")
-        (told,) = [record.getMessage() for record in caplog.records]
+        (told,) = [record.getMessage() for record in caplog.records if not hasattr(record, "event_type")]
     assert "the store cannot be used now (" in told
     assert str(tmp_path / place) in told
     rt.add(lambda: 1, id="search", timeout=None)

@@ -203,6 +203,7 @@ class Delivery:
             for goal, waiter in self._waiters:
                 if goal <= self._taken and waiter.locked():
                     waiter.release()
+            self._waiters = [each for each in self._waiters if each[0] > self._taken]  # also of interrupted callers
 
     def _log(self, error: Exception) -> None:
         log.error("%s failed; calls go on without it\n%s", self._name, describe(error))

@@ -32,7 +32,7 @@ T = TypeVar("T")
 def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
     """Drive a call to its outcome in this thread."""
     steps = way(rt, call, first, ticket)
-    rt.calls.add(call)
+    rt.calls[call] = None
     token = SCOPE.set(call)
     try:
         step = next(steps)
@@ -48,7 +48,7 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
         outcome: Outcome[Any] = done.value
         return outcome
     finally:
-        rt.calls.discard(call)
+        rt.calls.pop(call, None)
         SCOPE.reset(token)
         rt.settle()
 

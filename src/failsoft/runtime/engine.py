@@ -111,7 +111,7 @@ class Engine:
         self._workers: Workers | None = None
         self.lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
         self.closed = False
-        self.calls: set[Call] = set()  # in the pipeline now
+        self.calls: dict[Call, None] = {}  # in the pipeline now, in order
         self.retrying: dict[tuple[str, str | int], tuple[Tool, float, int]] = {}  # in the fast retry loop now
         self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
@@ -181,7 +181,7 @@ class Engine:
         self._deadlines(running_loop()).start_watch()
         first = first or self.misfit(call)
         steps = way(self, call, first, ticket, past)
-        self.calls.add(call)
+        self.calls[call] = None
         token = SCOPE.set(call)
         answer: Ended | Decision | Answer | bool | None
         try:
@@ -202,7 +202,7 @@ class Engine:
             outcome: Outcome[Any] = done.value
             return outcome
         finally:
-            self.calls.discard(call)
+            self.calls.pop(call, None)
             leave(SCOPE, token)
             self.settle()
 

@@ -95,7 +95,7 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
 def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
     tool = call.tool
-    rt.calls.add(call)
+    rt.calls[call] = None
     token = SCOPE.set(call)
     try:
         first = run_function(rt, call, tool, tool.written_timeout)
@@ -105,7 +105,7 @@ def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
         raise
     finally:
         SCOPE.reset(token)
-        rt.calls.discard(call)
+        rt.calls.pop(call, None)
     first = tell_queue(first, first.started - call.started)
     at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
     if at_once and tool.ticket is ticket:
