@@ -21,7 +21,8 @@ def every(text: str) -> list[str]:
     issues/list-for-repo repos/get calendar.events.list memory.search search/users read_items_items__get
     UsersController_findAll message_get_login_status comment_list order_search pull_request_read issue_read
     get_last_update list_deleted_users get_create_fields calculate_tax compare_prices is_available has_access
-    run_search perform_search flight_search display_log check_inventory file_reader
+    run_search perform_search flight_search display_log check_inventory file_reader latest_update check_user_logged_in
+    list_orders check_whether_paid
     """),
 )
 def test_a_read_is_recognised_by_its_name(name: str) -> None:
@@ -39,7 +40,8 @@ def test_a_read_is_recognised_by_its_name(name: str) -> None:
     set_status jira_set_priority list_add view_delete search_create unfollow_user resend_invoice deactivate_account
     batchUpdate bulk_delete run_job run_shell execute_command process_payment return_items issue_refund comment
     fetch_and_lock check_and_book find_and_book_flight compare_and_set translate_and_post look_up_and_pay
-    take_payment capture_payment open_account make_call
+    take_payment capture_payment open_account make_call check_guest_in checkCartOut turn_lights_off load_and_run
+    wire_money bill_customer disburse_funds settle_invoice deduct_points collect_payment use_voucher get_rid_of_user
     pull_request_review_write services-updater upsert_row reschedule_meeting
     """),
 )
@@ -51,7 +53,8 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
     "name",
     every(
         """run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read order_status convert_lead 42
-          read_write fetch_add find_replace read_modify_write select_seat take_photo open_file"""
+          read_write fetch_add find_replace read_modify_write select_seat take_photo open_file
+          read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale"""
     ),
 )
 def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:

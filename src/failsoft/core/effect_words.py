@@ -47,7 +47,8 @@ WRITES = _words("""
     rent raise lower begin inject extend interact tweak bump optimize tune refresh rebuild clean prune shuffle
     mutate consume checkin rsvp abandon advance deprecate finalize finalise retry reload distribute failover establish instantiate hide
     retract hibernate rerun propose restrict redact expunge credit debit nominate convene prolong reassign relocate
-    rearrange randomize calibrate
+    rearrange randomize calibrate spend remit disburse transact deduct reimburse payout topup settle dial summon hail sms
+    fax init ack
 """)
 
 # Verbs that change something, and nouns as well: verbs only as a name's first word.
@@ -55,6 +56,7 @@ WRITES_FIRST = _words("""
     post book order place request report contact email message text call phone comment like share vote rate
     tag label flag star bookmark favorite schedule transfer fund link block lock release record log draft trade exchange
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
+    wire bill invoice page tip gift award
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
@@ -102,9 +104,15 @@ PHRASAL_WRITES = {
     "clean": _words("up"),
     "back": _words("up"),
     "top": _words("up"),
-    "take": _words("over payment order deposit"),
+    "take": _words("over payment order deposit lock"),
+    "collect": _words("payment payments debt donation donations fee fees"),
+    "use": _words("coupon voucher credit credits points"),
+    "give": _words("money access permission permissions refund"),
+    "print": _words("receipt label labels document page"),
+    "load": _words("wallet"),
+    "get": _words("rid"),
     "capture": _words("payment funds charge"),
-    "open": _words("account ticket position case dispute door garage issue"),
+    "open": _words("account ticket position case dispute door garage issue order valve pr"),
     "hand": _words("over off"),
     "hang": _words("up"),
     "fill": _words("in out"),
@@ -136,7 +144,13 @@ COMPOUND_NOUNS = frozenset(
 READS_THAT_ARE_NOUNS = _words("list view query search filter preview display check count diff rank sort")
 
 # Writes that end a name as nothing but a verb. Behind a read they are the second half of it: "read_write", "fetch_add".
-SECOND_HALVES = _words("add delete remove replace write modify insert create send append swap increment decrement")
+SECOND_HALVES = _words("""
+    add delete remove replace write modify insert create send append swap increment decrement clear reset purge destroy
+    consume cancel notify
+""")
+
+# Particles that may stand at the end: "check_guest_in". Behind a participle they say how things are: "check_logged_in".
+PARTED = _words("check sign log clock opt turn switch")
 
 # Reading these marks them as read: "notifications_read" is as likely a write.
 READ_MARKS = _words(

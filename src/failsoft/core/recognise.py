@@ -85,7 +85,7 @@ def _by_words(words: list[str]) -> _Named | None:
     if first in table.READS_FIRST:
         return _joined(words) or _read(first)
     if first in table.READS_BEFORE_NOUN and len(words) > 1:
-        return _read(first, weak=True)
+        return None if len(words) > 2 and _writes(last) else _read(first, weak=True)
     if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
         return None if last in table.LOOKED_AT else _write(first)
     return _by_pure_verbs(words) or _by_last(words)
@@ -111,6 +111,8 @@ def _by_pure_verbs(words: list[str]) -> _Named | None:
         following = behind[0] if behind else ""
         if following in table.PHRASAL_WRITES.get(word, ()):
             return _write(f"{word} {following}")
+        if word in table.PARTED and _is_parted(word, behind):
+            return _write(f"{word} … {behind[-1]}")
         if following in table.PHRASAL_READS.get(word, ()):
             return _joined(words) or _read(f"{word} {following}")
         if word in table.LIGHT and (behind or at) and (at == 0 or word not in ("make", "do")):
@@ -124,6 +126,11 @@ def _by_pure_verbs(words: list[str]) -> _Named | None:
     return None
 
 
+def _is_parted(verb: str, behind: list[str]) -> bool:
+    """True if the particle that belongs to the verb ends the name: "check_guest_in", "turn_lights_off"."""
+    return len(behind) > 1 and behind[-1] in table.PHRASAL_WRITES[verb] and not behind[-2].endswith(("ed", "en"))
+
+
 def _joined(words: list[str]) -> _Named | None:
     """A write behind a conjunction: "get_or_create", "download_and_install".
 
@@ -132,7 +139,7 @@ def _joined(words: list[str]) -> _Named | None:
     for at, (conjunction, word) in enumerate(pairwise(words)):
         if conjunction in table.CONJUNCTIONS:
             noun = word in table.WRITES_FIRST | table.WRITES_IN_FRONT
-            if _writes(word) or (noun and (at <= 1 or at + 2 == len(words))):
+            if _writes(word) or word == "run" or (noun and (at <= 1 or at + 2 == len(words))):
                 return _write(f"{conjunction} {word}")
     return None
 
@@ -169,6 +176,8 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
     if verb == "read" and not behind and before and before[-1] in table.READ_MARKS:
         return None
     if verb == "query" and (before or table.LANGUAGES & set(behind)):  # "run_query", "sql_db_query", "query_graphql"
+        return None
+    if verb == "list" and ("sale" in behind or "on" in behind[:1]):  # "list_item_for_sale", "list_on_ebay"
         return None
     if verb == "convert" and table.CONVERTED & set(behind[:1]):
         return None
