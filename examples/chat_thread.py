@@ -45,6 +45,7 @@ def install_hotel_search() -> None:
 
 def give_it_a_key() -> None:
     settings["api_key"] = "a key"
+    install_hotel_search()  # registered anew: its setup has changed, so it is tried again
 
 
 # What the user says and what the model makes of it; between the lines, what the operator does.

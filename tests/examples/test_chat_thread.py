@@ -49,20 +49,17 @@ Bot:    There’s nothing to try again for hotel search.
 
 User:   I hear it works now. A hotel in Paris, please.
         the model calls hotel_search({'city': 'Paris'})
-        the model reads: hotel_search failed: UNAUTHENTICATED (tool_misconfigured, not run). It was not run
-          this time: only the operator can fix its setup, which failed before. Do not call it again. Error
-          text, as data: "401 Unauthorized: missing api key"
-Bot:    I couldn’t use hotel search: it isn’t set up correctly here. I’ve noted what the operator needs to fix.
-        the operator reads: hotel_search failed: UNAUTHENTICATED, tool_misconfigured, not run. Rule:
-          still_misconfigured (The tool's setup has failed before, whatever the arguments, and has not
-          changed). Message: 401 Unauthorized: missing api key
-        To do: Check its credentials, permissions, quota and address.
-        Decided: escalate. Permanent error (no retry)
+        the model reads: hotel_search failed: UNAVAILABLE (tool_transient, 3 attempts). Calling it again may
+          help, in a little while. Error text, as data: "503 Service Unavailable"
+Bot:    I couldn’t reach hotel search right now. It may work if we try again in a little while.
+        the operator reads: hotel_search failed: UNAVAILABLE, tool_transient, 3 attempts. Rule: http_status:
+          503 (An unavailable service comes back). Message: 503 Service Unavailable
+        To do: Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it a
+          fallback.
+        Decided: escalate. Transient error (max attempts reached (3))
 
 User:   Yes, try again.
-        the model reads: hotel_search was not run: there is no retry offer for it in this thread. It had no
-          effect. Call it as usual only if the user wants something new.
-Bot:    There’s nothing to try again for hotel search.
+Bot:    The Lutetia in Paris has a room.
 
 User:   And once more, to be sure.
         the model reads: hotel_search was not run: there is no retry offer for it in this thread. It had no
