@@ -147,7 +147,7 @@ def test_whether_the_tools_are_there(entrypoint: str, said: str) -> None:
     Path("broken_of_test_check.py").write_text("raise OSError('no licence')")
     Path("ends_of_test_check.py").write_text("raise SystemExit")
     manifest = f"tools:\n  code: {{read_only: true}}\n  it: {{entrypoint: {entrypoint}, read_only: true}}\n"
-    assert check(manifest=manifest).exit_code == 0
+    assert check(manifest=manifest).exit_code == ("serch" in entrypoint)  # the module's text shows that one
     result = check("--tools", manifest=manifest)
     assert result.exit_code == bool(said)
     assert said in result.stdout
@@ -223,3 +223,27 @@ def test_what_is_no_yaml_and_hostile_keys_are_shown_as_text() -> None:
     assert result.exit_code == 1
     assert "[red]" in result.stdout
     assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def search(): ...", False),
+        ("def other(): ...", True),
+        ("from other import search", False),
+        ("from other import *", False),
+        ("import search.deep", False),
+        ("search = other = None", False),
+        ("if True:\n    def search(): ...", False),
+        ("def __getattr__(name): ...", False),
+        ("globals()['search'] = print", False),
+        ("def (", False),  # --tools says what is wrong
+    ],
+)
+def test_functions_that_a_module_does_not_define_are_found_without_importing_it(text: str, found: bool) -> None:
+    Path("text_of_test_check.py").write_text(text + "\n" + "1 / 0")
+    manifest = 'tools:\n  search: {entrypoint: {function: "text_of_test_check:search"}, read_only: true}\n'
+    result = check(manifest=manifest)
+    assert result.exit_code == found
+    message = "failsoft.yaml:2:3: error: tools.search.entrypoint.function: text_of_test_check has no search"
+    assert (message in result.stdout) == found

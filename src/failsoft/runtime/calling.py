@@ -91,6 +91,7 @@ async def run(engine: Engine, call: Call) -> Outcome[Any]:
 
 def run_blocking(engine: Engine, call: Call) -> Outcome[Any]:
     """The same where nothing can be awaited."""
+    engine.warn_of_clock()
     return without_frames(engine.run_blocking(call))
 
 

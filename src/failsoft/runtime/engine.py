@@ -399,12 +399,16 @@ class Engine:
                     self._loops.pop(known, None)  # what belongs to it holds it
             of_loop = self._loops[loop] = LoopDeadlines(loop, self.now)
             of_loop.watch = Watch(self, of_loop).arm
-            if current() not in (SYSTEM, self.clock):
-                log.warning(
-                    "this Runtime was made outside of virtual_time() and does not live by its clock: "
-                    "deadlines and circuits take real time. Make the Runtime inside."
-                )
+            self.warn_of_clock()
         return of_loop
+
+    def warn_of_clock(self) -> None:
+        """Log a warning if the clock here is another than the runtime's."""
+        if current() not in (SYSTEM, self.clock):
+            log.warning(
+                "this Runtime was made outside of virtual_time() and does not live by its clock: "
+                "deadlines and circuits take real time. Make the Runtime inside."
+            )
 
     # -- the stream --------------------------------------------------------------------------------------------------
 

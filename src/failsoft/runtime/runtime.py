@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import copy_context
 from time import monotonic as real_time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from uuid import uuid4
 from weakref import WeakSet
 
@@ -163,6 +163,13 @@ class Runtime:
         self._runs = AgentRuns(engine, self._new_turn_id)
         self._key = uuid4().hex  # for pickles
         _ALIVE.add(self)
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise: frameworks call what they are given as a capability, a tool or a hook."""
+        raise FailsoftError(
+            "a Runtime cannot be called: decorate tools with @rt.tool, call them with rt.call(tool, {…}). In pydantic-ai, write "
+            "capabilities=[Failsoft(rt)]"
+        )
 
     # -- tools -------------------------------------------------------------------------------------------------------
 
@@ -467,6 +474,14 @@ class Runtime:
         await self._engine.close(0.0 if grace is None or grace == 0 else read_time("close: grace", grace, zero=True))
         if self._owned is not None:
             await asyncio.to_thread(self._owned.close)
+
+    def __enter__(self) -> NoReturn:
+        raise FailsoftError(
+            "write `async with Runtime() as rt:`; where there is no event loop, `rt = Runtime()` is enough"
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached; `with` looks for it."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -45,8 +47,9 @@ def check(files: Sequence[str], manifest: str | None, look_for: bool, strict: bo
     """Check a manifest, and plans that are to run with it.
 
     A FILE is either: a plan has calls. Without a manifest among them, failsoft.yaml is checked as well.
-    All mistakes are listed with file, line and column, and so is what is legal but hardly meant. Whether the tools are
-    there is another question, which --tools asks: they may be installed elsewhere only.
+    All mistakes are listed with file, line and column, and so is what is legal but hardly meant. Functions that modules in
+    this directory do not define are among them. Whether all tools can be imported is another question, which --tools asks:
+    they may be installed elsewhere only.
     Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.
     """
     sources = {name: read(name) for name in ((manifest,) if manifest else ()) + tuple(files)}
@@ -86,7 +89,7 @@ def _look(
     for manifest in loaded:
         if manifest is not None:
             findings += map(_found, look_over(manifest))
-            findings += _missing(manifest) if look_for else ()
+            findings += _missing(manifest) if look_for else _not_defined(manifest)
     against = loaded[0] if loaded else None
     for name in plans:
         plan = _try(findings, partial(load_plan, sources[name], name=name))
@@ -118,6 +121,48 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
             why = f"there is no program {tool.entrypoint.argv[0]} here: install it, or write its whole path"
         if why:
             yield _found(Problem.at(tool.place, field, why, "error"))
+
+
+def _not_defined(manifest: Manifest) -> Iterator[Finding]:
+    """The functions that their modules do not define, as far as the modules' text shows; nothing is imported."""
+    from failsoft.core.entrypoint import Function
+    from failsoft.core.manifest import Problem
+    from failsoft.core.own_faults import did_you_mean
+
+    for id, tool in manifest.tools.items():
+        if not isinstance(tool.entrypoint, Function):
+            continue
+        module, _, path = tool.entrypoint.path.partition(":")
+        names = _names_in(module)
+        name = path.partition(".")[0]
+        if names is not None and name not in names:
+            message = f"{module} has no {name}{did_you_mean(name, names)}"
+            yield _found(Problem.at(tool.place, f"tools.{id}.entrypoint.function", message, "error"))
+
+
+def _names_in(module: str) -> set[str] | None:
+    """The names that a module of this directory may define; None if it is not here, or its text does not tell."""
+    at = Path(*module.split("."))
+    file = next((file for file in (at.with_suffix(".py"), at / "__init__.py") if file.is_file()), None)
+    if file is None:
+        return None
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
+        return None  # --tools says what is wrong
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    dynamic = {"*", "__getattr__", "globals", "setattr", "exec"} & {
+        *names,
+        *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)),
+    }
+    return None if dynamic or not names else names
 
 
 def _is_unknown(finding: Finding) -> bool:

@@ -1,0 +1,506 @@
+"""Mistakes that newcomers make. None is silent: each is answered with what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import warnings
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from failsoft import FailsoftError, RetryOptions, Runtime
+from failsoft.adapters.plain import run_tool_calls
+from failsoft.surfaces.cli import cli
+from failsoft.testing import virtual_time
+
+Body = Callable[[Runtime, Any], Awaitable[Any]]
+
+
+def get_price(city: str = "Paris") -> int:
+    return len(city)
+
+
+async def get_hotel(city: str = "Paris") -> str:
+    return city
+
+
+def runtime() -> Runtime:
+    rt = Runtime()
+    rt.add(get_price)
+    rt.add(get_hotel)
+    return rt
+
+
+def refusal(mistake: Callable[[], Any]) -> str:
+    """The text of the error that a mistake raises; coroutines are run."""
+    try:
+        made = mistake()
+        if asyncio.iscoroutine(made):
+            asyncio.run(made)
+    except (FailsoftError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        return str(error)
+    return "silent"
+
+
+def holds(said: str, *parts: str) -> None:
+    for part in parts:
+        assert part in said
+
+
+# --- options -----------------------------------------------------------------------------------------------------------
+
+OPTIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"retries": 3}, "retries: is not known here", 'write retry: {"max_attempts": 3}'),
+    ({"max_retries": 3}, "max_retries: is not known here", 'write retry: {"max_attempts": 3}'),
+    ({"max_attempts": 3}, "max_attempts: is not known here", 'write retry: {"max_attempts": 3}'),
+    ({"retry": 3}, "retry: 3 is no RetryOptions", 'a mapping, like {"max_attempts": 3}'),
+    ({"retry": False}, "retry: False is no RetryOptions", '{"max_attempts": 1} turns retries off'),
+    ({"retry": None}, "retry: None is no RetryOptions", '{"max_attempts": 1} turns retries off'),
+    ({"retry": {"max_attempts": None}}, "retry.max_attempts: None is not a whole number", "leave the key out"),
+    ({"retry": {"max_attempts": 0}}, "retry.max_attempts: 0 is too little", "write 1 or more"),
+    ({"retry": {"retries": 3}}, "retry.retries: is not known here", "write max_attempts"),
+    ({"retry": {"backoff": 2}}, "retry.backoff: is not known here", "write initial_delay, multiplier"),
+    ({"retry": {"timeout": "3s"}}, "retry.timeout: is not known here", "write max_total_time"),
+    ({"retry": {"initial_delay": 5}}, "retry.initial_delay: 5 has no unit", 'write "5s"'),
+    ({"timeout": 30}, "timeout: 30 has no unit", 'write "30s"'),
+    ({"timeout": "soon"}, "timeout: 'soon' is not a duration", 'like "30s"'),
+    ({"timeout": "-3s"}, "timeout: '-3s' is not a duration", 'like "30s"'),
+    ({"timout": "3s"}, "timout: is not known here", "did you mean timeout"),
+    ({"fallback": "b"}, "fallback: is not known here", "did you mean fallbacks"),
+    ({"fallbaks": ["b"]}, "fallbaks: is not known here", "did you mean fallbacks"),
+    ({"fallbacks": "b"}, "fallbacks: 'b' is not a list", "put it in brackets"),
+    ({"fallbacks": [get_hotel]}, "is no Fallback", "a tool's id"),
+    ({"default": {"city": "Rome"}}, "default: is not known here", "did you mean defaults"),
+    ({"defaults": {"ctiy": "Rome"}}, "defaults: the function has no parameter 'ctiy'", "did you mean city?"),
+    ({"readonly": True}, "readonly: is not known here", "did you mean read_only"),
+    ({"read_only": "yes"}, "read_only: 'yes' is neither true nor false", ""),
+    ({"read_only": True, "idempotent": False}, "a read-only tool is idempotent", "drop one"),
+    ({"isolation": "proces"}, "isolation: 'proces' is not one of", "did you mean process?"),
+    ({"isolation": True}, "isolation: True is no Isolation", '"thread" or "process"'),
+    ({"concurrency": 0}, "concurrency: 0 is not a whole number", "of at least 1"),
+    ({"tags": "travel"}, "tags: 'travel' is not a list of texts", 'write ["travel", "search"]'),
+    ({"output": "int"}, "output: 'int' is neither a type", "write list[str], or a mapping"),
+    ({"idempotency_key": "key"}, "has no parameter 'key'", "add one, or name another"),
+    ({"breaker": False}, "breaker: False is no BreakerOptions", '{"failure_threshold": 5}'),
+    ({"breaker": {"treshold": 3}}, "breaker.treshold: is not known here", "failure_threshold"),
+    ({"failure_threshold": 3}, "failure_threshold: is not known here", 'breaker: {"failure_threshold": 5'),
+    ({"on_error": print}, "on_error: is not known here", "error_handler"),
+    ({"description": "Prices"}, "description: is not known here", "docstring"),
+    ({"name": "price"}, "name: is not known here", "write id"),
+    ({"id": 3}, "id: 3 is not a text", ""),
+    ({"id": ""}, "id: '' is not a text", ""),
+]
+
+
+@pytest.mark.parametrize(("options", "wrong", "right"), OPTIONS, ids=[str(options) for options, _, _ in OPTIONS])
+def test_options_of_a_tool(options: dict[str, Any], wrong: str, right: str) -> None:
+    said = refusal(lambda: Runtime().add(get_price, **options))
+    holds(said, wrong, right)
+    assert "test_mistakes.py:" in said  # where the function is
+
+
+RUNTIMES: list[tuple[Callable[[], Any], str, str]] = [
+    (lambda: Runtime("nowhere.yaml"), "nowhere.yaml: cannot be read", "No such file"),
+    (lambda: Runtime(3), "manifest: 3 is none", "give the path of a file, or a mapping"),  # type: ignore[arg-type]
+    (lambda: Runtime({"tols": {}}), "tols: is not known here", "did you mean tools"),
+    (lambda: Runtime({"tools": [{"id": "a"}]}), "is not a mapping", "each tool below its id"),
+    (lambda: Runtime({"tools": {"a": {"entrypoint": "m.f"}}}), "'m.f' is not a mapping", '{"function": "m:f"}'),
+    (lambda: Runtime({"tools": {"a": {"entrypoint": {"function": "m.f"}}}}), "is not an import path", "module:name"),
+    (lambda: Runtime({"tools": {"a": {"retry": 3}}}), "retry: 3 is not a mapping", 'like {"max_attempts": 3}'),
+    (lambda: Runtime({"tool": {"a": {"timeout": "3s"}}}), "tool.a: is not known here", "write tools instead of tool"),
+    (lambda: Runtime({"calls": []}), "this is a plan", "a manifest says what tools there are"),
+    (lambda: Runtime({"version": 2}), "version: 2 is not a version", "write 1"),
+    (lambda: Runtime(store="failsoft.db"), "store: 'failsoft.db' is not known", "sqlite:///path/to/file.db"),
+    (lambda: Runtime(store_required=True), "there is no store", 'store="sqlite:///failsoft.db"'),
+    (lambda: Runtime(memory="on"), "memory: 'on' is not one of", "advise, act, off"),  # type: ignore[arg-type]
+    (lambda: Runtime(undeclared="no"), "is not one of recognise", "never_repeat"),  # type: ignore[arg-type]
+    (lambda: Runtime(on_escalation=3), "on_escalation: 3 cannot be called", "give a function"),  # type: ignore[arg-type]
+    (lambda: Runtime(error_handler=print), "has no method handle", "give a Handler"),  # type: ignore[arg-type]
+    (lambda: Runtime(policies=[{}]), "policies[0].name: is missing", "policies[0].then: is missing"),
+    (lambda: Runtime(timeout="3s"), "timeout", ""),  # type: ignore[call-arg]
+    (lambda: RetryOptions(max_attempts=None), "max_attempts: None is not a whole", "leave it out"),  # type: ignore[arg-type]
+    (lambda: Runtime(policies=[{"name": "x", "then": "retyr"}]), "'retyr' is not one of", "did you mean retry?"),
+    (lambda: Runtime(policies=[{"name": "x", "when": {"tols": "a"}, "then": "retry"}]), "tols: is not", "tool?"),
+    (lambda: Runtime().threads[3], "thread: 3 is not a text", "str()"),  # type: ignore[index]
+    (lambda: Runtime().__enter__(), "async with Runtime() as rt", "rt = Runtime()"),
+    (lambda: Runtime().add(staticmethod(get_price)), "put @staticmethod", "outside of the tool decorator"),
+    (lambda: Runtime()(get_price), "a Runtime cannot be called", "@rt.tool"),
+    (lambda: Runtime().tool("search"), "'search' is not callable", "id='search'"),  # type: ignore[type-var]
+    (lambda: Runtime().subscribe(3), "cannot be called", "give a function"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("mistake", "wrong", "right"), RUNTIMES, ids=[right or wrong for _, wrong, right in RUNTIMES])
+def test_runtimes_and_manifests(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    holds(refusal(mistake), wrong, right)
+
+
+# --- tools of one name -------------------------------------------------------------------------------------------------
+
+
+def test_two_tools_of_one_name() -> None:
+    rt = runtime()
+    holds(refusal(lambda: rt.add(get_hotel, id="get_price")), "there is a tool of this id already", "replace=True")
+    assert rt.call_sync("get_price").value == 5
+    rt.add(get_hotel, id="get_price", replace=True)
+    assert rt.call_sync("get_price").value == "Paris"
+
+
+def test_two_lambdas() -> None:
+    rt = Runtime()
+    rt.add(lambda: 1)
+    holds(refusal(lambda: rt.add(lambda: 2)), "there is a tool of this id already", 'give it one with id="…"')
+
+
+def test_methods_of_two_objects() -> None:
+    class Client:
+        def get_page(self) -> None: ...
+
+    rt, client = Runtime(), Client()
+    rt.add(client.get_page)
+    rt.add(client.get_page)
+    holds(refusal(lambda: rt.add(Client().get_page)), "there is a tool of this id already", "replace=True")
+
+
+def test_a_notebook_cell_that_is_run_again_is_no_mistake() -> None:
+    rt, names = Runtime(), {"__name__": "notebook"}
+    for value in (1, 2):
+        exec(f"def get_it(): return {value}", names)
+        rt.tool(names["get_it"])  # type: ignore[type-var]
+        rt.tool(read_only=True)(names["get_it"])  # type: ignore[type-var]
+    assert rt.call_sync("get_it").value == 2
+
+
+# --- turns -------------------------------------------------------------------------------------------------------------
+
+
+async def no_with(rt: Runtime, turn: Any) -> None:
+    with rt.turn():
+        pass
+
+
+async def no_for(rt: Runtime, turn: Any) -> None:
+    for _ in turn:
+        pass
+
+
+async def no_await(rt: Runtime, turn: Any) -> None:
+    await rt.turn()  # type: ignore[misc]
+
+
+async def not_begun(rt: Runtime, turn: Any) -> None:
+    rt.turn().call("get_hotel")
+
+
+async def called(rt: Runtime, turn: Any) -> None:
+    turn.call(rt.tools and get_hotel("Rome"))
+
+
+async def a_value(rt: Runtime, turn: Any) -> None:
+    turn.call(get_price("Rome"))
+
+
+async def no_tool(rt: Runtime, turn: Any) -> None:
+    turn.call(print)
+
+
+async def handle_in_text(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": f"{turn.call('get_hotel')}!"})
+
+
+async def handle_as_text(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": str(turn.call("get_hotel"))})
+
+
+async def handle_in_percent(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": "%s" % turn.call("get_hotel")})  # noqa: UP031
+
+
+async def handle_repr(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": [{"name": f"{[turn.call('get_hotel')]}"}]})
+
+
+async def handle_index(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel")[0]
+
+
+async def handle_loop(rt: Runtime, turn: Any) -> None:
+    for _ in turn.call("get_hotel"):
+        pass
+
+
+async def handle_field(rt: Runtime, turn: Any) -> None:
+    _ = turn.call("get_hotel").price
+
+
+async def handle_set(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": {turn.call("get_hotel")}})
+
+
+async def handle_key(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": {turn.call("get_hotel"): 1}})
+
+
+async def handle_method(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": turn.call("get_hotel").value})
+
+
+async def handle_coroutine(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": turn.call("get_hotel").value()})
+
+
+async def handle_to_call(rt: Runtime, turn: Any) -> None:
+    await rt.call("get_hotel", {"city": turn.call("get_hotel")})
+
+
+async def no_mapping(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", ["Rome"])
+
+
+async def keywords(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", city="Rome")
+
+
+async def misspelt_default(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": turn.call("get_hotel")}, defaults={"ctiy": "Rome"})
+
+
+async def depends_on_text(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", depends_on="first")
+
+
+async def depends_on_nothing(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", id="b", depends_on=["a"])
+
+
+async def early_report(rt: Runtime, turn: Any) -> None:
+    _ = turn.report
+
+
+async def other_turn(rt: Runtime, turn: Any) -> None:
+    handle = turn.call("get_hotel")
+    async with rt.turn() as other:
+        other.call("get_hotel", {"city": handle})
+
+
+async def after_its_end(rt: Runtime, turn: Any) -> None:
+    async with rt.turn() as other:
+        pass
+    other.call("get_hotel")
+
+
+async def after_close(rt: Runtime, turn: Any) -> None:
+    closed = Runtime()
+    await closed.close()
+    closed.add(get_price)
+
+
+async def number_as_id(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", id=7)
+
+
+async def bare_timeout(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", timeout=3)
+
+
+async def odd_turn(rt: Runtime, turn: Any) -> None:
+    rt.turn(timeout=30)
+
+
+async def blocking_call(rt: Runtime, turn: Any) -> None:
+    rt.call_sync("get_price")
+
+
+TURNS: list[tuple[Body, str, str]] = [
+    (no_with, "a turn runs on an event loop", "async with"),
+    (no_for, "outcomes arrive one by one", "async for"),
+    (no_await, "a turn is not awaited", "async with"),
+    (not_begun, "the turn has not begun", "async with"),
+    (called, "get_hotel(…) was called already", 'call(get_hotel, {"x": 1})'),
+    (a_value, "4 is not a tool of this Runtime", "instead of call(search(1))"),
+    (no_tool, "is not a tool of this Runtime", "@rt.tool"),
+    (handle_in_text, "is a handle, the value is not there yet", "Pass the handle itself"),
+    (handle_as_text, "is a handle, the value is not there yet", "Pass the handle itself"),
+    (handle_in_percent, "is a handle, the value is not there yet", "Pass the handle itself"),
+    (handle_repr, "there is a handle as text in it", "Pass the handle itself"),
+    (handle_index, "[0]: 'get_hotel-1' is a handle", "await handle.value()"),
+    (handle_loop, "is a handle", "await handle.value()"),
+    (handle_field, "a handle has no 'price'", "await handle.value()"),
+    (handle_set, "a handle is in a set", "use a list"),
+    (handle_key, "a handle is the key of a mapping", "await its value"),
+    (handle_method, "the method value of a handle", "pass the handle itself"),
+    (handle_coroutine, "is the coroutine Handle.value", "write await before it"),
+    (handle_to_call, "is a handle, and a function needs its value", "turn.call(tool"),
+    (no_mapping, "args:", "one mapping from names to values, not list"),
+    (keywords, "a call has no option 'city'", "{'city': …}"),
+    (misspelt_default, "get_hotel has no parameter 'ctiy'", "did you mean city?"),
+    (depends_on_text, "depends_on:", "depends_on=[…]"),
+    (depends_on_nothing, "call 'b' depends on 'a'", "which is not in this turn"),
+    (early_report, "the turn has not ended", "after the async with block"),
+    (other_turn, "belongs to another turn", "await it there and pass its value on"),
+    (after_its_end, "the turn has ended", "takes no more calls"),
+    (after_close, "this Runtime has been closed", "make another one"),
+    (number_as_id, "id: 7 is not a text", "str()"),
+    (bare_timeout, "timeout: 3 has no unit", 'write "3s"'),
+    (odd_turn, "timeout: 30 has no unit", 'write "30s"'),
+    (blocking_call, "would block the running event loop", "await rt.call"),
+]
+
+
+@pytest.mark.parametrize(("body", "wrong", "right"), TURNS, ids=[body.__name__ for body, _, _ in TURNS])
+def test_turns(body: Body, wrong: str, right: str) -> None:
+    async def mistake() -> None:
+        rt = runtime()
+        async with rt.turn() as turn:
+            await body(rt, turn)
+
+    said = refusal(mistake)
+    assert said != "silent"
+    holds(said, wrong, right)
+
+
+def test_a_forgotten_await_is_named_by_python() -> None:
+    async def forgets() -> None:
+        rt = runtime()
+        rt.call("get_hotel")
+        rt.call("get_price")
+        rt.call("nothing")
+        gc.collect()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(forgets())
+    said = [str(warning.message) for warning in caught if "never awaited" in str(warning.message)]
+    assert len(said) == 3
+    assert all("call" in one for one in said)
+
+
+# --- calls -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "wrong", "right"),
+    [
+        ("get_prise", {}, "get_prise", "get_price"),
+        ("get_price", {"ctiy": "Rome"}, "Not known: ctiy", "city"),
+        ("get_price", {"city": [3]}, "city", "str"),
+        ("get_price", ["Rome"], "mapping", "list"),
+    ],
+)
+def test_calls_by_name(tool: str, args: Any, wrong: str, right: str) -> None:
+    outcome = runtime().call_sync(tool, args)
+    assert outcome.fault is not None
+    assert (outcome.status, outcome.fault.effect) == ("failed", "none")
+    holds(outcome.fault.message, wrong)
+
+
+def test_a_fallback_that_does_not_exist(caplog: pytest.LogCaptureFixture) -> None:
+    rt = runtime()
+
+    def get_rate() -> None:
+        raise ConnectionError
+
+    rt.add(get_rate, fallbacks=["get_prise"], retry={"max_attempts": 1})
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        rt.call_sync("get_rate")
+    holds(caplog.text, "its fallback get_prise does not exist", "did you mean get_price?")
+
+
+def test_a_runtime_made_outside_of_virtual_time(caplog: pytest.LogCaptureFixture) -> None:
+    rt = runtime()
+    with caplog.at_level(logging.WARNING, "failsoft"), virtual_time():
+        rt.call_sync("get_price")
+    holds(caplog.text, "made outside of virtual_time()", "Make the Runtime inside")
+
+
+# --- plans -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("plan", "wrong", "right"),
+    [
+        (3, "plan: 3 is none", "give a mapping"),
+        ({"tools": {}}, "this is a manifest", "a plan lists calls"),
+        ({"calls": [{"tol": "a"}]}, "calls[0].tol: is not known here", "did you mean tool?"),
+        ({"calls": [{"tool": "a", "args": {"x": {"$ref": "b"}}}]}, "depends on b, which is no call", "name the id"),
+        ({"calls": [{"tool": "a", "args": {"x": {"$ref": 3}}}]}, "is not the id of a call", "write a text"),
+        ({"calls": [{"id": "a", "tool": "a"}, {"id": "a", "tool": "a"}]}, "a is there twice", "its own id"),
+        ({"calls": [{"id": "a", "tool": "a", "args": {"x": {"$ref": "a"}}}]}, "wait for each other", "drop one"),
+        ({"calls": {"tool": "a"}}, "is not a list", "in brackets"),
+        ("nowhere.yaml", "nowhere.yaml: cannot be read", "No such file"),
+    ],
+)
+def test_plans(plan: Any, wrong: str, right: str) -> None:
+    holds(refusal(lambda: runtime().run_plan(plan)), wrong, right)
+
+
+# --- the command line --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "wrong", "right"),
+    [
+        (["chek"], "No such command", "check"),
+        (["check"], "there is no failsoft.yaml here", "failsoft init"),
+        (["check", "nowhere.yaml"], "nowhere.yaml", ""),
+        (["run", "nowhere.yaml"], "there is no failsoft.yaml here", "--manifest FILE"),
+        (["why", "--trace", "nowhere.jsonl"], "nowhere.jsonl", ""),
+        (["why", "--store", "failsoft.db"], "failsoft.db", "sqlite:///"),
+        (["why"], "there is no store at", "--store"),
+        (["trace", "show", "x", "--trace", "example"], "there is no turn 'x'", "failsoft trace list"),
+        (["trace"], "", "list"),
+        (["classify"], "Missing argument 'TEXT'", "failsoft classify --help"),
+    ],
+)
+def test_the_command_line(
+    command: list[str], wrong: str, right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code != 0 or command == ["trace"]
+    holds(result.output, wrong, right)
+    assert "Traceback" not in result.output
+
+
+# --- adapters and testing ----------------------------------------------------------------------------------------------
+
+
+def capability() -> Any:
+    from pydantic_ai import Agent
+    from pydantic_ai.models.test import TestModel
+
+    return Agent(TestModel(), capabilities=[Runtime()]).run("hi")  # type: ignore[list-item]
+
+
+def agent_without_runtime() -> None:
+    from agents import Agent
+
+    from failsoft.adapters.openai_agents import guard_agent
+
+    guard_agent(Agent(name="a"), "rt")  # type: ignore[arg-type]
+
+
+def middleware_without_runtime() -> None:
+    from failsoft.adapters.langchain import FailsoftMiddleware
+
+    FailsoftMiddleware("rt")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "wrong", "right"),
+    [
+        (capability, "a Runtime cannot be called", "capabilities=[Failsoft(rt)]"),
+        (agent_without_runtime, "'rt' is no Runtime", "guard_agent(agent, rt)"),
+        (middleware_without_runtime, "'rt' is no Runtime", "FailsoftMiddleware(rt)"),
+        (lambda: run_tool_calls("rt", []), "'rt' is no Runtime", "run_tool_calls(rt,"),  # type: ignore[arg-type]
+    ],
+)
+def test_adapters(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    said = refusal(mistake)
+    assert said != "silent"
+    holds(said, wrong, right)
