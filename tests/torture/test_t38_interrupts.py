@@ -23,6 +23,7 @@ from tests.torture.test_t24_fork_and_context import locks_of
 
 import failsoft
 from failsoft import Runtime
+from failsoft.runtime.scope import LIGHT, SCOPE
 from failsoft.stores.sqlite import SqliteStore
 
 pytestmark = [  # an interrupt may come between making a coroutine and awaiting it
@@ -237,7 +238,9 @@ class At:
 
 
 def works(program: Program) -> None:
-    """All of it still works, for another thread as well."""
+    """All of it still works, for another thread as well, and nothing is left of the calls that were interrupted."""
+    assert SCOPE.get() is None
+    assert LIGHT.get() is None
     done: list[str] = []
 
     def other() -> None:

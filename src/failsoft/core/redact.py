@@ -54,6 +54,11 @@ _TALK = (
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
 # Has none of these: in small letters a name of words, and no token.
 _NO_WORD = re.compile(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
+# Ids as models' providers make them. Nothing that ``sanitise`` masks has exactly these lengths.
+_MADE_ID = re.compile(
+    r"call_[A-Za-z0-9]{24}|toolu_01[A-Za-z0-9]{22}|(?:pyd_ai_|chatcmpl-tool-)?[0-9a-f]{32}"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
 _FINISHED = re.compile(r"[\s\S]*\s")
 
 _HINT, _QUERY_HINT = re.compile(HINT, re.ASCII), re.compile(QUERY_HINT, re.ASCII)
@@ -91,6 +96,21 @@ def sanitise(value: object, *, limit: int = LIMIT) -> str:
             return text
         text, cut = masked, False
     return REDACTED[:limit]
+
+
+def mask_id(id: str) -> str:
+    """The id of a call without the secrets in it. Different ids stay different, and the same id always gives the same.
+
+    Almost every id is returned as it is. The end of one that was masked is a digest of the original.
+    """
+    if (len(id) < SHORT and id.isidentifier()) or _MADE_ID.fullmatch(id):
+        return id
+    masked = sanitise(id)
+    if masked == id:
+        return id
+    from hashlib import sha256  # loaded when there is something to mask
+
+    return f"{masked} #{sha256(id.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def read_text(value: object) -> str:

@@ -32,9 +32,10 @@ T = TypeVar("T")
 def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
     """Drive a call to its outcome in this thread."""
     steps = way(rt, call, first, ticket)
-    rt.calls[call] = None
-    token = SCOPE.set(call)
-    try:
+    before = SCOPE.get()
+    try:  # an interrupt right after the scope was set must not leave it set
+        SCOPE.set(call)
+        rt.calls[call] = None
         step = next(steps)
         while True:
             try:
@@ -48,8 +49,10 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
         outcome: Outcome[Any] = done.value
         return outcome
     finally:
-        rt.calls.pop(call, None)
-        SCOPE.reset(token)
+        try:
+            SCOPE.set(before)
+        finally:
+            rt.calls.pop(call, None)
         rt.settle()
 
 

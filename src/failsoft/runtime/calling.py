@@ -24,6 +24,7 @@ from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
+from failsoft.core.redact import mask_id
 from failsoft.errors import ManifestError
 from failsoft.runtime import clock as clocks
 from failsoft.runtime.agent_run import AgentRun
@@ -65,8 +66,9 @@ def make_call(
         refuse_options(unknown, CallKeywords)
     if not (isinstance(id, _TEXT) and isinstance(thread, _TEXT) and isinstance(tenant, _TEXT)):
         refuse_odd_names(tool.id, id=id, thread=thread, tenant=tenant)
-    call = engine.open_call(tool, (), {} if args is None else dict(args), id=id or None)
-    call.given, call.typed = id or None, True
+    id = mask_id(id) if id else None
+    call = engine.open_call(tool, (), {} if args is None else dict(args), id=id)
+    call.given, call.typed = id, True
     if thread:
         call.thread = thread
     if tenant:
@@ -107,7 +109,7 @@ async def call_missing(engine: Engine, tool: Any, args: Any, id: str | None) -> 
     if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
         return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
     fault = own_faults.unknown_tool(tool, engine.tools)
-    outcome = engine.unknown(id or engine.trace.number(), own_faults.quote(tool), fault)
+    outcome = engine.unknown(mask_id(id) if id else engine.trace.number(), own_faults.quote(tool), fault)
     for event_type, fields in await judge_unknown(engine, outcome):
         engine.note(event_type, None, outcome.id, None, fields)
     engine.settle()
@@ -125,7 +127,7 @@ def misfit(engine: Engine, tool: Tool, args: object, id: str | None) -> Outcome[
     first = Ended(engine.now(), engine.now(), fault=own_faults.bad_arguments(detail=what), ran=False)
     call = engine.open_call(tool, (), {})
     if id is not None:
-        call.name(id)
+        call.name(mask_id(id))
     return engine.drive_blocking(call, first)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from failsoft.core import own_faults
 from failsoft.core.fault import Fault
 from failsoft.core.outcome import Outcome
+from failsoft.core.redact import mask_id
 from failsoft.runtime.runtime import Runtime
 
 
@@ -35,11 +36,12 @@ def explain_dangling(
         if thread is None
         else {call.call_id: call.text for call in runtime.threads(thread, tenant=tenant).close_dangling()}
     )
-    return [_explain(runtime, Unanswered(*call), known.get(call[0])) for call in calls]
+    return [_explain(runtime, Unanswered(*call), known.get(mask_id(call[0]))) for call in calls]
 
 
 def _explain(runtime: Runtime, call: Unanswered, text: str | None) -> Outcome[Any]:
-    id, tool, misfit = call
+    _, tool, misfit = call
+    id = mask_id(call.id)
     if misfit is not None and text is None:
         return Outcome(id, tool, "failed", fault=misfit, explanation=runtime.explain)
     fault = own_faults.cancelled(started=True)

@@ -122,17 +122,17 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
             if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
             return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
-        started, token = now(), None
+        started = now()
         box: Box = _EMPTY
-        if watched:
-            box = [started, None, rt, tool, args, kwargs, started]
-            token = enter(box)
         try:
-            try:
+            try:  # an interrupt right after the box was entered must not leave it entered
+                if watched:
+                    box = [started, None, rt, tool, args, kwargs, started]
+                    enter(box)
                 value = fn(*args, **kwargs)
             finally:
-                if token is not None:
-                    reset(token)
+                if watched:
+                    enter(None)
         except Exception as error:
             call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
             first = rt.broken(call, started, error, entered=False)

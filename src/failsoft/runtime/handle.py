@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from failsoft.core import turn as core
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
+from failsoft.core.redact import mask_id
 from failsoft.errors import TurnError
 from failsoft.runtime.call import Call
 
@@ -171,6 +172,8 @@ class Outcomes(Mapping[str, Outcome[Any]]):
         self._handles = handles
 
     def __getitem__(self, id: str) -> Outcome[Any]:
+        if id not in self._handles and isinstance(id, str):
+            id = mask_id(id)
         return cast("Outcome[Any]", self._handles[id].outcome)
 
     def __iter__(self) -> Iterator[str]:

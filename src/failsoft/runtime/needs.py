@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from failsoft.core.redact import mask_id
 from failsoft.errors import TurnError
 from failsoft.runtime.handle import NONE, SHOWN, Handle
 
@@ -129,7 +130,7 @@ def fill_in(handle: Handle[Any]) -> None:
 def _name(other: Handle[Any] | str, lanes: Lanes) -> str:
     """The id of a call that another one shall wait for."""
     if isinstance(other, str):
-        return other
+        return mask_id(other)
     if not isinstance(other, Handle):
         raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
     if other.lanes is not lanes:

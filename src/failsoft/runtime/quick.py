@@ -95,17 +95,20 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
 def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
     """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
     tool = call.tool
-    rt.calls[call] = None
-    token = SCOPE.set(call)
-    try:
+    before = SCOPE.get()
+    try:  # an interrupt right after the scope was set must not leave it set
+        SCOPE.set(call)
+        rt.calls[call] = None
         first = run_function(rt, call, tool, tool.written_timeout)
     except BaseException as error:
         call.tell_caller(tool, "unknown")
         rt.left(call, error)
         raise
     finally:
-        SCOPE.reset(token)
-        rt.calls.pop(call, None)
+        try:
+            SCOPE.set(before)
+        finally:
+            rt.calls.pop(call, None)
     first = tell_queue(first, first.started - call.started)
     at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
     if at_once and tool.ticket is ticket:

@@ -25,6 +25,7 @@ from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
 from failsoft.core.options import RetryOptions
 from failsoft.core.outcome import Outcome
+from failsoft.core.redact import mask_id
 from failsoft.core.report import TurnReport
 from failsoft.core.turn import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
@@ -144,6 +145,7 @@ class Turn:
         else:
             if not isinstance(id, str):
                 refuse_odd_names(name, id=id)
+            id = mask_id(id)
             self.given.add(id)
         handle: Handle[Any] = Handle(self.lanes, id, found or name, given)
         if depends_on or given:
@@ -314,15 +316,17 @@ class Turn:
             return Part(handles[ref.id], ref.path, reach) if ref.path else handles[ref.id]
 
         for call in plan.calls:
-            self.given.add(call.id)
-            handle = handles[call.id] = Handle(self.lanes, call.id, self._find(call.tool) or call.tool, NONE)
+            id = mask_id(call.id)
+            self.given.add(id)
+            handle = handles[call.id] = Handle(self.lanes, id, self._find(call.tool) or call.tool, NONE)
             retry = self._retry(handle.tool, call.retry)
             handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
             handle = handles[call.id]
             handle.context = self._context
+            fills = {handles[id].id: names for id, names in call.needs.items()}
             handle.arguments = call.fill(find)
-            handle.needs, handle.fills = tuple(call.needs), call.needs
+            handle.needs, handle.fills = tuple(fills), fills
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
             self.write_down(handle)
