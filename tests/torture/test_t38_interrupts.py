@@ -224,15 +224,16 @@ class At:
         found = _moments_of.get(code)
         if found is None:
             instructions = [*dis.get_instructions(code)]
-            pairs = itertools.pairwise(instructions)
+            pairs = [*itertools.pairwise(instructions)]
+            jumps = {one.argval for one in instructions if one.opname == "JUMP_BACKWARD"}
             caught = [range(entry.start, entry.end) for entry in dis._parse_exception_table(code)]  # type: ignore[attr-defined]
             found = {
                 after.offset
                 for one, after in pairs
-                if one.opname in _LOOKS  # where what is raised after one is caught as if it were raised by it
+                if (one.opname in _LOOKS or after.offset in jumps)
+                # what is raised after one is caught as if it were raised by it
                 and [one.offset in block for block in caught] == [after.offset in block for block in caught]
             }
-            found |= {one.argval for one in instructions if one.opname == "JUMP_BACKWARD"}
             _moments_of[code] = found
         return found
 
