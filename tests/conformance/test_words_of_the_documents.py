@@ -134,6 +134,19 @@ async def test_s_norm_misconfigured_base_url_is_not_tried_again_with_other_argum
         ("expected number for nights", "nights"),
         ("city not provided", "city"),
         ("city was not supplied", "city"),
+        ("Bad input: city", "city"),
+        ("Invalid input: departure_date", "departure date"),
+        ("schema mismatch: nights", "nights"),
+        ("Schema mismatch: field 'nights' expected integer", "nights"),
+        ("schema mismatch for field nights", "nights"),
+        ("type mismatch for nights", "nights"),
+        ("Invalid value 'many' for nights", "nights"),
+        ("nights: expected integer, got string", "nights"),
+        ("nights is out of range", "nights"),
+        ("Value out of range: nights", "nights"),
+        ("Validation failed for field nights", "nights"),
+        ("Invalid request parameters: nights", "nights"),
+        ("Bad request: missing city", "city"),
     ],
 )
 @virtual
@@ -182,3 +195,12 @@ def test_s_norm_a_signal_that_is_quoted_among_other_words_is_none() -> None:
 def test_s_spec_1_3_a_status_in_a_text(status: int, form: str, retryable: bool) -> None:
     fault = classify(form.format(status))
     assert (fault.http_status, fault.retryable) == (status, retryable)
+
+
+@pytest.mark.parametrize("text", ["Invalid input: XYZ", "Invalid input: hello world", "Invalid input: 12345"])
+@virtual
+async def test_s_norm_validation_does_not_take_a_value_for_a_name(text: str) -> None:
+    rt = Runtime()
+    rt.add(Scripted(RuntimeError(text)), id="maps")
+    outcome = await rt.call("maps")
+    assert outcome.explanation.user == "For maps I need other details: please check and correct them."

@@ -46,6 +46,12 @@ _LISTED = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(_IDENTIFIER)
+# After "invalid input:" may stand a value as well: only what is written like a name counts, and nothing after it.
+_LOWER = r"[a-z][a-z0-9]{2,29}(?:_[a-z0-9]{1,29}){0,4}"
+_COLON = re.compile(
+    rf"(?i:^(?:{_BAD} (?:inputs?|request parameters?)|schema mismatch|(?:input |schema )?validation (?:failed|error|failure)))"
+    rf"(?:: | \()({_LOWER}(?:(?:, | and ){_LOWER}){{0,5}})\)?\.?$"
+)
 _A_THING = re.compile(_THING, re.IGNORECASE)
 _SENTENCES = tuple(
     re.compile(form, re.IGNORECASE | re.MULTILINE)
@@ -60,14 +66,18 @@ _SENTENCES = tuple(
         rf"\b(?:must|please) (?:provide|specify|supply|give|enter) (?:a |an |the |your )?(?:valid )?{_WORDS}(?=[.,;:]|$)",
         rf"^{_WORDS} (?:missing|required|invalid|{_ABSENT})[.!]?$",
         rf"\bexpected (?:an? )?(?:valid )?{_KIND} for (?:{_THING} )?[`'\"“‘]?({_IDENTIFIER})",
+        rf"\b(?:(?:invalid|bad|wrong|incorrect) (?:value|type|format)(?: [`'\"][^`'\"\n]{{0,60}}[`'\"])?|(?:type|schema) mismatch|validation failed) (?:for|at|on|in) (?:the )?(?:{_THING} )?[`'\"“‘]?({_IDENTIFIER})",
+        rf"(?:^|[.;:] )(?:{_THING} )?[`'\"“‘]?({_IDENTIFIER})[`'\"”’]?:? (?:expected (?:an? )?{_KIND}\b|(?:is |was )?out of (?:the )?(?:\w+ )?range\b|has (?:the |a )?(?:wrong|invalid|incorrect) (?:type|format|value)\b)",
+        rf"\bvalue out of range: [`'\"“‘]?({_IDENTIFIER})[`'\"”’]?$",
+        rf"[.;:] missing (?:required )?{_WORDS}(?=[.:]|$)",
         rf"^{_BAD} (?:required |value for )?[`'\"“‘]?([A-Za-z]\w{{0,39}}(?:[ _-][a-z]\w{{0,39}}){{0,2}})[`'\"”’]?(?=:|$| \()",
     )
 )
 _VAGUE = frozenset(
     "input inputs argument arguments parameter parameters param params value values field fields request response json "
     "data body payload object it this that you we they required property properties key keys type format schema "
-    "arguments valid invalid missing the for of in is was a an and or not one all call tool result file".split()
-)
+    "arguments valid invalid missing the for of in is was a an and or not one all call tool result file index".split()
+) | {f"{bad} {thing}" for bad in ("bad", "invalid") for thing in ("request", "input", "parameter", "argument")}
 _BEFORE = frozenset("the your a an required valid".split())
 _AFTER = frozenset("value is was are were".split())
 _CLASS = re.compile(r"^(?:[\w.]{1,80}(?:Error|Exception): )+")
@@ -77,7 +87,7 @@ _LONGEST = 4_000  # characters that are looked at
 def find_inputs(text: str) -> tuple[str, ...]:
     """The names of the inputs that an error text says are missing or invalid, in its order; () if it names none."""
     text = _CLASS.sub("", text[:_LONGEST])
-    for form in (_fields, _required, _paths, _listed):
+    for form in (_fields, _required, _paths, _listed, _after_colon):
         found = tuple(dict.fromkeys(name for name in form(text) if name.lower() not in _VAGUE))
         if found:
             return found
@@ -105,6 +115,12 @@ def _listed(text: str) -> Iterator[str]:
         for name in _NAME.findall(match[match.lastindex or 0]):
             if name.lower() not in ("and", "or"):
                 yield name.rstrip(".-")
+
+
+def _after_colon(text: str) -> Iterator[str]:
+    match = _COLON.match(text)
+    if match is not None:
+        yield from re.split(", | and ", match[1])
 
 
 def _sentences(form: re.Pattern[str], text: str) -> tuple[str, ...]:
