@@ -10,12 +10,14 @@ import concurrent.futures
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fakes import OFTEN
+from tests.runtime.isolation.fake_tools import pays_inside
 
-from failsoft import NothingDone, Runtime, in_thread
+from failsoft import NothingDone, Override, Runtime, in_thread
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 RETRY: Any = {"max_attempts": 4, "initial_delay": "20ms", "jitter_percent": 0, "budget": False}
@@ -353,3 +355,19 @@ def test_t33_an_inner_call_that_did_nothing_does_not_speak_for_the_tool_around_i
     assert (paid, outcome.status) == (["by card"], "failed")
     assert outcome.fault.effect == "unknown"
     assert "no effect" not in outcome.explanation.model
+
+
+@pytest.mark.parametrize("what", ["refused", "stated", "not entered"])
+@pytest.mark.parametrize("overrides", [(), (Override(pattern="nobody says this", as_="permanent"),)])
+def test_t33_what_inner_calls_did_in_a_worker_process_counts(what: str, overrides: Any, tmp_path: Path) -> None:
+    async def run() -> Any:
+        async with Runtime() as rt:
+            rt.add(
+                pays_inside, id="travel", idempotent=False, isolation="process", classification=overrides,
+                retry=RETRY, breaker=OFTEN,
+            )  # fmt: skip
+            return await rt.call("travel", {"what": what, "paid": str(tmp_path / "paid")})
+
+    outcome = asyncio.run(run())
+    assert (tmp_path / "paid").read_text() == "paid\n"
+    assert outcome.fault.effect == "unknown"

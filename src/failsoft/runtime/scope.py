@@ -43,6 +43,21 @@ def made_call_of(light: LightAttempt) -> Call | None:
     return light[_CALL] if len(light) > _CALL else None
 
 
+def watch_alone() -> LightAttempt:
+    """A light attempt of a tool whose engine is in another process. To be set as ``LIGHT`` while the tool runs."""
+    return [None, None, _Elsewhere, None, (), {}, 0.0]
+
+
+class _Elsewhere:
+    """In place of the engine: it only has to make the call that inner calls tell what they did."""
+
+    @staticmethod
+    def new_call(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any], started: float) -> Call:
+        from failsoft.runtime.call import Call
+
+        return Call("", tool, args, kwargs, started)
+
+
 def find_caller() -> Call | None:
     """The call from whose tool this is asked, whether its inner calls are its children or not."""
     from failsoft.runtime.call import Call

@@ -277,7 +277,7 @@ def _has_asked_elsewhere(rt: Engine, fault: Fault) -> bool:
     if fault.source != "remote" or not fault.rule.startswith(own_faults.NESTED):
         return False
     inner = [rt.tools.get(failed.tool) for failed in failures_inside(fault.cause)]
-    return any(tool is None or tool.safe for tool in inner)
+    return not inner or any(tool is None or tool.safe for tool in inner)  # none: it was in another process
 
 
 def _may_leave_tasks(stop: Stop, fault: Fault, ended: Ended) -> bool:
@@ -314,6 +314,8 @@ def _find_fault(rt: Engine, stop: Stop, ended: Ended) -> Fault | None:
         if isinstance(judged, Fault) and not options.classification:
             return judged._replace(cause=error)
         fault = classify(error, tool=stop.tool.id, overrides=options.classification, now=rt.wall())
+        if isinstance(judged, Fault):
+            fault = fault._replace(effect=worst((fault.effect, judged.effect)))
         return adopt_fault(fault, error)
     if ended.fault is not None:
         return ended.fault

@@ -368,6 +368,27 @@ def fails_unloaded() -> None:
     raise fake_library.LibraryError("from afar")
 
 
+def pays_inside(what: str, paid: str) -> None:
+    """Fail in a worker, with guarded calls of another runtime that act or fail."""
+    from failsoft import NothingDone, Runtime
+
+    rt = Runtime()
+
+    def act() -> None:
+        with Path(paid).open("a") as file:
+            file.write("paid\n")
+
+    pay = rt.add(act, id="pay", idempotent=False)
+    if what == "refused":
+        pay()
+        raise ConnectionRefusedError(111, "Connection refused")
+    if what == "stated":
+        pay()
+        raise NothingDone("no seats", code="UNAVAILABLE")
+    act()
+    rt.call_sync("nobody_knows").unwrap()
+
+
 def raises_after_paying(what: str) -> None:
     """Fail in a worker, in one of several ways."""
     from failsoft import NothingDone

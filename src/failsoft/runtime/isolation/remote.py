@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 
 from failsoft.core.classify import classify
 from failsoft.core.fault import Fault
+from failsoft.core.nesting import adopt_fault
 from failsoft.runtime.clock import SYSTEM
 from failsoft.runtime.isolation import wire
 
@@ -138,7 +139,7 @@ def _text(error: BaseException) -> str:
 
 def _fault(error: BaseException) -> Fault | None:
     try:
-        return classify(error, now=SYSTEM.wall())
+        return adopt_fault(classify(error, now=SYSTEM.wall()), error)
     except Exception:
         return None
 

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from failsoft.core.options import Values
+from failsoft.runtime import scope
 from failsoft.runtime.isolation import encoding, target, wire
 from failsoft.runtime.isolation.remote import Described, describe
 
@@ -176,18 +177,20 @@ def _answer(
             fn = found[module, qualname] = target.unwrap(target.find(module, qualname))
         except BaseException as error:
             return encoding.pack_answer(values, wire.MISSING, number, None, False, _describe(error), "error")
+    attempt = scope.watch_alone()
     if max_memory is None:
-        kind, value = _run(fn, carried, args, kwargs)
+        kind, value = _run(fn, attempt, carried, args, kwargs)
         ended, heavy = time.monotonic(), False
     else:
         with _limited(max_memory):
-            kind, value = _run(fn, carried, args, kwargs)
+            kind, value = _run(fn, attempt, carried, args, kwargs)
         ended, heavy = time.monotonic(), isinstance(value, MemoryError) or _resident() > max_memory
     if not line.is_ours:
         _leave(value if kind == wire.ERROR else None)
     try:
         if kind == wire.ERROR:
-            return encoding.pack_answer(values, kind, number, ended, heavy, _describe(value), "error")
+            described = _with_effect(_describe(value), attempt)
+            return encoding.pack_answer(values, kind, number, ended, heavy, described, "error")
         return encoding.pack_answer(values, kind, number, ended, heavy, value, "value")
     except wire.Unsendable as error:
         return encoding.pack_answer(values, wire.UNSENDABLE, number, ended, heavy, str(error), "text")
@@ -217,10 +220,20 @@ def _describe(error: BaseException) -> Described:
         return Described((name,), why, {}, "", None, None, None, None, False, ())
 
 
+def _with_effect(described: Described, attempt: scope.LightAttempt) -> Described:
+    """The error, with what guarded calls inside the tool may have done."""
+    call, fault = scope.made_call_of(attempt), described.fault
+    if call is None or fault is None or fault.effect != "none" or not call.may_have_acted_inside:
+        return described
+    return described._replace(fault=fault._replace(effect="unknown"))
+
+
 def _run(
-    fn: Callable[..., Any], carried: Mapping[str, Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[int, Any]:
+    fn: Callable[..., Any], attempt: scope.LightAttempt, carried: Mapping[str, Any] | None, args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> tuple[int, Any]:  # fmt: skip
     context = contextvars.Context()
+    context.run(scope.LIGHT.set, attempt)
     try:
         if carried:
             for path, value in carried.items():
