@@ -204,3 +204,9 @@ async def test_s_norm_validation_does_not_take_a_value_for_a_name(text: str) -> 
     rt.add(Scripted(RuntimeError(text)), id="maps")
     outcome = await rt.call("maps")
     assert outcome.explanation.user == "For maps I need other details: please check and correct them."
+
+
+@pytest.mark.parametrize("text", ["no reason given", "Unknown failure: reason not specified", "Cause not given"])
+def test_s_spec_1_3_an_error_that_gives_no_reason_is_unknown_and_transient(text: str) -> None:
+    fault = classify(text)
+    assert (fault.code, fault.classification) == (Code.Unknown, "transient")
