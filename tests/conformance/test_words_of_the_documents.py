@@ -210,3 +210,19 @@ async def test_s_norm_validation_does_not_take_a_value_for_a_name(text: str) -> 
 def test_s_spec_1_3_an_error_that_gives_no_reason_is_unknown_and_transient(text: str) -> None:
     fault = classify(text)
     assert (fault.code, fault.classification) == (Code.Unknown, "transient")
+
+
+@pytest.mark.parametrize("status", [400, 404, 422, 500])
+@virtual
+async def test_s_norm_a_contract_bug_is_one_whatever_status_the_gateway_gives_it(status: int) -> None:
+    rt, gateway = (
+        Runtime(),
+        Scripted(RuntimeError(f"Invalid chat.management.gateway.message.append.request ({status})")),
+    )
+    rt.add(gateway, id="send_message")
+    outcome = await rt.call("send_message", thread="chat")
+    assert outcome.fault is not None
+    assert (outcome.fault.category, gateway.attempts) == ("internal_contract_bug", 1)
+    assert outcome.fault.effect == ("unknown" if status == 500 else "none")
+    assert outcome.explanation.user == "Something broke internally, I’ve logged it."
+    assert not rt.threads["chat"].offers
