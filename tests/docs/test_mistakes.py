@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import logging
 import warnings
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +167,14 @@ def test_methods_of_two_objects() -> None:
     rt.add(client.get_page)
     rt.add(client.get_page)
     holds(refusal(lambda: rt.add(Client().get_page)), "there is a tool of this id already", "replace=True")
+
+
+def test_two_partials() -> None:
+    rt = Runtime()
+    rt.add(partial(get_price, "Rome"))
+    rt.add(partial(get_price, "Rome"))
+    holds(refusal(lambda: rt.add(partial(get_price, "Oslo"))), "there is a tool of this id already", "replace=True")
+    holds(refusal(lambda: rt.add(get_hotel, id="get_price", replace="yes")), "replace: 'yes' is neither true nor false")  # type: ignore[arg-type]
 
 
 def test_a_notebook_cell_that_is_run_again_is_no_mistake() -> None:
@@ -362,6 +372,19 @@ def test_turns(body: Body, wrong: str, right: str) -> None:
     said = refusal(mistake)
     assert said != "silent"
     holds(said, wrong, right)
+
+
+def test_a_handle_can_be_looked_at_and_copied() -> None:
+    async def look() -> None:
+        rt = runtime()
+        async with rt.turn() as turn:
+            handle = turn.call("get_hotel")
+            assert copy.copy(handle).id == handle.id
+            assert not hasattr(handle, "__len__")
+            assert repr(handle) == f"{handle!r}" == "<Handle 'get_hotel-1', open>"
+            turn.call("get_hotel", {"city": "a text about handles"})
+
+    asyncio.run(look())
 
 
 def test_a_forgotten_await_is_named_by_python() -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NONE: Mapping[str, Any] = {}
+_INSTEAD = (
+    "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
+)
 SHOWN = "<Handle "  # how a handle begins as text
 UNKNOWN: core.Terms = (None, NONE, False)  # of the calls of a tool that there is not, as in ``Tool.terms``
 
@@ -126,14 +129,12 @@ class Handle(core.Call, Generic[T]):
         raise TurnError(self._not_yet(f"[{key!r:.40}]"))
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a handle has no {name!r}: {self._not_yet('.' + name)}")
+        # nothing of the handle is read here: it may be a copy that is being made
+        raise AttributeError(f"a handle has no {name!r}: {_INSTEAD}")
 
     def _not_yet(self, use: str) -> str:
         """Explain what to do instead of using a handle as its value."""
-        return (
-            f"{use}: {self.id!r} is a handle, the value is not there yet. Pass the handle itself as an argument of the next "
-            "call, or use `await handle.value()`"
-        )
+        return f"{use}: {self.id!r} is a handle, {_INSTEAD}"
 
     def __repr__(self) -> str:
         self.lanes.shown = True  # text with a handle in it may become an argument

@@ -16,6 +16,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.options import Isolation, ToolOptions
@@ -78,7 +79,10 @@ def _refuse_taken(known: Tool | None, tool: Tool) -> None:
     if known is None or isinstance(known, ForeignTool) or known.unavailable is not None:
         return
     old, new = (inspect.unwrap(getattr(each.fn, "func", each.fn)) for each in (known, tool))
-    if old is new or (_origin(old) == _origin(new) and getattr(new, "__name__", "") != "<lambda>"):
+    if isinstance(known.fn, partial) and isinstance(tool.fn, partial):
+        if (known.fn.args, known.fn.keywords) == (tool.fn.args, tool.fn.keywords) and old is new:
+            return
+    elif old is new or (_origin(old) == _origin(new) and getattr(new, "__name__", "") != "<lambda>"):
         return
     instead = 'id="…" names one of them differently, replace=True replaces the first'
     if getattr(new, "__name__", "") == "<lambda>":

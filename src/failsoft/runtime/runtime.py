@@ -193,6 +193,8 @@ class Runtime:
     def add(self, fn: F, /, *, id: str | None = None, replace: bool = False, **options: Unpack[ToolKeywords]) -> F:
         """Register any callable as a tool and get its guarded form back; the options are those of ``tool``."""
         options_ = tool_options(fn, id, options, self._settings)
+        if not isinstance(replace, bool):
+            raise ManifestError(f"{options_.id}: replace: {replace!r:.40} is neither true nor false")
         tool = make_tool(unguarded(fn), options_)
         return cast("F", register(self._engine, self._settings, tool, replace=replace))
 
