@@ -99,7 +99,7 @@ MADE: dict[str, Callable[[], Iterable[tuple[str, int]]]] = {
     "failsoft.core.secret_formats.Format.find": _formats,
     "failsoft.core.secret_formats.compiled": _nothing,  # what it is called with is found where it is called
     "failsoft.core.classify.recall.compiled": _nothing,
-    "failsoft.core.classify.overrides._by_row": _nothing,  # the user's own: core.options refuses the dangerous ones
+    "failsoft.core.classify.overrides._by_row": _nothing,  # the user's own patterns are not checked for their cost
     "failsoft.core.classify.overrides._is_a": lambda: [(r"(?<![\w.])ConnectionError\b", 0)],
     "failsoft.core.options._refuse_odd_pattern": _nothing,
     "failsoft.core.manifest.reading._explain": _nothing,

@@ -6,16 +6,16 @@ import asyncio
 import gc
 import select
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from failsoft.runtime.isolation import waiting
-from failsoft.runtime.isolation.waiting import Blocking, OnLoop, finish
+from failsoft.runtime.isolation.waiting import Bell, Blocking, OnLoop, finish
 
 Pair = tuple[socket.socket, socket.socket]
 
@@ -75,10 +75,15 @@ def test_ready(wait: Any, pair: Pair) -> None:
     assert wait("ready", (ours.fileno(),), (), None)
 
 
-def test_result(wait: Any) -> None:
-    future: Future[int] = Future()
-    future.set_result(7)
-    assert wait("result", future) == 7
+@pytest.mark.parametrize("delay", [None, 0.0, 0.05])
+def test_a_bell_is_heard_whenever_it_rings(wait: Any, delay: float | None) -> None:
+    bell = Bell()
+    if delay is None:
+        bell.ring()
+    else:
+        threading.Timer(delay, bell.ring).start()
+    wait("rung", bell)
+    assert bell.rung
 
 
 def test_a_descriptor_with_a_used_number_is_heard(wait: Any) -> None:

@@ -9,11 +9,13 @@ import importlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -396,6 +398,43 @@ def test_who_leaves_just_as_his_turn_comes_gives_the_worker_back(fresh: Make) ->
     assert (counts.busy, counts.waiting) == (0, 0)
     assert counts.alive + counts.kills == 1  # by Python's version it is given back before it was used, or killed in use
     assert made.run(fake_tools.echo, 1).value == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_an_interrupt_in_the_line_holds_up_nobody(fresh: Make) -> None:
+    """The line must not be a ``concurrent.futures.Future``: its Condition would stay held, and the workers' lock too."""
+    made = fresh(spare=0, limit=1)
+    made.run(fake_tools.echo, 1)
+    number, came = 0, True
+
+    def interrupt(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal left
+        name = frame.f_code.co_filename
+        if not name.endswith(("/threading.py", "/waiting.py", "/_base.py")):
+            return interrupt if "failsoft" in name else None
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+        return interrupt
+
+    while came:
+        number += 1
+        left, came = number, False
+        with ThreadPoolExecutor(1) as threads:
+            busy = threads.submit(made.run, fake_tools.pause, 0.2)
+            assert eventually(lambda: made.workers.counts.busy == 1)
+            try:
+                sys.settrace(interrupt)
+                made.run(fake_tools.echo, 1)
+            except KeyboardInterrupt:
+                came = True
+            finally:
+                sys.settrace(None)
+            assert busy.result(10).kind == "value"
+            assert threads.submit(made.run, fake_tools.echo, 2).result(10).value == 2
+    assert number > 5
+    assert made.workers.counts.waiting == 0
 
 
 def test_idle_workers_are_let_go(fresh: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ One epoll of our own per loop, which the loop listens to all the time, takes one
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import select
 import threading
 import time
 import weakref
-from collections.abc import Coroutine, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -33,8 +33,33 @@ class Waiting(Protocol):
     async def ready(self, reads: Sequence[int], writes: Sequence[int], until: float | None) -> bool:
         """Wait until one of the descriptors is ready; False if ``until`` comes first."""
 
-    async def result(self, future: Future[T]) -> T:
-        """Wait for a result that another call brings."""
+    async def rung(self, bell: Bell) -> None:
+        """Wait until another call rings."""
+
+
+class Bell:
+    """Wakes one waiting call, once, from any OS thread.
+
+    Not a ``concurrent.futures.Future``: an interrupt in its Condition could leave that held, and with it whoever rings.
+    """
+
+    __slots__ = ("_silence", "rung", "wake")
+
+    def __init__(self) -> None:
+        self._silence = threading.Lock()
+        self._silence.acquire()
+        self.rung = False
+        self.wake: Callable[[], None] | None = None  # for a caller that does not block
+
+    def ring(self) -> None:
+        self.rung = True  # before ``wake`` is read: who sets it looks at this afterwards
+        self._silence.release()
+        if self.wake is not None:
+            self.wake()
+
+    def wait(self) -> None:
+        """Block the OS thread until it rings."""
+        self._silence.acquire()
 
 
 class OnLoop:
@@ -77,8 +102,17 @@ class OnLoop:
             for fd in writes:
                 loop.remove_writer(fd)
 
-    async def result(self, future: Future[T]) -> T:
-        return await asyncio.wrap_future(future, loop=self._loop)
+    async def rung(self, bell: Bell) -> None:
+        loop = self._loop
+        waiter: asyncio.Future[bool] = loop.create_future()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has been closed
+                loop.call_soon_threadsafe(_settle, waiter, True)
+
+        bell.wake = wake
+        if not bell.rung:
+            await waiter
 
     def _alarm(self, until: float, waiter: asyncio.Future[bool]) -> asyncio.TimerHandle | threading.Timer:
         loop, delay = self._loop, max(0.0, until - time.monotonic())
@@ -146,8 +180,8 @@ class Blocking:
             poll.register(fd, select.POLLOUT)
         return bool(poll.poll(None if until is None else max(0.0, (until - time.monotonic()) * 1000)))
 
-    async def result(self, future: Future[T]) -> T:
-        return future.result()
+    async def rung(self, bell: Bell) -> None:
+        bell.wait()
 
 
 def finish(coro: Coroutine[Any, Any, T]) -> T:

@@ -24,7 +24,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from typing import Any, Final, Literal, NamedTuple
 
 from failsoft.core.entrypoint import Command
@@ -36,7 +35,7 @@ from failsoft.runtime.isolation.call import call
 from failsoft.runtime.isolation.process import Process, Supervisor
 from failsoft.runtime.isolation.reply import Reply
 from failsoft.runtime.isolation.target import Target
-from failsoft.runtime.isolation.waiting import Blocking, OnLoop, Waiting, finish
+from failsoft.runtime.isolation.waiting import Bell, Blocking, OnLoop, Waiting, finish
 
 IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is let go
 _DEFAULT: Final = Isolation(kind="process")
@@ -56,6 +55,20 @@ class Counts(NamedTuple):
     kills: int  # ended under a call: deadline, cancellation, close
     crashes: int  # died under a call
     respawns: int  # workers started in place of one that was lost or replaced
+
+
+class _Place:
+    """A call's place in the line for a worker. Both ends of it are used with the lock of the workers held."""
+
+    __slots__ = ("bell", "process")
+
+    def __init__(self) -> None:
+        self.bell = Bell()
+        self.process: Process | None = None
+
+    def give(self, process: Process | None) -> None:
+        self.process = process
+        self.bell.ring()
 
 
 class Workers:
@@ -78,7 +91,7 @@ class Workers:
         self._workers: set[Process] = set()
         self._commands: set[Process] = set()
         self._idle: deque[Process] = deque()  # the freshest last
-        self._waiting: deque[Future[Process | None]] = deque()
+        self._waiting: deque[_Place] = deque()
         self._modules: dict[str, None] = {}
         self.closed = False
         self._started = self._kills = self._crashes = self._lost = self._respawns = 0
@@ -182,7 +195,7 @@ class Workers:
             for process in (*self._workers, *self._commands):
                 process.cut()  # its caller hears of it, and tidies up
             while self._waiting:
-                _hand(self._waiting.popleft(), None)
+                self._waiting.popleft().give(None)
             self._supervisor.close()
             others = self._others
         if others is not None:
@@ -204,19 +217,25 @@ class Workers:
                 return self._idle.pop()
             if len(self._workers) < self._limit:
                 return self._start_worker()
-            waiter: Future[Process | None] = Future()
-            self._waiting.append(waiter)
-        return await self._wait_in_line(waiting, waiter)
+            place = _Place()
+            self._waiting.append(place)
+        return await self._wait_in_line(waiting, place)
 
-    async def _wait_in_line(self, waiting: Waiting, waiter: Future[Process | None]) -> Process | None:
+    async def _wait_in_line(self, waiting: Waiting, place: _Place) -> Process | None:
         try:
-            return await waiting.result(waiter)
+            await waiting.rung(place.bell)
         except BaseException:
-            if not waiter.cancel() and (process := waiter.result()) is not None:
-                self.give_back(process)  # it came in the very moment in which the caller left
-            with self._lock, contextlib.suppress(ValueError):
-                self._waiting.remove(waiter)
+            with self._lock:
+                if place.bell.rung:
+                    process = place.process  # it came in the very moment in which the caller left
+                else:
+                    process = None
+                    with contextlib.suppress(ValueError):  # a forked child has a line of its own
+                        self._waiting.remove(place)
+            if process is not None:
+                self.give_back(process)
             raise
+        return place.process
 
     def give_back(self, process: Process) -> None:
         """Its call has been answered."""
@@ -288,8 +307,7 @@ class Workers:
         """Serve those in line, then see to the spare workers."""
         while self._waiting and (self._idle or len(self._workers) < self._limit):
             process = self._idle.pop() if self._idle else self._start_worker()
-            if not _hand(self._waiting.popleft(), process):
-                self._idle.append(process)
+            self._waiting.popleft().give(process)
         while len(self._idle) < self._spare and len(self._workers) < self._limit:
             self._idle.appendleft(self._start_worker())
 
@@ -318,13 +336,6 @@ class Workers:
             process.forget()
         self._supervisor.forget()
         self._renew()
-
-
-def _hand(waiter: Future[Process | None], process: Process | None) -> bool:
-    if not waiter.set_running_or_notify_cancel():
-        return False  # its caller has left
-    waiter.set_result(process)
-    return True
 
 
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
