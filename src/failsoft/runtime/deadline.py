@@ -21,6 +21,7 @@ Why: a task per call costs fifty times a bare await and ``asyncio.timeout`` almo
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from asyncio import _get_running_loop as get_running_loop
 from asyncio import current_task
@@ -335,7 +336,17 @@ def _leave(
     step_out(timed, started)
     deadlines.orphans.add(orphan)
     orphan.add_done_callback(deadlines.orphans.discard)
+    orphan.add_done_callback(log_end)
     return orphan
+
+
+def log_end(task: asyncio.Task[None]) -> None:
+    """Log the ``BaseException`` that an abandoned tool has ended with: asyncio would log it with the secrets in it."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        from failsoft.observe.describe import describe  # hardly ever needed
+
+        logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", describe(error))
 
 
 async def _outlive(stepper: Stepper, waiting: Any) -> None:

@@ -36,7 +36,7 @@ from failsoft.runtime.blocking import run_blocking
 from failsoft.runtime.call import NOTHING, Begin, Call, Consult, Ended, Invoke, Past, Phrase, TakeOffer, Wait
 from failsoft.runtime.clock import SYSTEM, Clock, current
 from failsoft.runtime.consulting import consult, handler_failed
-from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue
+from failsoft.runtime.deadline import Expired, LoopDeadlines, Queue, log_end
 from failsoft.runtime.escalations import Escalations
 from failsoft.runtime.foreign import Passing
 from failsoft.runtime.gates import is_absent
@@ -301,6 +301,7 @@ class Engine:
     def leave_behind(self, task: asyncio.Task[None]) -> None:
         self._left.add(task)
         task.add_done_callback(self._left.discard)
+        task.add_done_callback(log_end)
 
     async def close(self, grace: float) -> None:
         """End what is left behind: first by waiting, then by cancelling."""
