@@ -13,6 +13,7 @@ from tests.core.classify.made import make
 from tests.fakes import OFTEN
 
 from failsoft import Runtime
+from failsoft.testing import virtual_time
 
 RETRY: Any = {"max_attempts": 3, "initial_delay": "1ms", "budget": False}
 
@@ -193,3 +194,29 @@ def test_t32_a_denial_is_no_confession() -> None:
     ):
         outcome, _ = asyncio.run(outcome_of(RuntimeError(text)))
         assert outcome.fault.effect == "none", text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Connection timeout after 30s"),
+        TimeoutError("connection timed out"),
+        OSError(110, "Connection timed out"),
+        Exception("upstream connect timeout"),
+    ],
+    ids=str,
+)
+def test_t32_a_connection_that_timed_out_may_have_carried_the_request(error: Exception) -> None:
+    made: list[int] = []
+
+    async def pay(amount: int) -> None:
+        made.append(amount)
+        raise error
+
+    with virtual_time() as clock:
+        rt = Runtime()
+        rt.add(pay, idempotent=False)
+        outcome = clock.run(rt.call("pay", {"amount": 40}))
+    assert made == [40]
+    assert outcome.fault is not None
+    assert outcome.fault.effect == "unknown"

@@ -81,7 +81,9 @@ def way(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | Non
         effect, stop.effect = worst((effect, fault.effect)), worst((stop.effect, fault.effect))
         own = (ended is not None and ended.ran and stop.tool is call.tool) or fault.rule == own_faults.BEGUN_BEFORE
         retry = plan(rt, call, stop, fault, ended)
-        if isinstance(retry, NoRetry) and retry.cut_off:
+        if (
+            isinstance(retry, NoRetry) and retry.cut_off and fault.rule != own_faults.TOOL_TIMEOUT
+        ):  # its words are fixed
             fault = fault._replace(reason=f"{fault.reason}; {retry.why}")
         primary = fault if own else primary or fault  # what went wrong last with the tool that was asked for
         options = find_options(rt, call, stop, fault, tried, later)

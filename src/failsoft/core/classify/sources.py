@@ -2,8 +2,8 @@
 
 Rules
 -----
-- ``remote``: a status, a provider's code, SQLSTATE and the like; a connection that was never made, however that is
-  known; and words that state a status or name a refusal ("rate limit exceeded"). Words in quotation marks are somebody
+- ``remote``: a status, a provider's code, SQLSTATE and the like; a connection that was never made (a timeout only if the
+  client's own exception says that it was connecting); and words that state a status or name a refusal ("rate limit exceeded"). Words in quotation marks are somebody
   else's and do neither.
 - ``local``: the type of an exception, a parser, an errno of the operating system, a program's exit status, a database
   inside this process (SQLite).
@@ -30,16 +30,21 @@ REFUSALS: Final = UNCONNECTED | frozenset("rate_limited per_minute quota unauthe
 # The beginning of a verdict's rule, where that is not the space of a remote code
 _LOCAL: Final = frozenset("type name text page answer errno winsock exit program sqlite curl".split())
 _NAMES: Final = frozenset({"type", "name"})  # classes that are named after a refusal are as good as its words
+_ERRNOS: Final = frozenset({"errno", "winsock"})
+# "Connection timed out" is also said of a connection that was made, and whose answer did not come
+_TIMEOUTS: Final = frozenset({"connect_timeout", "lookup_timeout"})
 _WORDS: Final = frozenset({"phrase", "unknown", "says of itself"})
 
 
 def find_source(verdict: Verdict) -> Source:
     """The source of a verdict, from its rule and its kind."""
     evidence, _, detail = verdict.rule.partition(": ")
-    if verdict.kind in UNCONNECTED:
+    if verdict.kind in UNCONNECTED and not (evidence in _WORDS | _ERRNOS and verdict.kind in _TIMEOUTS):
         return "remote"
     if evidence in _LOCAL:
         return "remote" if evidence in _NAMES and verdict.kind in REFUSALS else "local"
+    if verdict.kind in _TIMEOUTS and evidence in _WORDS:
+        return "words"
     worded = evidence in _WORDS or (evidence == "code" and not is_known(detail))
     stated = verdict.status is not None and (evidence != "http_status" or verdict.weight >= GENERIC_CODE)
     if worded or (evidence == "http_status" and not stated):
