@@ -41,8 +41,8 @@ _STEP = re.compile(r"\['([^']+)'\]|\[(\d+)\]")
 _LISTED = re.compile(
     rf"\b(?:missing|unknown) (?:\d+ )?(?:required |mandatory )*(?:keyword-only |positional |query |path |body |input |request )*"
     rf"{_THING}(?: named| for| of)?\s*+(?:[:=(]\s*+)?({_LIST})"
-    rf"|\b{_BAD} (?:value for |value of )?(?:query |path |body |input |request )?{_THING}(?: named| for| of)?[ :=(]+(?=[`'\"“‘])({_LIST})"
-    rf"|\b{_BAD} (?:(?:value|type|format) (?:for|of) )?(?:fields?|param(?:eter)?s?|propert(?:y|ies)|attributes?|columns?|options?)[ :=(]+({_LIST})",
+    rf"|\b{_BAD} (?:value for |value of )?(?:query |path |body |input |request )?{_THING}(?: named| for| of)?[ :=(]++(?=[`'\"“‘])({_LIST})"
+    rf"|\b{_BAD} (?:(?:value|type|format) (?:for|of) )?(?:fields?|param(?:eter)?s?|propert(?:y|ies)|attributes?|columns?|options?)[ :=(]++({_LIST})",
     re.IGNORECASE,
 )
 _NAME = re.compile(_IDENTIFIER)
