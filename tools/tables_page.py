@@ -19,11 +19,12 @@ from failsoft.core.budget import FULL, Budget, spend
 from failsoft.core.cascade import cascade
 from failsoft.core.classify import classify
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.fallback import alternatives
+from failsoft.core.fallback import alternatives, bars_others
 from failsoft.core.fault import Category, Code, Effect, Fault
 from failsoft.core.options import BreakerOptions, RetryOptions, ToolOptions
 from failsoft.core.recovery import ErrorReport, decide
 from failsoft.core.retry import Attempts, Retry, plan_retry
+from failsoft.core.tool_effect import KnownEffect
 from failsoft.testing import faults
 
 # --- is it safe to retry? --------------------------------------------------------------------------------------------
@@ -86,10 +87,9 @@ def stand_ins() -> str:
         cells = []
         for _, safe in DECLARED:
             options = ToolOptions(id="book", fallbacks=["other"], **declared[safe])
-            found = list(
-                alternatives(options, transient(Code.UNAVAILABLE, cast("Effect", effect)), safe=safe, tried=set())
-            )
-            cells.append("**yes**" if found else "no")
+            known = KnownEffect("write", "declared", "", safe)
+            found = list(alternatives(options, transient(Code.UNAVAILABLE, cast("Effect", effect)), tried=set()))
+            cells.append("**yes**" if found and not bars_others(cast("Effect", effect), known, known) else "no")
         rows.append((meaning, *cells))
     return table(("of the attempt is known that", *(title for title, _ in DECLARED)), rows)
 

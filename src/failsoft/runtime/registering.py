@@ -78,6 +78,8 @@ def _refuse_taken(known: Tool | None, tool: Tool) -> None:
     """Raise if the id belongs to another function: calls of the first would reach the second."""
     if known is None or isinstance(known, ForeignTool) or known.unavailable is not None:
         return
+    if getattr(tool.fn, "stays_here", False):  # a fault plan around a tool is put in its place on purpose
+        return
     old, new = (inspect.unwrap(getattr(each.fn, "func", each.fn)) for each in (known, tool))
     if isinstance(known.fn, partial) and isinstance(tool.fn, partial):
         if (known.fn.args, known.fn.keywords) == (tool.fn.args, tool.fn.keywords) and old is new:
