@@ -89,6 +89,8 @@ class Ledger:
         answered: asyncio.Future[None] = loop.create_future()
         resolve = setter(answered, None)
         record = self._submit(call, lambda: _call_soon(loop, resolve))
+        if record.answer is not None:
+            return self._read(call, record)
         timer = loop.call_later(PATIENCE, resolve)
         outside_started(loop)
         try:
