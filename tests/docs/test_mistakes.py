@@ -99,7 +99,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "wrong", "right"), OPTIONS, ids=[str(options) for options, _, _ in OPTIONS])
+@pytest.mark.parametrize(("options", "wrong", "right"), OPTIONS, ids=[wrong for _, wrong, _ in OPTIONS])
 def test_options_of_a_tool(options: dict[str, Any], wrong: str, right: str) -> None:
     said = refusal(lambda: Runtime().add(get_price, **options))
     holds(said, wrong, right)
