@@ -16,7 +16,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs demo-picture test lint types contracts test-fast test-oldest test-core test-other test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
+.PHONY: help demo docs golden demo-picture test lint types contracts test-fast test-oldest test-core test-other test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ dist: $(RUNTIME) ## build wheel and sdist, and use them as a stranger does (inst
 
 docs: $(DEV) ## write the generated pages of docs/ anew
 	@for page in tools/*_page.py; do $(BIN)/python -m tools.$$(basename $$page .py) || exit 1; done
+
+golden: $(DEV) ## record the event streams of tests/golden anew (a changed event needs a changelog entry)
+	@$(BIN)/python -m tests.golden
 
 demo-picture: $(RUNTIME) ## draw docs/assets/demo.svg anew
 	@$(BIN)/python tools/draw_demo.py
