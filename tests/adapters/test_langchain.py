@@ -655,6 +655,27 @@ def test_a_guarded_function_is_guarded_once() -> None:
     assert (len(tries), rt.health("search").failure_count) == (2, 2)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_guarded_function_of_which_nothing_is_known_counts_as_a_write_in_an_agent(is_async: bool) -> None:
+    rt, tries = Runtime(), []
+
+    def oracle() -> str:
+        """Ask."""
+        tries.append(1)
+        raise ConnectionResetError("connection reset by peer")
+
+    async def later() -> str:
+        """Ask."""
+        return oracle()
+
+    given = tool("oracle")(rt.add(later if is_async else oracle, id="oracle"))
+    run, asked = agent(rt, [given], [("oracle", {})]), {"messages": [HumanMessage("go")]}
+    (message,) = told(asyncio.run(run.ainvoke(asked)) if is_async else run.invoke(asked))
+    said = str(message.content)
+    assert "may already have taken effect" in said
+    assert len(tries) == 1
+
+
 # --- blocking ------------------------------------------------------------------------------------------------------------------
 
 

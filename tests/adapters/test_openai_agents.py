@@ -588,6 +588,24 @@ def test_a_guarded_function_is_guarded_once() -> None:
     assert (len(tries), rt.health("lookup").failure_count) == (2, 2)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_guarded_function_of_which_nothing_is_known_counts_as_a_write_in_an_agent(is_async: bool) -> None:
+    rt, tries = Runtime(), []
+
+    def oracle() -> str:
+        """Ask."""
+        tries.append(1)
+        raise ConnectionResetError("connection reset by peer")
+
+    async def later() -> str:
+        """Ask."""
+        return oracle()
+
+    said = ask(rt, function_tool(rt.add(later if is_async else oracle)))
+    assert "may already have taken effect" in said
+    assert len(tries) == 1
+
+
 def test_tools_made_by_hand() -> None:
     async def invoke(context: Any, arguments: str) -> Any:
         raise ConnectionError(f"503 Service Unavailable: {arguments}")

@@ -18,11 +18,13 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 from tests.adapters.story import SCENES, Story, tell, transcript
+from tests.fakes import OFTEN, virtual
 
 from failsoft import Runtime
 from failsoft.adapters.plain import close_tool_calls, run_tool_calls, run_tool_calls_sync
 from failsoft.core.partial import partial
 from failsoft.errors import FailsoftError
+from failsoft.stores.memory import MemoryStore
 from failsoft.testing import Ask, Seen, adapter_checks, check_adapter
 from failsoft.testing.check_adapter import Steps, Tools
 
@@ -652,3 +654,121 @@ def test_what_providers_run_themselves_is_not_reported(caplog: pytest.LogCapture
 def test_a_hostile_type_is_shown_harmlessly(caplog: pytest.LogCaptureFixture) -> None:
     assert run(runtime(), {"type": "shell\x1b[2Jcall\nERROR", "id": "\x1b"}) == []
     assert all(mark not in caplog.text for mark in ("\x1b", "call\nERROR"))
+
+
+# --- tools of which nothing is known -------------------------------------------------------------------------------------
+
+
+class Flaky:
+    """Acts each time, and loses the answer."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    async def later(self) -> str:
+        self.done += 1
+        raise ConnectionResetError("connection reset by peer")
+
+    def now(self) -> str:
+        self.done += 1
+        raise ConnectionResetError("connection reset by peer")
+
+    async def stream(self) -> Any:
+        self.done += 1
+        yield "one"
+        raise ConnectionResetError("connection reset by peer")
+
+
+UNDECLARED: Any = ["recognise", "as_specified", "never_repeat"]
+
+
+@pytest.mark.parametrize("undeclared", UNDECLARED)
+@pytest.mark.parametrize("kind", ["later", "now", "stream"])
+def test_a_tool_of_which_nothing_is_known_counts_as_a_write(kind: str, undeclared: Any) -> None:
+    rt, flaky, other = Runtime(undeclared=undeclared), Flaky(), Flaky()
+    rt.add(getattr(flaky, kind), id="oracle", fallbacks=["other"])
+    rt.add(other.later, id="other")
+    (answer,) = run(rt, chat("oracle"))
+    assert (flaky.done, other.done) == (1, 0)
+    assert "may already have taken effect" in answer["content"]
+
+
+@pytest.mark.parametrize("kind", ["later", "now"])
+@virtual
+async def test_it_is_repeated_in_plain_python_also_beside_a_models_calls(kind: str) -> None:
+    rt, flaky, mine = Runtime(), Flaky(), Flaky()
+    rt.add(getattr(flaky, kind), id="oracle", breaker=OFTEN)
+    rt.add(getattr(mine, kind), id="mine", breaker=OFTEN)
+    for number in range(2):  # the second time its error is known, and takes the short way
+        await rt.call("mine")
+        async with rt.turn() as turn:
+            await run_tool_calls(rt, [chat("oracle", id=f"c{number}")])
+            turn.call("mine")
+        await rt.call("oracle")
+    assert (flaky.done, mine.done) == (2 * (1 + 5), 2 * (5 + 5))
+
+
+def test_so_does_a_tool_that_stands_in_for_another() -> None:
+    rt, flaky = Runtime(), Flaky()
+    rt.add(flaky.later, id="oracle")
+
+    @rt.tool(read_only=True, fallbacks=["oracle"], retry={"max_attempts": 1})
+    async def weather() -> str:
+        raise ConnectionRefusedError("refused")
+
+    run(rt, chat("weather"))
+    assert flaky.done == 1
+
+
+def test_its_circuit_is_the_tools_own() -> None:
+    rt = Runtime()
+
+    async def oracle() -> str:
+        raise ConnectionRefusedError("connection refused")
+
+    rt.add(oracle, breaker={"failure_threshold": 1}, retry={"max_attempts": 1})
+    run(rt, chat("oracle"))
+    assert rt.health("oracle").state == "open"
+    assert asyncio.run(rt.call("oracle")).attempts == 0
+    rt.disable("oracle", "closed")
+    (answer,) = run(rt, chat("oracle"))
+    assert "TOOL_UNAVAILABLE" in answer["content"].upper()
+
+
+def test_it_may_call_itself_although_only_one_may_run() -> None:
+    rt = Runtime()
+
+    @rt.tool(concurrency=1, timeout="5s")
+    async def oracle(depth: int) -> int:
+        return 0 if not depth else 1 + await oracle(depth - 1)
+
+    (answer,) = run(rt, chat("oracle", {"depth": 2}))
+    assert answer["content"] == "2"
+
+
+def test_it_is_recorded_before_it_starts() -> None:
+    store = MemoryStore()
+    rt, seen = Runtime(store=store), []
+
+    @rt.tool
+    async def oracle() -> str:
+        seen.append([key for key, _ in store.find("pending") if "/begun/" in key])
+        return "yes"
+
+    run(rt, chat("oracle"), thread="t")
+    assert len(seen[0]) == 1
+    asyncio.run(rt.call("oracle", id="c9", thread="t"))
+    assert seen[1] == []
+
+
+def test_a_call_whose_id_is_taken_is_still_known_by_it_after_a_crash() -> None:
+    store = MemoryStore()
+    rt, seen = Runtime(store=store), []
+
+    @rt.tool
+    async def pay(amount: int) -> str:
+        seen.append([key for key, _ in store.find("pending") if "/begun/pay/c1/" in key])
+        return "paid"
+
+    run(rt, chat("pay", {"amount": 1}), chat("pay", {"amount": 2}), thread="t")
+    assert max(map(len, seen)) == 2

@@ -543,6 +543,23 @@ def test_a_guarded_function_goes_through_the_runtime_once(make: Any, is_async: b
     assert list(reports[0].outcomes) == ["search-1"]
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_guarded_function_of_which_nothing_is_known_counts_as_a_write_in_an_agent(is_async: bool) -> None:
+    runtime, attempts = Runtime(), []
+
+    def oracle() -> str:
+        attempts.append(1)
+        raise RESET
+
+    async def later() -> str:
+        return oracle()
+
+    guarded = runtime.add(later if is_async else oracle, id="oracle", retry=QUICK)
+    (text,) = texts(talk(agent_with(runtime, Tool(guarded, name="oracle")), "oracle"))
+    assert "may already have taken effect" in text
+    assert len(attempts) == 1
+
+
 # --- threads, turns, availability ---------------------------------------------------------------------------------------------
 
 

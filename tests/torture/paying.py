@@ -25,6 +25,7 @@ FOLDER, SECONDS = Path(os.environ["FOLDER"]), float(os.environ["SECONDS"])
 BESIDE = (
     "beside" in os.environ["ROUTE"]
 )  # the model asks for a read in the same answer: that takes SECONDS, and pay does not
+GUARDED = "guarded" in os.environ["ROUTE"]  # the agent is given the function that failsoft guards
 ARGS = {"amount": 4}
 
 
@@ -58,6 +59,11 @@ def make(fn: Any = pay, **options: Any) -> Runtime:
     rt = Runtime(store=f"sqlite:///{FOLDER}/failsoft.db")
     rt.add(fn, id="pay", idempotent=False, **options)
     return rt
+
+
+def for_agent(rt: Runtime) -> Any:
+    """The function that pays, as it is given to an agent framework."""
+    return rt.add(pay) if GUARDED else pay
 
 
 def go() -> None:
@@ -182,7 +188,7 @@ async def langgraph() -> str:
     rt = Runtime(store=f"sqlite:///{FOLDER}/failsoft.db")
     agent: Any = create_agent(
         Chat(messages=iter(())),
-        [tool("pay")(pay), tool("get_rate")(get_rate)],
+        [tool("pay")(for_agent(rt)), tool("get_rate")(get_rate)],
         middleware=[FailsoftMiddleware(rt)],
         checkpointer=Saver(),
     )
@@ -215,7 +221,7 @@ async def pydantic_ai() -> str:
 
     rt = Runtime(store=f"sqlite:///{FOLDER}/failsoft.db")
     agent = Agent(FunctionModel(answer), capabilities=[Failsoft(rt)])
-    agent.tool_plain(pay)
+    agent.tool_plain(for_agent(rt))
     agent.tool_plain(get_rate)
     history = ModelMessagesTypeAdapter.validate_json(kept.read_bytes()) if kept.exists() else None
     go()
@@ -254,7 +260,7 @@ async def openai_agents() -> str:
             raise NotImplementedError
 
     rt = Runtime(store=f"sqlite:///{FOLDER}/failsoft.db")
-    tools: Any = [function_tool(pay, needs_approval=True), function_tool(get_rate, needs_approval=True)]
+    tools: Any = [function_tool(for_agent(rt), needs_approval=True), function_tool(get_rate, needs_approval=True)]
     agent = guard_agent(Agent("payer", model=Scripted(), tools=tools), rt)
     config = RunConfig(tracing_disabled=True)
     if not kept.exists():
@@ -269,6 +275,6 @@ async def openai_agents() -> str:
 
 
 if __name__ == "__main__":
-    route = globals()[os.environ["ROUTE"].removesuffix("_beside")]
+    route = globals()[os.environ["ROUTE"].removesuffix("_beside").removesuffix("_guarded")]
     told = asyncio.run(route()) if inspect.iscoroutinefunction(route) else route()
     print(json.dumps(told), flush=True)

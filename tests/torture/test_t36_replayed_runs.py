@@ -21,6 +21,14 @@ def test_t36_a_run_that_is_resumed_pays_once(framework: str, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_t36_a_guarded_function_that_an_agent_is_given_pays_once(framework: str, tmp_path: Path) -> None:
+    came = kill_and_replay(f"{framework}_guarded", tmp_path / "middle", None)
+    assert came.is_right, came
+    assert (came.before, came.after) == (1, 1)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", FRAMEWORKS[: times(3, 2)])
 def test_t36_a_payment_that_was_made_while_another_call_still_ran_is_not_made_again(
     framework: str, tmp_path: Path

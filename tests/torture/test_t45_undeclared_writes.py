@@ -11,6 +11,7 @@ from tests.fakes import OFTEN, virtual
 from tests.torture.scale import times
 
 from failsoft import CallFailed, Runtime
+from failsoft.adapters.plain import run_tool_calls
 
 WRITES = """pay send_email book_flight create_order transferMoney CancelBooking mcp__shop__place_order bank.transfer
 get_or_create_user search_and_replace read_and_mark mark_as_read check_in check_out_guest findOneAndUpdate
@@ -19,7 +20,7 @@ charge_card issue_refund post_tweet reply_to_thread withdraw_funds lockDoors sta
 upload_file git_commit log_out add_to_cart purchase_ticket approve_request""".split()
 READS = """get_weather list_orders search_flights findUser mcp__shop__read_order bank.get_balance check_inventory
 describe_table order_search count_rows lookup_rate GetObject calculate_tax users/list""".split()
-WAYS = ("call", "function", "turn", "framework")
+WAYS = ("call", "function", "turn", "framework", "model")
 WARNED = "may have gone through all the same"
 
 
@@ -58,7 +59,11 @@ async def use(rt: Runtime, name: str, tool: Any, way: str) -> Any:
             await guarded()
         return caught.value.outcome
     async with rt.turn() as turn:
-        turn.call(name, id="it")
+        if way == "model":
+            asked = {"id": "it", "type": "function", "function": {"name": name, "arguments": "{}"}}
+            await run_tool_calls(rt, [asked])
+        else:
+            turn.call(name, id="it")
     return turn.report.outcomes["it"]
 
 
@@ -119,3 +124,22 @@ async def test_t45_a_tool_that_says_nothing_is_repeated_as_specified_and_the_mod
     assert service.done == done
     assert ("more than once" in outcome.explanation.model) is (done > 1)
     assert "taken effect" in outcome.explanation.model
+
+
+@pytest.mark.parametrize("undeclared", ["recognise", "as_specified", "never_repeat"])
+@pytest.mark.parametrize("way", ["framework", "registered", "model"])
+@virtual
+async def test_t45_a_tool_that_says_nothing_is_made_once_if_a_model_asks_for_it(way: str, undeclared: Any) -> None:
+    for number in range(times(1_000, 40)):
+        rt = Runtime(undeclared=undeclared)
+        service, other = Service(number), Service(-number)
+        rt.add(other.act, id="other")
+        if way == "registered":
+            rt.add(service.act, id="oracle", fallbacks=["other"], timeout="5s", breaker=OFTEN)
+            outcome = await rt.run("oracle", {}, {"oracle": lambda _, act=service.act: act()})
+        else:
+            outcome = await use(rt, "oracle", service.act, way)
+        assert (service.done, other.done) == (1, 0)
+        assert outcome.fault.effect == "unknown"
+        assert "may already have taken effect" in outcome.explanation.model
+        assert "more than once" not in outcome.explanation.model

@@ -12,6 +12,7 @@ Rules
   in which the model asked.
 - A failed call's answer is the explanation that is made for the model; nothing is raised for a tool's failure.
 - Arguments that cannot be read are answered too: the model learns what is wrong with them.
+- A tool counts as a write unless it is declared, or recognised by its name and description, as a read.
 - What a generator yields is read to its end: the model gets a list, and one that breaks off is a failure.
 
 No client is imported, and no model is called.
@@ -37,6 +38,7 @@ from failsoft.core.visible import visible
 from failsoft.errors import FailsoftError, TurnError
 from failsoft.runtime.arguments import MisfitError, read_arguments
 from failsoft.runtime.beside import is_on_loop, run_beside
+from failsoft.runtime.calling import call_for_model
 from failsoft.runtime.dangling import Unanswered, explain_dangling
 from failsoft.runtime.foreign import open_turn, refuse_other
 from failsoft.runtime.keywords import CallKeywords
@@ -156,7 +158,7 @@ def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Cor
     if isinstance(arguments, Mapping):
         if (whole := whole_stream(runtime, call.name, arguments)) is not None:
             return runtime.run(call.name, arguments, {call.name: whole}, **options)
-        return runtime.call(call.name, arguments, **options)
+        return call_for_model(runtime._engine, call.name, arguments, **options)
     if call.name not in runtime.tools:
         return runtime.call(call.name, None, **options)  # that there is no such tool comes first
     fault = arguments

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failsoft.core.outcome import Outcome
 from failsoft.core.turn import Start
 from failsoft.runtime.endings import stop
-from failsoft.runtime.foreign import ForeignTool, Passing
+from failsoft.runtime.foreign import Passing
 from failsoft.runtime.handle import Handle
 from failsoft.runtime.needs import refuse_misused
 from failsoft.runtime.scope import SCOPE
@@ -56,7 +56,7 @@ def adopt_blocking(turn: Turn, call: Call) -> Outcome[Any]:
 def _take(turn: Turn, call: Call) -> Handle[Any]:
     turn.refuse_if_closed()
     refuse_misused((*call.args, *call.kwargs.values()))
-    taken = isinstance(call.tool, ForeignTool) and call.named and call.id in turn.machine.calls
+    taken = call.by_agent and call.named and call.id in turn.machine.calls
     if not call.named or taken:  # some models number their calls anew in every message
         call.name(turn.new_id(call.tool.id))
     call.turn, call.thread, call.tenant = turn, call.thread or turn.thread, call.tenant or turn.tenant

@@ -35,7 +35,7 @@ class AgentRun:
         self.id = id
         self.thread = thread
         self.parent: Call | None = None
-        self._engine = engine
+        self.engine = engine
         self._started = engine.now()
         self._ids: dict[str, object] = {}  # of the calls that were given one
         self._taken: list[None] = []  # one for each call: appending takes no lock
@@ -87,12 +87,12 @@ class AgentRun:
         if self._ended:
             return
         self._ended = True
-        now = self._engine.now()
+        now = self.engine.now()
         counts = {"calls": len(self._taken), "succeeded": len(self._succeeded)}
         fields = {"duration_ms": round((now - self._started) * 1000, 3), **counts, "needs": {}}
-        self._engine.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
-        if self._engine.ledger is not None:
-            self._engine.ledger.end_turn(self.id)
+        self.engine.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
+        if self.engine.ledger is not None:
+            self.engine.ledger.end_turn(self.id)
 
 
 class AgentRuns:

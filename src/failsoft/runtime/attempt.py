@@ -71,7 +71,7 @@ def has_slot(call: Call, tool: Tool) -> bool:
     """A call inside a call of the same tool is covered by that one's slot (R24)."""
     parent = call.parent
     while parent is not None:
-        if parent.tool is tool:
+        if parent.tool.slots is tool.slots:
             return True
         parent = parent.parent
     return False

@@ -28,7 +28,7 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "acted", "admitted", "args", "asked", "caller", "failed_at", "given", "given_id", "hinted", "inside", "invoked",
+        "acted", "admitted", "args", "asked", "by_agent", "caller", "failed_at", "given", "given_id", "hinted", "inside", "invoked",
         "kept", "key", "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry",
         "started", "tenant", "thread", "timeout", "tool", "turn", "typed", "waiting", "withdraw",
     )  # fmt: skip
@@ -65,6 +65,7 @@ class Call:
         self.key = key
         self.required = required
         self.typed = typed  # by name: the types of its arguments are checked
+        self.by_agent = False  # a model asked for it: a tool of which nothing is known counts as a write
         self.given: str | None = None  # the id that its caller has chosen; its turn may know it by another
         self.record: WriteRecord | None = None  # in the ledger of writes
         self.kept: bool | None = None  # the store had that record before the tool started; None: there is none to have

@@ -15,10 +15,10 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
@@ -38,6 +38,7 @@ from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.registering import declare
 from failsoft.runtime.scope import SCOPE, leave
 from failsoft.runtime.settings import merged, refuse_lost_key, refuse_odd_names
+from failsoft.runtime.tool import count_as_write
 from failsoft.runtime.turn import Turn
 
 if TYPE_CHECKING:
@@ -84,6 +85,18 @@ def make_call(
         refuse_lost_key(tool.options, idempotency_key)
         call.key = idempotency_key
     return call
+
+
+def call_for_model(
+    engine: Engine, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
+) -> Coroutine[Any, Any, Outcome[Any]]:
+    """Call a tool that a model has asked for: one of which nothing is known counts as a write."""
+    tool = engine.tools.get(name)
+    if tool is None:
+        return call_missing(engine, name, args, options.get("id"))
+    call = make_call(engine, count_as_write(tool), args, **options)
+    call.by_agent = True
+    return run(engine, call)
 
 
 async def run(engine: Engine, call: Call) -> Outcome[Any]:
@@ -157,6 +170,7 @@ def make_foreign_call(
         declare(engine, settings, name, {})
         tool = engine.tools[name]
     call = make_call(engine, tool if isinstance(tool, ForeignTool) else Shadow(tool), args, **options)
+    call.by_agent = True
     run = turn if call.turn is None else call.turn
     if isinstance(run, AgentRun):
         run.take(call)

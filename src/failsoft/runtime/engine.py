@@ -20,7 +20,8 @@ from failsoft.core.fault import Fault
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, Handler
-from failsoft.core.tool_effect import UNKNOWN
+from failsoft.core.redact import mask_id
+from failsoft.core.tool_effect import UNKNOWN, KnownEffect
 from failsoft.errors import FailsoftError
 from failsoft.observe import events
 from failsoft.observe.delivery import left
@@ -29,6 +30,7 @@ from failsoft.observe.log import flush as flush_log
 from failsoft.observe.log import is_logged, level_of
 from failsoft.observe.log import put as log_event
 from failsoft.observe.trace import Trace
+from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.arguments import was_entered
 from failsoft.runtime.attempt import attempt, blocked, expire, tell_orphan, unawaited
 from failsoft.runtime.beside import running_loop
@@ -47,9 +49,9 @@ from failsoft.runtime.offload import Offload
 from failsoft.runtime.phrasing import Catalogue, Phraser, phrase
 from failsoft.runtime.quick import await_at_once, is_plain, run_at_once
 from failsoft.runtime.running import Watch
-from failsoft.runtime.scope import LIGHT, SCOPE, call_of, leave
+from failsoft.runtime.scope import LIGHT, SCOPE, AskedFor, call_of, leave
 from failsoft.runtime.threads import Notebook
-from failsoft.runtime.tool import Tool
+from failsoft.runtime.tool import Tool, count_as_write
 from failsoft.runtime.turn import Turn
 from failsoft.runtime.way import way
 
@@ -136,14 +138,28 @@ class Engine:
     ) -> Call:  # fmt: skip
         """A call of a guarded function, placed in the turn or the call that it is made from."""
         call = self.new_call(tool, args, kwargs, self.now() if started is None else started, id)
-        scope = SCOPE.get()
+        scope, light = SCOPE.get(), LIGHT.get()
         if scope is None:
-            light = LIGHT.get()
-            call.caller = None if light is None else call_of(light)
+            call.caller = call_of(light) if light else None
         elif not isinstance(scope, Turn):
             outer = scope.whole() if isinstance(scope, Handle) else scope
             call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
+        if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe):
+            self._take_asked(call, light)
         return call
+
+    def _take_asked(self, call: Call, asked: AskedFor) -> None:
+        """Make a call of a guarded function the one that a model has asked for."""
+        asked.taken = True
+        call.tool, call.by_agent = count_as_write(call.tool), True
+        call.thread = asked.thread or call.thread
+        if asked.id:
+            call.given = mask_id(asked.id)
+            call.name(call.given)
+        run = asked.turn() if call.turn is None and asked.turn is not None else call.turn
+        if isinstance(run, AgentRun) and run.engine is self:
+            run.take(call)
+            asked.run = run if call.parent is None else None
 
     def new_call(
         self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
@@ -480,13 +496,16 @@ class Engine:
             "reason": fault.reason,
         }
 
-    def explain(self, outcome: Outcome[Any], language: str | None = None) -> Explanation:
-        """An outcome in three texts, knowing what is known of its tool."""
+    def explain(
+        self, outcome: Outcome[Any], language: str | None = None, known: KnownEffect | None = None
+    ) -> Explanation:
+        """An outcome in three texts. ``known``: what is known of its tool's effect, if that is not the tool's own."""
         from failsoft.core.explain import explain  # most outcomes are never explained
 
-        tool = self.tools.get(outcome.tool)
-        texts = self.catalogue.texts(language)
-        return explain(outcome, texts, known=UNKNOWN if tool is None else tool.known_effect)
+        if known is None:
+            tool = self.tools.get(outcome.tool)
+            known = UNKNOWN if tool is None else tool.known_effect
+        return explain(outcome, self.catalogue.texts(language), known=known)
 
     def compose(self, report: TurnReport) -> str:
         """A turn in one or two sentences, for the user."""

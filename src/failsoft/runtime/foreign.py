@@ -19,7 +19,8 @@ Why no function: a framework's tool needs the context of the agent's run, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -29,10 +30,12 @@ from failsoft.core.options import Isolation, Override, ToolOptions, TurnOptions
 from failsoft.core.own_faults import quote
 from failsoft.core.tool_effect import Undeclared, know_effect
 from failsoft.errors import FailsoftError, ManifestError
+from failsoft.runtime.scope import LIGHT, AskedFor, leave
 from failsoft.runtime.tool import Tool
 
 if TYPE_CHECKING:
     from failsoft.core.durations import Duration
+    from failsoft.runtime.agent_run import AgentRun
     from failsoft.runtime.runtime import Runtime
     from failsoft.runtime.turn import Turn
 
@@ -211,6 +214,25 @@ class Shadow(ForeignTool):
 
     def mark_unavailable(self, fault: Fault) -> None:
         self.original.mark_unavailable(fault)
+
+
+@contextmanager
+def asked_for(
+    guarded: Any, *, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None = None
+) -> Iterator[None]:
+    """Let a guarded function know, while a framework runs it, which call of the model's it is.
+
+    The call then has that id and thread, and a tool of which nothing is known counts as a write. ``turn`` finds the agent's
+    run.
+    """
+    asked = AskedFor(getattr(guarded, "__failsoft__", None), id, thread, turn)
+    token = LIGHT.set(asked)
+    try:
+        yield
+    finally:
+        leave(LIGHT, token)
+    if asked.run is not None:
+        asked.run.note_success()
 
 
 def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any], about: About = About()) -> None:  # noqa: B008

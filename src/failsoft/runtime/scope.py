@@ -2,7 +2,8 @@
 
 ``SCOPE`` is a turn, or a call whose inner calls are its children. ``LIGHT`` is the attempt of an undeclared tool on the
 happy path: its inner calls are not its children, but what they did is asked for if it fails. Tools that are declared
-safe to repeat have neither there, so nothing is paid for them.
+safe to repeat have neither there, so nothing is paid for them. While an agent framework runs a guarded function, ``LIGHT``
+says which call of the model's that is (``AskedFor``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    from failsoft.runtime.agent_run import AgentRun
     from failsoft.runtime.call import Call
     from failsoft.runtime.handle import Handle
     from failsoft.runtime.turn import Turn
@@ -27,6 +29,23 @@ _CALL = 7
 
 SCOPE: ContextVar[Turn | Handle[Any] | Call | None] = ContextVar("failsoft_scope", default=None)
 LIGHT: ContextVar[LightAttempt | None] = ContextVar("failsoft_light", default=None)
+
+
+class AskedFor(list[Any]):
+    """What an agent knows of the call that its framework makes by running a guarded function. Empty: no light attempt."""
+
+    __slots__ = ("id", "run", "taken", "thread", "tool", "turn")
+
+    def __init__(
+        self, tool: object, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None
+    ) -> None:
+        super().__init__()
+        self.tool = tool  # of the guarded function
+        self.id = id
+        self.thread = thread
+        self.turn = turn  # finds the agent's run
+        self.run: AgentRun | None = None  # that run, if the call is one of its own
+        self.taken = False  # by the first call of that tool: others inside it are not the model's
 
 
 def call_of(light: LightAttempt) -> Call:
@@ -69,7 +88,7 @@ def find_caller() -> Call | None:
     if isinstance(scope, Call):
         return scope
     light = LIGHT.get() if scope is None else None  # in the body of a turn, the turn tells what its calls did
-    return None if light is None else call_of(light)
+    return call_of(light) if light else None
 
 
 def in_thread(fn: Callable[P, R]) -> Callable[P, R]:

@@ -10,6 +10,7 @@ fallback chain. A call that succeeds at once never comes here.
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core import own_faults
@@ -33,6 +34,7 @@ from failsoft.runtime.gates import gate, held, is_absent, transition
 from failsoft.runtime.isolation.reply import WorkerError
 from failsoft.runtime.known import remember
 from failsoft.runtime.recovering import accept, find_options, learn, leave, plan, record, renew, report_on, settle
+from failsoft.runtime.tool import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.threads import Failure, Offer
@@ -229,7 +231,8 @@ def _stand_in(
         events.FALLBACK_USED, stop.tool, call,
         {"message": "Used alternative tool", "alternative": via.tool, "reason": decision.reason},
     )  # fmt: skip
-    other = Stop(rt, call, rt.tools[via.tool], via)
+    tool = rt.tools[via.tool]
+    other = Stop(rt, call, count_as_write(tool) if call.by_agent else tool, via)
     other.cause, other.began = stop.family, rt.now()
     return other, [option for option in options if option is not via]
 
@@ -436,7 +439,7 @@ def _fail(rt: Engine, call: Call, stop: Stop, fault: Fault, decision: Decision, 
         decision=decision,
         label=call.tool.label,
         escalated=decision.strategy == "escalate",
-        explanation=rt.explain,
+        explanation=partial(rt.explain, known=call.tool.known_effect) if call.by_agent else rt.explain,
         told=message,
         missing=None if best is None else best.missing,
         partial=None if best is None else best.value,

@@ -143,7 +143,7 @@ def _misfit(error: ValidationError, words: str) -> Fault:
     return own_faults.bad_arguments(missing=missing, invalid=dict.fromkeys(invalid), detail=detail)
 
 
-def is_guarded(tool: BaseTool) -> bool:
-    """Is its function one that a runtime has guarded already (``@rt.tool``)?"""
-    coroutine, function = getattr(tool, "coroutine", None), getattr(tool, "func", None)
-    return hasattr(coroutine, "__failsoft__") or hasattr(function, "__failsoft__")
+def guarded_function(tool: BaseTool) -> Any:
+    """The tool's function, if a runtime has guarded it (``@rt.tool``); else None."""
+    functions = getattr(tool, "coroutine", None), getattr(tool, "func", None)
+    return next((function for function in functions if hasattr(function, "__failsoft__")), None)

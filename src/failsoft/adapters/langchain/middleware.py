@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from functools import partial, update_wrapper
 from operator import attrgetter, is_
 from typing import Any
@@ -18,7 +19,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 
-from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, is_guarded
+from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, guarded_function
 from failsoft.adapters.langchain.messages import find_dangling, keep_words, to_message, translate
 from failsoft.adapters.langchain.private import at_end_of, find_run, has_handler, is_inside_handler
 from failsoft.adapters.langchain.watching import Copies
@@ -28,7 +29,7 @@ from failsoft.errors import CallFailed
 from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.dangling import explain_dangling
 from failsoft.runtime.executor import use_daemon_threads
-from failsoft.runtime.foreign import About, hide, introduce, refuse_other
+from failsoft.runtime.foreign import About, asked_for, hide, introduce, refuse_other
 from failsoft.runtime.frames import without_frames
 from failsoft.runtime.runtime import Runtime
 
@@ -59,9 +60,10 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         tool, call = request.tool, request.tool_call
         if tool is None:  # made up by the model, or known to middleware further in
             return await handler(request)
-        if is_guarded(tool):
+        if (guarded := guarded_function(tool)) is not None:
             try:
-                return await handler(request)
+                with self._asked_for(guarded, request):
+                    return await handler(request)
             except CallFailed as failed:
                 if is_inside_handler():
                     raise
@@ -81,9 +83,10 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         tool, call = request.tool, request.tool_call
         if tool is None or getattr(tool, "func", tool) is None:  # the latter can only be awaited, as LangChain says
             return handler(request)
-        if is_guarded(tool):
+        if (guarded := guarded_function(tool)) is not None:
             try:
-                return handler(request)
+                with self._asked_for(guarded, request):
+                    return handler(request)
             except CallFailed as failed:
                 if is_inside_handler():
                     raise
@@ -94,6 +97,13 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
             call["name"], call["args"], runners, turn=turn, thread=thread, id=call["id"] or ""
         )
         return _answer(runners, outcome)
+
+    def _asked_for(self, guarded: Any, request: ToolCallRequest) -> AbstractContextManager[None]:
+        """The call of a guarded function that the model has asked for."""
+        config = request.runtime.config
+        return asked_for(
+            guarded, id=request.tool_call["id"], thread=thread_of(config), turn=partial(self._turn, config)
+        )
 
     def _turn(self, config: Any) -> AgentRun | None:
         """The turn of the graph's run."""

@@ -29,7 +29,7 @@ from failsoft.errors import CallFailed
 from failsoft.runtime.agent_run import AgentRun
 from failsoft.runtime.arguments import read_arguments
 from failsoft.runtime.executor import use_daemon_threads
-from failsoft.runtime.foreign import About, MadeWhenAsked, Runner, changed_timeout, hide, introduce
+from failsoft.runtime.foreign import About, MadeWhenAsked, Runner, asked_for, changed_timeout, hide, introduce
 from failsoft.runtime.runtime import Runtime
 
 log = logging.getLogger("failsoft")
@@ -146,8 +146,12 @@ class Guard:
         made = cast("FunctionTool", tool)
         use_daemon_threads(self.runtime)
         try:
-            if hasattr(private.function_of(bare), "__failsoft__"):  # the function itself goes through a runtime
-                return await invoke_bare(bare, context, text)
+            function = private.function_of(bare)
+            if hasattr(function, "__failsoft__"):  # the function itself goes through a runtime
+                thread = self.thread(context)
+                turn = partial(self.turn, context, thread)
+                with asked_for(function, id=context.tool_call_id, thread=thread, turn=turn):
+                    return await invoke_bare(bare, context, text)
             outcome, error = await self._run(made, bare, context, text)
         except CallFailed as failed:
             outcome, error = failed.outcome, failed

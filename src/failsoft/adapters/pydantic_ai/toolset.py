@@ -32,7 +32,7 @@ from failsoft.core.outcome import Outcome
 from failsoft.core.own_faults import bad_arguments
 from failsoft.errors import CallFailed
 from failsoft.runtime.arguments import MisfitError
-from failsoft.runtime.foreign import About, BrokenOffError, Runner, introduce, read_words
+from failsoft.runtime.foreign import About, BrokenOffError, Runner, asked_for, introduce, read_words
 
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
@@ -200,7 +200,9 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     ) -> Outcome[Any]:
         """The function goes through a runtime by itself."""
         try:
-            return Outcome(name, name, "succeeded", await super().call_tool(name, tool_args, ctx, tool))
+            with asked_for(function_of(tool), id=ctx.tool_call_id, thread=ctx.conversation_id):
+                value = await super().call_tool(name, tool_args, ctx, tool)
+            return Outcome(name, name, "succeeded", value)
         except CallFailed as failed:
             return failed.outcome
         except ModelRetry as retry:
