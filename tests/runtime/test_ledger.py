@@ -16,6 +16,7 @@ from tests.runtime.isolation import fake_tools
 
 from failsoft import CallFailed, Outcome, Runtime
 from failsoft.core import own_faults
+from failsoft.core.threads import DANGLES_FOR
 from failsoft.errors import ManifestError
 from failsoft.runtime import ledger
 from failsoft.stores.base import key_of
@@ -152,14 +153,56 @@ async def test_a_process_that_was_there_before_notices_too() -> None:
 
 
 @virtual
-async def test_a_caller_that_was_told_may_call_again() -> None:
+async def test_a_caller_that_calls_again_and_again_is_stopped_until_the_write_is_resolved() -> None:
     dead = Teller(MemoryStore())
     await dead.die(id="c1", thread="t")
-    after = Teller(dead.store)
-    assert refused(await after.rt.call("pay", ARGS, id="c1", thread="t"))
+    after, beside = Teller(dead.store), Teller(dead.store)
+    for _ in range(4):
+        assert refused(await after.rt.call("pay", ARGS, id="c1", thread="t"))
+        assert refused(await beside.rt.call("pay", ARGS, id="c1", thread="t"))
+    assert after.rt.threads["t"].dangling == []  # its caller has been told
+    assert (await after.rt.call("pay", ARGS, id="c2", thread="t")).value == "paid"
+    assert after.rt.threads["t"].close_dangling() == begun(dead.store) == []
     assert (await after.rt.call("pay", ARGS, id="c1", thread="t")).value == "paid"
-    assert begun(dead.store) == []
     dead.task.cancel()
+
+
+@virtual
+async def test_a_write_that_was_begun_before_is_stopped_for_a_day() -> None:
+    dead = Teller(MemoryStore())
+    await dead.die(id="c1")
+    dead.task.cancel()
+    after = Teller(dead.store)
+    await asyncio.sleep(DANGLES_FOR - 60)
+    assert refused(await after.rt.call("pay", ARGS, id="c1"))
+    await asyncio.sleep(120)
+    assert (await after.rt.call("pay", ARGS, id="c1")).value == "paid"
+
+
+@virtual
+async def test_a_duplicate_that_was_stopped_does_not_end_the_record_of_the_first() -> None:
+    teller = Teller(MemoryStore())
+    await teller.die(id="c1", thread="t")
+    for _ in range(3):
+        assert refused(await teller.rt.call("pay", ARGS, id="c1", thread="t"))
+    assert teller.rt.threads["t"].close_dangling() == []
+    assert len(begun(teller.store)) == len(teller.seen) == 1
+    teller.task.cancel()
+
+
+@virtual
+async def test_a_write_that_ended_in_a_turn_that_crashed_dangles_and_can_be_resolved() -> None:
+    dead = Teller(MemoryStore())
+    async with dead.rt.turn(thread="t") as turn:
+        await turn.call("pay", ARGS, id="c1")
+        after = Teller(dead.store)
+        thread = after.rt.threads["t"]
+        assert [call.call_id for call in thread.dangling] == ["c1"]
+        call = after.rt.call("pay", ARGS, id="c1", thread="t")
+        assert refused(await asyncio.get_running_loop().create_task(call, context=Context()))
+        thread.close_dangling()
+        call = after.rt.call("pay", ARGS, id="c1", thread="t")
+        assert (await asyncio.get_running_loop().create_task(call, context=Context())).value == "paid"
 
 
 @virtual
@@ -170,7 +213,8 @@ async def test_a_call_that_was_cancelled_keeps_its_record() -> None:
     await asyncio.wait([teller.task])
     assert len(begun(teller.store)) == 1
     assert refused(await Teller(teller.store).rt.call("pay", ARGS, id="c1"))
-    assert refused(await teller.rt.call("pay", ARGS, id="c1"))
+    for _ in range(3):
+        assert refused(await teller.rt.call("pay", ARGS, id="c1"))
 
 
 @virtual

@@ -10,6 +10,7 @@ import pytest
 from tests.fakes import DOWN, records, virtual
 
 from failsoft import Outcome, Runtime
+from failsoft.core.threads import DANGLES_FOR
 from failsoft.runtime.dangling import explain_dangling
 
 TEXT = "It may already have taken effect: check before calling again."
@@ -54,11 +55,23 @@ async def test_a_call_that_was_left_is_not_made_again() -> None:
 
 
 @virtual
-async def test_it_is_told_once() -> None:
+async def test_it_is_not_made_again_until_it_is_resolved() -> None:
     desk = Desk()
     await desk.leave()
-    await desk.book()
+    for _ in range(4):
+        assert (await desk.book()).attempts == 0
     assert (await desk.book(id="c2")).value == "booked Bern"
+    assert desk.rt.threads["t"].close_dangling() == []
+    assert (await desk.book()).value == "booked Bern"
+
+
+@virtual
+async def test_it_is_not_made_again_for_a_day() -> None:
+    desk = Desk()
+    await desk.leave()
+    await asyncio.sleep(DANGLES_FOR - 60)
+    assert (await desk.book()).attempts == 0
+    await asyncio.sleep(120)
     assert (await desk.book()).value == "booked Bern"
 
 

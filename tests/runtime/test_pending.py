@@ -181,6 +181,8 @@ async def test_a_call_that_must_not_be_made_twice_is_not_made_again_after_a_cras
         assert [other.value for other in others] == ["paid", "paid"]
         assert pay.attempts == 2
         assert "c1" not in [call.call_id for call in after.threads[THREAD].dangling]
+        assert (await after.call("pay", {"amount": 4}, id="c1", thread=THREAD)).attempts == 0
+        after.threads[THREAD].close_dangling()
         assert (await after.call("pay", {"amount": 4}, id="c1", thread=THREAD)).value == "paid"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 APPLICATION = Path(__file__).with_name("paying.py")
+KEPT = ("checkpoints", "history.json", "state.json")  # by the frameworks
 TEXT = "It may already have taken effect: check before calling again."
 
 
@@ -29,10 +30,10 @@ class Replayed(NamedTuple):
         return TEXT in self.told and self.before == self.after <= 1
 
 
-def kill_and_replay(route: str, folder: Path, delay: float | None) -> Replayed:
+def kill_and_replay(route: str, folder: Path, delay: float | None, *, replays: int = 1) -> Replayed:
     """Start the application, kill it ``delay`` seconds after it has begun, start it again, and let it end.
 
-    Without a delay it is killed as soon as it has paid.
+    Without a delay it is killed as soon as it has paid. Each of several replays starts from what the framework had kept.
     """
     folder.mkdir()
     with _start(route, folder, seconds=30) as running:
@@ -47,9 +48,13 @@ def kill_and_replay(route: str, folder: Path, delay: float | None) -> Replayed:
     if route == "worker":
         time.sleep(0.2)  # its tool lives in another process, and may be about to pay
     before = _count(folder)
-    with _start(route, folder, seconds=0) as again:
-        said, _ = again.communicate(timeout=120)
-    assert again.returncode == 0
+    kept = {path: path.read_bytes() for name in KEPT if (path := folder / name).exists()}
+    for _ in range(replays):
+        for path, content in kept.items():
+            path.write_bytes(content)
+        with _start(route, folder, seconds=0) as again:
+            said, _ = again.communicate(timeout=120)
+        assert again.returncode == 0
     return Replayed(before, _count(folder), json.loads(said.splitlines()[-1]))
 
 

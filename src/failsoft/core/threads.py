@@ -13,7 +13,8 @@ Rules
   a loop runs into the tool again once the window has moved on.
 - A transient failure that is exhausted leaves one offer per tool, for ``OFFER_LASTS`` seconds (R10). Taking it uses it
   up, a retry that was asked for leaves no other one, and a failure of a hard category clears it (S-norm).
-- A call that ended with its turn, and not by itself, dangles until somebody tells the model.
+- A call that ended with its turn, and not by itself, dangles until it is closed. If it must not be made twice, the same
+  call is turned away until then, however often it is made, for ``DANGLES_FOR`` seconds at most.
 
 Why marks from texts stay in their thread: else one hostile error text would switch a tool off for everybody.
 Why a loop needs arguments that JSON can write: a model's always are, and whether others are the same nobody can say.
@@ -136,6 +137,8 @@ class Dangling(NamedTuple):
     text: str  # what to tell the model as the result of the call
     turn_id: str = ""  # the turn that it belonged to
     same: str | None = None  # if it must not be made twice: its fingerprint; empty where it has none
+    told: bool = False  # the same call was turned away, so the model knows
+    expires: float | None = None  # by the runtime's clock, in seconds: then it may be made again
 
     def to_dict(self) -> dict[str, Any]:
         """The call as plain data."""
@@ -314,9 +317,11 @@ class ThreadState:
             del self.dangling[next(iter(self.dangling))]
         self._look()
 
-    def find_dangling(self, id: str, tool: str, same: str | None) -> Dangling | None:
+    def find_dangling(self, id: str, tool: str, same: str | None, now: float) -> Dangling | None:
         """The call that is made once more, and must not be. Its id alone does not tell: some models count anew."""
         for call in self.dangling.values():
+            if call.expires is not None and now >= call.expires:
+                continue
             if (call.call_id, call.tool) == (id, tool) and call.same is not None and call.same in (same, ""):
                 return call
         return None

@@ -10,9 +10,10 @@ Rules
 - A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
   keeps its record.
-- Whoever finds a record that has not ended does not run the tool. A process reports that once for each record: a caller
-  that has been told may decide to make the call again. The record stays for other processes, for ``DANGLES_FOR`` seconds.
-- ``Thread.close_dangling`` drops the records of its thread.
+- A start that finds another's record does not run the tool, however often it is made and in whatever process, until the
+  record is gone: ``Thread.close_dangling`` drops the records of its thread, and each expires after ``DANGLES_FOR`` seconds.
+  Another id, or other arguments, make another write.
+- A call that has ended here is no obstacle, although its turn has not ended and its record stays: its caller has the answer.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from failsoft.stores.base import Store
 
 PATIENCE = 0.5  # seconds for which a write waits for its record
-IDLE_SECONDS = 5.0  # after which the OS thread ends, unless turns are open
 MOST_TOLD = 10_000
+IDLE_SECONDS = 5.0  # after which the OS thread ends, unless turns are open
 
 Answer = Literal["kept", "begun", "unknown"]
 Key = tuple[str | None, str | None]  # tenant and thread
@@ -65,7 +66,9 @@ class Ledger:
         self._store = cast("Shielded", store)
         self._run = run  # this runtime, as opposed to those before it and beside it
         self._ended: dict[str, str] = {}  # records of calls that have ended in turns that have not: place, turn
-        self._told: dict[str, None] = {}  # places of records that were found, and reported here
+        self._told: dict[
+            str, None
+        ] = {}  # places of records that were reported here: they dangle no more, but still stop
         self._running: dict[str, WriteRecord] = {}  # of calls that have not ended, by place
         self._over: deque[str] = deque()  # turns that have ended, and whose records have not
         self.renew_after_fork()
@@ -118,11 +121,9 @@ class Ledger:
                 place = self._place(call, alone=True)  # of two calls of one turn neither is the other's replay
             record = call.record = WriteRecord(place, {"run": self._run, "turn": turn_id})
             record.wake = wake
-            known = place in self._told or place in self._ended
-            self._told.pop(place, None)
-            self._ended.pop(place, None)
+            answered = self._ended.pop(place, None) is not None
             self._running.setdefault(place, record)
-        if known:  # it is no replay: its caller knows of the one before
+        if answered:  # it is no replay: its caller has the answer of the one before
             self._store.delete("pending", record.place)
         with self._lock:
             self._waiting.append(record)
@@ -137,9 +138,12 @@ class Ledger:
         if answer == "begun":
             call.record = None  # the record is another call's
             self._stop(record)
-            self.note_told(record.place)
+            with self._lock:
+                self._told[record.place] = None
+                if len(self._told) > MOST_TOLD:
+                    del self._told[next(iter(self._told))]
             open_call = key_of(call.tenant, call.thread, "call", record.found.get("turn", ""), call.given or call.id)
-            self._store.delete("pending", open_call)  # it dangles no more
+            self._store.delete("pending", open_call)
         return answer
 
     def _place(self, call: Call, *, alone: bool = False) -> str:
@@ -205,28 +209,26 @@ class Ledger:
 
     # -- replays -----------------------------------------------------------------------------------------------------
 
-    def note_told(self, place: str) -> None:
-        """A caller has been told that this write was begun before."""
-        with self._lock:
-            self._told[place] = None
-            if len(self._told) > MOST_TOLD:
-                del self._told[next(iter(self._told))]
-
-    def note_left(self, call: Call) -> None:
-        """A caller has been told that its own call may have taken effect: the next one of that id is no replay."""
-        self.note_told(self._place(call))
-
     def find_open(self, key: Key) -> Iterator[tuple[str, str, str]]:
-        """The writes that other processes have begun in a thread and not ended: turn, call and tool."""
+        """The writes of a thread that a replay would not run, and that were not reported here: turn, call and tool.
+
+        Those of other processes, and those of this one whose caller has left.
+        """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
-            if value["run"] != self._run and not value.get("ended") and place not in self._told:
+            with self._lock:
+                mine = value["run"] == self._run and (place in self._running or place in self._ended)
+                told = place in self._told
+            if not mine and not told:
                 *_, tool, call_id, _ = _parts(place)
                 yield value["turn"], call_id, tool
 
     def forget(self, key: Key, calls: Container[tuple[str, str]]) -> None:
-        """Drop the records of these calls (turn and id) of a thread: the model is told of them."""
+        """Drop the records of these calls (turn and id) of a thread, and of those that were reported here."""
         for place, value in self._store.find("pending", key_of(*key, "begun")):
-            if (value["turn"], _parts(place)[-2]) in calls:
+            with self._lock:
+                told = place in self._told and place not in self._running
+                self._told.pop(place, None)
+            if told or (value["turn"], _parts(place)[-2]) in calls:
                 self._store.delete("pending", place)
 
     # -- the OS thread -----------------------------------------------------------------------------------------------

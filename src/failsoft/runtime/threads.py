@@ -22,6 +22,7 @@ from failsoft.core import own_faults
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.core.recovery import ErrorReport, describe
 from failsoft.core.threads import (
+    DANGLES_FOR,
     HARD,
     OFFER_LASTS,
     Dangling,
@@ -127,15 +128,14 @@ class Notebook:
             return state.admit(tool.id, self._rt.now(), lease=lease, call=_identify(call))
 
     def _was_left(self, call: Call, state: ThreadState) -> bool:
-        """Was this very call under way before, and must not be made twice? That is told once."""
-        left = state.find_dangling(call.id, call.tool.id, _same(call))
+        """True if this very call was under way before and must not be made twice."""
+        left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.now())
         if left is None or call.thread is None:
             return False
-        key = (call.tenant, call.thread)
-        self._close(key, state, left)
-        self._keep(key, state)
-        if self._rt.ledger is not None:
-            self._rt.ledger.note_left(call)
+        if not left.told:
+            state.leave_dangling(left._replace(told=True))
+            if self.pending is not None:
+                self.pending.close_call((call.tenant, call.thread), left.turn_id, left.call_id)
         return True
 
     def find_loop(self, call: Call) -> Failure | None:
@@ -256,7 +256,8 @@ class Notebook:
     def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: Call | None = None) -> None:
         """A call has ended with its turn, or its caller, and not by itself; ``made``: its tool was running."""
         same = _mark(made) if made is not None and made.under_way else None
-        call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same)
+        expires = self._rt.now() + DANGLES_FOR
+        call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same, expires=expires)
         with self._lock:
             state = self._open(key)
             state.leave_dangling(call)
@@ -355,26 +356,28 @@ class Notebook:
     def list_dangling(self, key: Key) -> list[Dangling]:
         """The calls whose end nobody has told the model."""
         kept: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
-        calls = dict(kept)
+        calls = {place: call for place, call in kept.items() if not call.told}
         if self.pending is not None and self._rt.ledger is not None:
             for turn_id, call_id, tool in self._rt.ledger.find_open(key):
                 fault = own_faults.cancelled(started=True)
                 lost: Outcome[Any] = Outcome(call_id, tool, "cancelled", fault=fault)
-                calls[turn_id, call_id] = Dangling(call_id, tool, self._rt.explain(lost).model, turn_id)
+                if (turn_id, call_id) not in kept:
+                    calls[turn_id, call_id] = Dangling(call_id, tool, self._rt.explain(lost).model, turn_id)
             calls |= {(call.turn_id, call.call_id): call for call in self.pending.find_calls(key, self._rt.explain)}
         return list(calls.values())
 
     def close_dangling(self, key: Key) -> list[Dangling]:
-        """The same, and forget them."""
+        """The same, and forget them, and those that were turned away when they were made again."""
         calls = self.list_dangling(key)
+        told: list[Dangling] = self.use(key, lambda state, _: [c for c in state.dangling.values() if c.told])
 
         def close(state: ThreadState, _: float) -> None:
-            for call in calls:
+            for call in (*calls, *told):
                 self._close(key, state, call)
 
         self.use(key, close)
-        if self._rt.ledger is not None and calls:
-            self._rt.ledger.forget(key, {(call.turn_id, call.call_id) for call in calls})
+        if self._rt.ledger is not None:
+            self._rt.ledger.forget(key, {(call.turn_id, call.call_id) for call in (*calls, *told)})
         return calls
 
     def _close(self, key: Key, state: ThreadState, call: Dangling) -> None:
@@ -486,7 +489,10 @@ class Thread:
         return self._rt.notebook.list_dangling(self._key)
 
     def close_dangling(self) -> list[Dangling]:
-        """The same, and forget them: tell the model each one's text as the result of the call."""
+        """The same, and forget them: tell the model each one's text as the result of the call.
+
+        Calls that were turned away because they had been begun before may be made again after this.
+        """
         return self._rt.notebook.close_dangling(self._key)
 
     def __repr__(self) -> str:
