@@ -169,7 +169,7 @@ async def test_a_caller_that_calls_again_and_again_is_stopped_until_the_write_is
 
 @virtual
 async def test_a_write_that_was_begun_before_is_stopped_for_a_day() -> None:
-    dead = Teller(MemoryStore())
+    dead = Teller(MemoryStore(wall=asyncio.get_running_loop().time))
     await dead.die(id="c1")
     dead.task.cancel()
     after = Teller(dead.store)
