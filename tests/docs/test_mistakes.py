@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from failsoft import FailsoftError, RetryOptions, Runtime
+from failsoft import Decision, FailsoftError, Override, RetryOptions, Runtime, classify, decide, in_thread
 from failsoft.adapters.plain import run_tool_calls
+from failsoft.observe.log import flush as flush_log
 from failsoft.surfaces.cli import cli
-from failsoft.testing import virtual_time
+from failsoft.testing import FaultPlan, HttpError, virtual_time
 
 Body = Callable[[Runtime, Any], Awaitable[Any]]
 
@@ -527,3 +528,285 @@ def test_adapters(mistake: Callable[[], Any], wrong: str, right: str) -> None:
     said = refusal(mistake)
     assert said != "silent"
     holds(said, wrong, right)
+
+
+# --- the second list: names, tools made twice, plans, options in the wrong form ------------------------------------------
+
+
+def warned(mistake: Callable[[], Any], caplog: pytest.LogCaptureFixture) -> str:
+    """What a mistake that works has logged."""
+    with caplog.at_level(logging.WARNING, "failsoft"):
+        made = mistake()
+        if asyncio.iscoroutine(made):
+            asyncio.run(made)
+        flush_log(5)
+    return caplog.text
+
+
+def guarded_everywhere(tool: Any) -> list[Any]:
+    rt = Runtime()
+    guarded = rt.add(tool)
+    thread = rt.threads["a"]
+    thread.clear(guarded)
+    return [rt.metrics(guarded)["error_count"], rt.health(guarded).available, thread.available(guarded)]
+
+
+def test_tools_are_named_by_id_or_by_function_wherever_they_are_asked_about() -> None:
+    assert guarded_everywhere(get_price) == [0, True, True]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda rt: rt.metrics("get_prise"),
+        lambda rt: rt.health("get_prise"),
+        lambda rt: rt.threads["a"].clear("get_prise"),
+        lambda rt: rt.threads["a"].available("get_prise"),
+        lambda rt: rt.disable("get_prise"),
+        lambda rt: rt.enable("get_prise"),
+    ],
+)
+def test_a_misspelt_tool_is_warned_of_with_the_nearest_name(
+    ask: Callable[[Runtime], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    rt = runtime()
+    assert "get_prise; did you mean get_price?" in warned(lambda: (ask(rt), ask(rt)), caplog).replace(
+        " yet: this holds once it is registered", ""
+    )
+
+
+def test_metrics_of_a_name_that_is_nowhere_are_zeros_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime({"tools": {"in_the_manifest": {"timeout": "3s"}}})
+    said = warned(lambda: [rt.metrics(name)["error_count"] for name in ("nix", "nix", "in_the_manifest")], caplog)
+    assert said.count("there is no tool nix") == 1
+    assert "in_the_manifest" not in said
+
+
+def test_an_offer_of_a_misspelt_tool() -> None:
+    outcome = asyncio.run(runtime().threads["a"].retry("get_prise"))
+    assert outcome.fault is not None
+    assert outcome.fault.message.endswith("get_prise in this thread; did you mean get_price?")
+
+
+def test_functions_made_in_a_loop(caplog: pytest.LogCaptureFixture) -> None:
+    def loop() -> None:
+        rt = Runtime()
+        for number in (1, 2):
+
+            def get_it() -> int:
+                return number  # noqa: B023 - the mistake
+
+            rt.add(get_it)
+
+    holds(warned(loop, caplog), "calls no longer reach that one", 'id="…" gives each its own', "replace=True")
+
+
+def by_closure(number: int) -> Callable[..., int]:
+    def get_it() -> int:
+        return number
+
+    return get_it
+
+
+def by_default(number: int) -> Callable[..., int]:
+    def get_it(number: int = number) -> int:
+        return number
+
+    return get_it
+
+
+class GetIt:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self) -> int:
+        return self.number
+
+
+@pytest.mark.parametrize("make", [by_closure, by_default, GetIt])
+def test_functions_made_by_a_factory(make: Callable[[int], Any], caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(make(1), read_only=True)
+    holds(warned(lambda: rt.add(make(2), read_only=True), caplog), "calls no longer reach that one", "replace=True")
+    caplog.clear()
+    assert not warned(lambda: rt.add(make(3), read_only=True, replace=True), caplog)
+
+
+def test_a_set_up_that_is_run_twice_is_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    def set_up(rt: Runtime, number: int) -> None:
+        def helper() -> int:
+            return number
+
+        @rt.tool
+        def get_it() -> int:
+            return helper()
+
+    rt = Runtime()
+    set_up(rt, 1)
+    assert not warned(lambda: set_up(rt, 1), caplog)
+    holds(warned(lambda: set_up(rt, 2), caplog), "calls no longer reach that one")
+
+
+def test_an_outcome_as_an_argument() -> None:
+    async def in_a_turn(outcome: Any) -> None:
+        async with runtime().turn() as turn:
+            turn.call("get_hotel", {"city": [outcome]})
+
+    outcome = runtime().call_sync("get_hotel")
+    holds(refusal(lambda: in_a_turn(outcome)), "is the Outcome of", "outcome.value")
+    refused = runtime().call_sync("get_hotel", {"city": outcome})
+    assert refused.fault is not None
+    holds(refused.fault.message, "city is the Outcome of another call", "outcome.value")
+
+
+def closed(use: Callable[[Runtime], Any]) -> Callable[[], Any]:
+    rt = runtime()
+    asyncio.run(rt.close())
+    return lambda: use(rt)
+
+
+PLAN = {"calls": [{"id": "a", "tool": "get_price"}, {"tool": "get_hotel", "args": {"city": "Rome"}}]}
+
+
+def plan_with(**said: Any) -> Callable[[], Any]:
+    first, second = PLAN["calls"]
+    return lambda: runtime().run_plan({"calls": [first, {**second, **said}]})
+
+
+REFUSED: list[tuple[Callable[[], Any], str, str]] = [
+    (closed(lambda rt: rt.subscribe(print)), "this Runtime has been closed", "make another one"),
+    (closed(lambda rt: rt.disable("get_price")), "this Runtime has been closed", "make another one"),
+    (closed(lambda rt: rt.call_sync("get_price")), "this Runtime has been closed", "make another one"),
+    (closed(lambda rt: rt.run_plan(PLAN)), "this Runtime has been closed", "make another one"),
+    (closed(lambda rt: rt.threads["a"].retry("get_price")), "this Runtime has been closed", "make another one"),
+    (lambda: Runtime().explain("x"), "give the Outcome of a call", "not str"),  # type: ignore[arg-type]
+    (lambda: Runtime().metrics(3), "3 is not a tool", "give the tool's name"),  # type: ignore[arg-type]
+    (lambda: Runtime().health(get_price), "is not a tool of this Runtime", "@rt.tool"),
+    (lambda: Runtime(store_required="no"), "'no' is neither true nor false", ""),  # type: ignore[arg-type]
+    (lambda: Runtime(trace=True), "trace: True is not the path of a file", '"trace.jsonl"'),  # type: ignore[arg-type]
+    (lambda: Runtime(clock=3), "clock: 3 has no method monotonic", "failsoft.testing"),  # type: ignore[arg-type]
+    (lambda: Runtime(random=3), "random: 3 has no method random", "failsoft.testing"),  # type: ignore[arg-type]
+    (lambda: Runtime("tools:\n  a: {}\n"), "this is the text of one", "give the path of its file, or a mapping"),
+    (lambda: Runtime(store="sqlite:///:memory:"), "keeps nothing", 'write "memory:"'),
+    (lambda: Runtime({"tools": {"a": {"overrides": []}}}), "overrides: is not known here", "write classification"),
+    (lambda: runtime().run_plan([{"tool": "get_price"}]), "is none", '{"calls": […]}'),
+    (plan_with(defaults={"ctiy": "x"}), "get_hotel has no parameter 'ctiy'", "did you mean city?"),
+    (plan_with(arguments={"city": "x"}), "arguments: is not known here", "write args"),
+    (lambda: classify(ValueError), "is no error", "give an exception, or its text"),  # type: ignore[arg-type]
+    (lambda: classify(None), "None is no error", "give an exception, or its text"),  # type: ignore[arg-type]
+    (lambda: classify("x", overrides=Override(http_status=503, as_="permanent")), "not a list", "brackets"),  # type: ignore[arg-type]
+    (lambda: decide("x"), "give an ErrorReport, not str", "from_dict"),  # type: ignore[arg-type]
+    (lambda: in_thread(get_price()), "5 cannot be called", "the function itself"),  # type: ignore[arg-type]
+    (lambda: FaultPlan("ok").wrap("get_price"), "cannot be called", "the tool's function"),  # type: ignore[arg-type]
+    (lambda: FaultPlan(3), "a text or a list of steps, not 3", '"timeout, 503, ok"'),  # type: ignore[arg-type]
+    (lambda: FaultPlan("okk"), "'okk' is not a step", "write one of"),
+    (lambda: HttpError("503"), "'503' is not a status", "like 503"),  # type: ignore[arg-type]
+    (lambda: run_tool_calls(runtime(), [], timeout=3), "timeout: 3 has no unit", 'write "3s"'),  # type: ignore[arg-type]
+    (lambda: run_tool_calls(runtime(), [], thread=3), "thread: 3 is not a text", "str()"),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mistake", "wrong", "right"), REFUSED, ids=[f"{wrong}-{right}" for _, wrong, right in REFUSED]
+)
+def test_more_mistakes_are_refused(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    said = refusal(mistake)
+    assert said != "silent"
+    holds(said, wrong, right)
+
+
+def test_virtual_time_is_advanced_in_seconds() -> None:
+    with virtual_time() as clock:
+        holds(refusal(lambda: clock.advance("3s")), "'3s' is not a number of seconds")  # type: ignore[arg-type]
+
+
+def test_texts_of_a_plan_that_only_look_like_references(caplog: pytest.LogCaptureFixture) -> None:
+    calls = [{"id": "a", "tool": "get_price"}, {"id": "5", "tool": "get_price"}]
+    for text in ("$5", "${b}", "{{ price }}", "costs $a", "$$a"):
+        calls.append({"tool": "get_hotel", "args": {"city": text}})  # type: ignore[dict-item]
+    assert not warned(lambda: runtime().run_plan({"calls": calls}), caplog)
+
+
+def failing(**options: Any) -> Any:
+    rt = Runtime(**options)
+
+    def get_it() -> None:
+        raise ConnectionError
+
+    rt.add(get_it, retry={"max_attempts": 1})
+    return lambda: rt.call_sync("get_it")
+
+
+class Misguided:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def handle(self, report: Any) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("mistake", "wrong", "right"),
+    [
+        (lambda: Runtime().add(get_price, retry={"initial_delay": "2s"}), "initial_delay of 2s is cut", "raise that one"),
+        (lambda: Runtime().add(get_price, retry={"jitter_percent": 0.1}), "less than one percent", "write 10"),
+        (lambda: Runtime({"tools": {"get_prise": {}}}).add(get_price), "the manifest says nothing", "get_prise?"),
+        (plan_with(args={"city": {"$res": "a"}}), "args.city.$res: is handed to the tool as it is", "did you mean $ref?"),
+        (plan_with(args={"city": {"$Ref": "a"}}), "args.city.$Ref: is handed to the tool as it is", "did you mean $ref?"),
+        (plan_with(args={"city": "${a}"}), "'${a}' is handed to the tool as a text", '{"$ref": "a"}'),
+        (plan_with(args={"city": ["{{ a }}"]}), "'{{ a }}' is handed to the tool as a text", '{"$ref": "a"}'),
+        (plan_with(args={"city": "$a"}), "'$a' is handed to the tool as a text", '{"$ref": "a"}'),
+        (failing(explain=lambda: "x"), "explain= failed", "positional argument"),
+        (failing(explain=lambda facts: None), "explain= failed", "None"),
+        (failing(error_handler=Misguided("retry")), "the error_handler failed", "str, not a Decision"),
+        (failing(error_handler=Misguided(Decision("retyr", "x"))), "no strategy 'retyr'", "there are retry"),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_mistakes_that_work_are_logged(
+    mistake: Callable[[], Any], wrong: str, right: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    holds(warned(mistake, caplog), wrong, right)
+
+
+@pytest.mark.parametrize("text", ["no", 0, None])
+def test_a_text_is_no_answer_to_whether_errors_are_graceful(text: Any) -> None:
+    from failsoft.adapters.pydantic_ai import Agent, AgentConfig, Failsoft
+
+    said = [
+        refusal(lambda: AgentConfig(graceful_tool_errors=text)),
+        refusal(lambda: Failsoft(Runtime(), graceful=text)),
+    ]
+    if text is not None:
+        said.append(refusal(lambda: Agent("test").tool_plain(graceful_errors=text)(get_price)))
+    for one in said:
+        holds(one, "is neither true nor false")
+
+
+def test_what_the_command_line_is_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["why", "--trace", "example", "--store", "sqlite:///x.db"])
+    assert result.exit_code == 2
+    holds(result.output, "--trace and --store name two places", "give one of them")
+    assert CliRunner(env={"FAILSOFT_STORE": "sqlite:///x.db"}).invoke(cli, ["why", "--trace", "example"]).exit_code == 0
+
+
+def test_check_knows_of_policies_for_misspelt_tools(tmp_path: Path) -> None:
+    manifest = tmp_path / "failsoft.yaml"
+    manifest.write_text(
+        "tools:\n  get_price: {retry: {jitter_percent: 0.1}}\n"
+        "policies:\n  - {name: x, when: {tool: get_prise}, then: escalate}\n"
+    )
+    said = CliRunner().invoke(cli, ["check", str(manifest)]).output
+    holds(said, "get_prise matches no tool; did you mean get_price?", "less than one percent")
+
+
+def test_arguments_that_do_not_fit_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def mistakes() -> None:
+        rt = Runtime()
+        rt.add(get_price, id="get_one_line")
+        rt.add(get_hotel, id="get_one_line_too")
+        await rt.call("get_one_line", {"ctiy": "x"})
+        await rt.run_plan({"calls": [{"tool": "get_one_line_too", "args": {"ctiy": "x"}}]})
+
+    assert warned(mistakes, caplog).count("Not known: ctiy") == 2
+    assert not any(record.exc_text for record in caplog.records)

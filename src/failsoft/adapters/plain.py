@@ -44,6 +44,7 @@ from failsoft.runtime.foreign import open_turn, refuse_other
 from failsoft.runtime.keywords import CallKeywords
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.settings import read_time, refuse_odd_names
 from failsoft.runtime.stream import whole_stream
 from failsoft.runtime.turn import Turn
 
@@ -66,6 +67,9 @@ async def run_tool_calls(
     (a shell or computer call, an approval request, an unknown type); without it, a warning is logged.
     """
     refuse_other(runtime, "run_tool_calls(rt, message.tool_calls)")
+    refuse_odd_names("run_tool_calls", thread=thread, tenant=tenant)
+    if timeout is not None:
+        read_time("timeout", timeout)
     asked = _read(tool_calls, on_other)
     if not asked:
         return []

@@ -345,14 +345,14 @@ def loop_prevented(fault: Fault, times: int) -> Fault:
     return fault._replace(rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None)
 
 
-def no_offer(tool: str) -> Fault:
+def no_offer(tool: str, known: Iterable[str] = ()) -> Fault:
     """Not run: nothing is left that a user's "try again" could mean (R10)."""
     return Fault(
         Code.FAILED_PRECONDITION,
         "permanent",
         "tool_validation",
         "none",
-        f"There is no retry offer for {quote(tool)} in this thread",
+        f"There is no retry offer for {quote(tool)} in this thread{did_you_mean(tool, known)}",
         "An offer is used once, and a hard failure clears it",
         NO_OFFER,
     )

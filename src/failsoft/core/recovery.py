@@ -111,6 +111,8 @@ class Handler(Protocol):
 
 def decide(report: ErrorReport) -> Decision:
     """Decide about one failure as the built-in Error Handler does: a pure function of the report."""
+    if not isinstance(report, ErrorReport):
+        raise TypeError(f"decide: give an ErrorReport, not {type(report).__name__}; ErrorReport.from_dict makes one")
     if report.fault.rule == NO_OFFER:  # nothing has failed
         return Decision("fail_gracefully", report.fault.reason)
     made = _decide_by_policy(report)

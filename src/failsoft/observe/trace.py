@@ -81,6 +81,11 @@ class Trace:
         with self._lock:
             return self._metrics.get(tool_id) or Metrics()  # asking about a name makes no figures for it
 
+    def has_metrics(self, tool_id: str) -> bool:
+        """True if anything has happened to calls of this name."""
+        self.drain()
+        return tool_id in self._metrics
+
     def successes(self, tool_id: str) -> int:
         """Those of one tool, without the ones that are pending."""
         found = self._metrics.get(tool_id)

@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_args, get_origin
 from failsoft.core import own_faults
 from failsoft.core.argument_types import JSON, Misfit, Reader, Richer, reader
 from failsoft.core.fault import Fault
+from failsoft.core.outcome import Outcome
 
 _UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
 _ALL: frozenset[type] = frozenset()  # stands for every class
@@ -54,6 +55,9 @@ def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Col
         made: dict[str, Any] = {}
         wrong: dict[str, str] = {}
         for name, value in given.items():
+            if isinstance(value, Outcome):
+                wrong[name] = f"{name} is the Outcome of another call: pass outcome.value."
+                continue
             each = readers.get(name) or (None if name in known else others)
             try:
                 made[name] = value if each is None else each.read(value, False)

@@ -19,6 +19,7 @@ from failsoft.core.breaker import Ticket
 from failsoft.core.fault import Fault
 from failsoft.core.options import Fallback
 from failsoft.core.outcome import Decision, Outcome
+from failsoft.core.own_faults import BAD_ARGUMENTS, did_you_mean, quote
 from failsoft.core.recovery import ErrorReport, Handler
 from failsoft.core.redact import mask_id
 from failsoft.core.tool_effect import UNKNOWN, KnownEffect
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from failsoft.stores.base import Store
 
 log = logging.getLogger("failsoft")
+MOST_TYPOS = 100  # unknown names of which a warning is logged
 
 
 class Engine:
@@ -106,6 +108,7 @@ class Engine:
             self.ledger = Ledger(self.store, self.notebook.pending.run)
         self.store_required = store_required
         self.tools: dict[str, Tool] = {}
+        self._typos: set[str] = set()
         self.disabled: dict[str, str | None] = {}  # why, by tool id; None: enabled whatever its options say
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
@@ -301,6 +304,15 @@ class Engine:
             raise FailsoftError(_no_tool(tool))
         return tool
 
+    def warn_of_typo(self, name: str, *, always: bool = False) -> None:
+        """Log once that no tool has this name, if one has a similar name, or ``always``."""
+        if name in self._typos or len(self._typos) >= MOST_TYPOS:
+            return
+        hint = did_you_mean(name, self.tools)
+        if hint or always:
+            self._typos.add(name)
+            log.warning("there is no tool %s%s", quote(name), hint)
+
     def unknown(self, call_id: str | int, name: str, fault: Fault) -> Outcome[Any]:
         """The outcome of a call of a tool that does not exist."""
         outcome: Outcome[Any] = Outcome(
@@ -480,7 +492,8 @@ class Engine:
         fields: dict[str, Any] = {"message": f"Escalated {call.tool.id}", "code": None, "attempts": outcome.attempts}
         if fault is not None:
             fields |= {"code": fault.code.value, "category": fault.category, "error": fault.message}
-        self.emit(events.ESCALATED, call.tool, call, fields, None if fault is None else fault.cause)
+        entered = fault is not None and fault.rule != BAD_ARGUMENTS  # else the traceback would show the library
+        self.emit(events.ESCALATED, call.tool, call, fields, fault.cause if fault is not None and entered else None)
         if not call.inner:
             self.tell(outcome)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from failsoft.core.outcome import Outcome
 from failsoft.core.redact import mask_id
 from failsoft.errors import TurnError
 from failsoft.runtime.handle import NONE, SHOWN, Handle
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.lanes import Lanes
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
-_MISUSES = (CoroutineType, MethodType, set, frozenset)
+_MISUSES = (CoroutineType, MethodType, Outcome, set, frozenset)
 DEEPEST = 100  # levels at which a handle may lie in an argument
 
 
@@ -179,11 +180,13 @@ def _search(value: Any) -> list[Handle[Any]]:
 
 
 def _refuse_misuse(value: Any) -> None:
-    """Raise for what hides a handle where its value cannot be filled in, or is a coroutine."""
+    """Raise for what hides a handle where its value cannot be filled in, or is no value yet."""
     if isinstance(value, CoroutineType):
         name = value.__qualname__
         value.close()  # or Python warns as well
         raise TurnError(f"an argument is the coroutine {name}: write await before it, or pass the call's handle")
+    if isinstance(value, Outcome):
+        raise TurnError(f"an argument is the Outcome of {value.id!r}: pass outcome.value, or the call's handle")
     if isinstance(value, MethodType):
         if isinstance(value.__self__, Handle):
             raise TurnError(f"an argument is the method {value.__name__} of a handle: pass the handle itself")

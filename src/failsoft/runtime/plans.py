@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.durations import Seconds
-from failsoft.core.manifest import Plan, load_plan
+from failsoft.core.manifest import Plan, find_odd_arguments, load_plan
 from failsoft.core.report import TurnReport
 from failsoft.errors import ManifestError
 from failsoft.runtime.settings import read_file, refuse_lost_key
@@ -17,6 +18,7 @@ from failsoft.runtime.settings import read_file, refuse_lost_key
 if TYPE_CHECKING:
     from failsoft.runtime.runtime import Runtime
 
+log = logging.getLogger("failsoft")
 _TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # lines, an object, or a key: no file is called so
 
 
@@ -24,6 +26,8 @@ async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> 
     """Submit all calls of a plan as one turn, and wait for its end."""
     made = plan if isinstance(plan, Plan) else read_plan(plan)
     refuse_lost_keys(made, rt)
+    for place, message in find_odd_arguments(made):
+        log.warning("%s: %s", place, message)
     timeout = None if made.timeout is None else Seconds(made.timeout)
     async with rt.turn(timeout=timeout, thread=made.thread) as turn:
         turn.submit_plan(made)
@@ -39,6 +43,8 @@ def refuse_lost_keys(plan: Plan, rt: Runtime) -> None:
                 refuse_lost_key(tool.options, call.idempotency_key, f"{call.place}: calls[{number}].idempotency_key")
             except ManifestError as error:
                 problems += error.problems
+            if call.defaults and (wrong := tool.unknown_arguments(call.defaults)):
+                problems.append(f"{call.place}: calls[{number}].defaults: {tool.id} has no parameter {wrong}")
     if problems:
         raise ManifestError(*problems)
 
@@ -46,7 +52,12 @@ def refuse_lost_keys(plan: Plan, rt: Runtime) -> None:
 def read_plan(plan: Mapping[str, Any] | str | Path) -> Plan:
     """A plan as a mapping, as YAML or JSON text, or in a file."""
     if not isinstance(plan, Mapping | str | Path):
-        raise ManifestError(f"plan: {brief(plan)} is none: give a mapping, YAML or JSON text, or the path of a file")
+        instead = (
+            'write {"calls": […]}'
+            if isinstance(plan, list | tuple)
+            else ("give a mapping, YAML or JSON text, or the path of a file")
+        )
+        raise ManifestError(f"plan: {brief(plan)} is none: {instead}")
     if isinstance(plan, Path) or (isinstance(plan, str) and not _TEXT.search(plan)):
         return load_plan(read_file(plan), name=str(plan))
     return load_plan(plan, name="plan")

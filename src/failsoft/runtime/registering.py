@@ -4,7 +4,7 @@ Rules
 -----
 - Another function under an id that is taken is refused, unless it shall replace the first. The same function defined
   again, as by a notebook cell that is run again, replaces: the latest function and options hold, and a mark of being
-  unavailable is gone.
+  unavailable is gone. It is warned of if one definition has made both with other values, in a loop or by a factory.
 - A tool that is disabled stays so, whoever registers it.
 - Fallbacks that lead back to where they came from are refused (R19), before anything is changed.
 - A circuit that was open when the process before ended is open for the rest of its time.
@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.durations import text
 from failsoft.core.options import Isolation, ToolOptions
 from failsoft.core.own_faults import did_you_mean, quote
 from failsoft.errors import FailsoftError, ManifestError
@@ -68,10 +69,30 @@ def register(engine: Engine, settings: Settings, tool: Tool, *, replace: bool = 
     tool.guarded = guard(engine, tool)
     tool.quick = quicken(engine, tool) if tool.kind == "async" else None
     tool.by_name = None if tool.safe is False else tool.quick
+    _warn_of_odd_options(tool, settings, engine.tools)
     engine.tools[tool.id] = tool
     engine.index[tool.id] = engine.index[tool.guarded] = tool
     engine.notebook.note_registered(tool.id)
     return tool.guarded
+
+
+def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Tool]) -> None:
+    """Log what is legal but hardly meant: ``failsoft check`` says it of manifests, and code is not checked."""
+    retry = tool.options.retry
+    if retry.initial_delay > retry.max_delay:
+        log.warning(
+            "%s: retry.initial_delay of %s is cut to the max_delay of %s: raise that one too",
+            tool.id, text(retry.initial_delay), text(retry.max_delay),
+        )  # fmt: skip
+    if 0 < retry.jitter_percent < 1:
+        log.warning(
+            "%s: retry.jitter_percent: %g is less than one percent; write 10 for ten percent",
+            tool.id, retry.jitter_percent,
+        )  # fmt: skip
+    if settings.tools and tool.id not in settings.tools and not isinstance(tool, ForeignTool):
+        unused = [id for id, said in settings.tools.items() if said.entrypoint is None and id not in known]
+        if hint := did_you_mean(tool.id, unused):
+            log.warning("%s: the manifest says nothing about this tool%s", tool.id, hint)
 
 
 def _refuse_taken(known: Tool | None, tool: Tool) -> None:
@@ -84,7 +105,15 @@ def _refuse_taken(known: Tool | None, tool: Tool) -> None:
     if isinstance(known.fn, partial) and isinstance(tool.fn, partial):
         if (known.fn.args, known.fn.keywords) == (tool.fn.args, tool.fn.keywords) and old is new:
             return
-    elif old is new or (_origin(old) == _origin(new) and getattr(new, "__name__", "") != "<lambda>"):
+    elif old is new:
+        return
+    elif _origin(old) == _origin(new) and getattr(new, "__name__", "") != "<lambda>":
+        if _differ(old, new):
+            log.warning(
+                "%s: the same definition made the tool of this id already, with other values, and calls no longer reach that "
+                'one: id="…" gives each its own, replace=True replaces the first',
+                place_of(new, tool.id),
+            )
         return
     instead = 'id="…" names one of them differently, replace=True replaces the first'
     if getattr(new, "__name__", "") == "<lambda>":
@@ -99,6 +128,46 @@ def _origin(fn: Any) -> tuple[object, ...]:
     """Where a function was defined; two methods of one class are the same only if their objects are."""
     fn = fn if hasattr(fn, "__qualname__") else type(fn)
     return fn.__module__, fn.__qualname__, id(getattr(fn, "__self__", None))
+
+
+def _differ(old: Any, new: Any, depth: int = 3) -> bool:
+    """True for two functions that one definition has made with different values, or two objects of one class.
+
+    A definition that is run again is compiled again, so its code is another object.
+    """
+    code = getattr(old, "__code__", None)
+    if code is None:
+        return type(old) is type(new) and not hasattr(old, "__qualname__") and not _equal(old, new)
+    if code is not getattr(new, "__code__", None):
+        return False
+    if any(one is other for one, other in zip(old.__closure__ or (), new.__closure__ or (), strict=True)):
+        return old is not new  # made in a loop: both see the same variable
+    return not all(
+        _equal(one, other) or (depth > 0 and _are_functions(one, other) and not _differ(one, other, depth - 1))
+        for one, other in zip(_values_of(old), _values_of(new), strict=True)
+    )
+
+
+def _are_functions(one: Any, other: Any) -> bool:
+    return getattr(one, "__code__", None) is not None and one.__code__ is getattr(other, "__code__", None)
+
+
+def _values_of(fn: Any) -> list[Any]:
+    """The values that a function was made with: defaults, and variables of the function around it."""
+    values = [fn.__defaults__, fn.__kwdefaults__]
+    for cell in fn.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:  # not assigned yet
+            values.append(None)
+    return values
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # arrays and the like
+        return False
 
 
 def declare(
@@ -118,6 +187,7 @@ def declare(
 
 def set_enabled(engine: Engine, tool: str | Callable[..., Any], disabled: str | None) -> None:
     """Disable a tool, with the reason why, or (None) enable it."""
+    engine.refuse_if_closed()
     if not (disabled is None or isinstance(disabled, str)):
         raise FailsoftError(f"reason: {disabled!r} is not a text")
     found = engine.find(tool)

@@ -47,6 +47,7 @@ from failsoft.runtime.settings import (
     read_undeclared,
     refuse_odd_hooks,
     refuse_odd_names,
+    refuse_odd_parts,
     tool_options,
 )
 from failsoft.runtime.threads import Threads
@@ -113,6 +114,7 @@ class Runtime:
         random: random_source.Random | None = None,
     ) -> None:
         refuse_odd_hooks(error_handler, on_escalation=on_escalation, explain=explain)
+        refuse_odd_parts(clock, random, trace, store_required)
         self._random = source = random or random_source.Random()
         self._settings = Settings() if manifest is None else read_manifest(manifest)
         if undeclared is not None:
@@ -356,7 +358,8 @@ class Runtime:
     ) -> Turn:
         """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``.
 
-        ``timeout`` and ``on_timeout`` are the manifest's unless said here. ``thread`` and ``tenant`` hold for all calls.
+        ``timeout`` and ``on_timeout`` are the manifest's unless said here. ``thread`` and ``tenant`` hold for all calls;
+        an empty text is none.
         """
         self._engine.refuse_if_closed()
         refuse_odd_names("turn", thread=thread, tenant=tenant, id=id)
@@ -374,8 +377,8 @@ class Runtime:
             id or self._new_turn_id(),
             timeout=options.timeout,
             cancels=options.on_timeout == "cancel",
-            thread=thread,
-            tenant=tenant,
+            thread=thread or None,
+            tenant=tenant or None,
         )
 
     def _new_turn_id(self) -> str:
@@ -389,24 +392,35 @@ class Runtime:
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def health(self, tool_id: str, *, fallback_of: str | None = None) -> HealthView:
+    def health(self, tool_id: str | Callable[..., Any], *, fallback_of: str | None = None) -> HealthView:
         """A tool's circuit, as of now; with ``fallback_of`` the one that it has as the fallback of that tool.
 
         ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
         ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through.
         """
         engine = self._engine
-        tool = engine.tools.get(tool_id)
-        health = None if fallback_of is None else engine.health_as_fallback(tool_id, fallback_of)
-        return HealthView("closed", 0, available=False) if tool is None else engine.view(tool, health)
+        found = engine.find(tool_id)
+        id = found if isinstance(found, str) else found.id
+        health = None if fallback_of is None else engine.health_as_fallback(id, fallback_of)
+        if isinstance(found, str):
+            engine.warn_of_typo(found)
+            return HealthView("closed", 0, available=False)
+        return engine.view(found, health)
 
     def running(self) -> list[RunningCall]:
         """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
         return list_running(self._engine)
 
-    def metrics(self, tool_id: str) -> dict[str, Any]:
-        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more); of any other name, zeros."""
-        return self._engine.trace.metrics(tool_id).figures()
+    def metrics(self, tool_id: str | Callable[..., Any]) -> dict[str, Any]:
+        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more).
+
+        A name that no tool has gives zeros, and one warning in the log.
+        """
+        engine = self._engine
+        found = engine.find(tool_id)
+        if isinstance(found, str) and found not in self._settings.tools and not engine.trace.has_metrics(found):
+            engine.warn_of_typo(found, always=True)
+        return engine.trace.metrics(found if isinstance(found, str) else found.id).figures()
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -425,10 +439,13 @@ class Runtime:
 
     def explain(self, outcome: Outcome[Any], language: str | None = None) -> Explanation:
         """An outcome's three texts, in another language that the manifest has words for."""
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"explain: give the Outcome of a call, not {type(outcome).__name__}")
         return self._engine.explain(outcome, language)
 
     def subscribe(self, fn: Callable[[Event], None]) -> Callable[[], None]:
         """Have ``fn`` called with every event from now on; the function returned ends that."""
+        self._engine.refuse_if_closed()
         refuse_odd_hooks(subscribe=fn)
         return self._engine.trace.subscribe(fn)
 

@@ -98,6 +98,8 @@ def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
     Until ``fn`` has returned, the call may not claim that nothing happened. Context variables are there as well. Without
     it, ``threading.Thread``, ``run_in_executor`` and ``executor.submit`` start from an empty context.
     """
+    if not callable(fn):
+        raise TypeError(f"in_thread: {fn!r:.80} cannot be called: give the function itself, not what it returned")
     context, caller, waiting = copy_context(), find_caller(), object()
     if caller is not None:
         caller.inside.add(waiting)

@@ -56,6 +56,10 @@ def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
 
     if not isinstance(manifest, Mapping | str | os.PathLike):
         raise ManifestError(f"manifest: {brief(manifest)} is none: give the path of a file, or a mapping")
+    if isinstance(manifest, str) and "\n" in manifest:
+        raise ManifestError(
+            "manifest: this is the text of one: give the path of its file, or a mapping (yaml.safe_load)"
+        )
     loaded = load(manifest) if isinstance(manifest, Mapping) else load(read_file(manifest), name=str(manifest))
     return Settings(
         loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory, loaded.language, loaded.explanations,
@@ -150,6 +154,22 @@ def refuse_odd_hooks(handler: object = None, **functions: object) -> None:
             raise ManifestError(f"{name}: nobody would await {brief(function)}: give a plain function")
     if handler is not None and not callable(getattr(handler, "handle", None)):
         raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
+
+
+def refuse_odd_flag(name: str, value: object) -> None:
+    """Raise for a text such as "no", which counts as true."""
+    if not isinstance(value, bool):
+        raise ManifestError(f"{name}: {brief(value)} is neither true nor false")
+
+
+def refuse_odd_parts(clock: object, random: object, trace: object, store_required: object) -> None:
+    """Raise for what would only be noticed far from its cause."""
+    for name, value, method in (("clock", clock, "monotonic"), ("random", random, "random")):
+        if value is not None and not hasattr(value, method):
+            raise ManifestError(f"{name}: {brief(value)} has no method {method}: see failsoft.testing")
+    if not (trace is None or isinstance(trace, str | os.PathLike)):
+        raise ManifestError(f'trace: {brief(trace)} is not the path of a file: write "trace.jsonl"')
+    refuse_odd_flag("store_required", store_required)
 
 
 def read_mode(mode: Mode) -> Mode:

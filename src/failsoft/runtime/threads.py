@@ -444,7 +444,7 @@ class Thread:
     async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
         """The outcome of a retry that nobody has offered."""
         rt = self._rt
-        fault = own_faults.no_offer(name)
+        fault = own_faults.no_offer(name, rt.tools if tool is None else ())
         shown = own_faults.quote(name)
         outcome: Outcome[Any] = Outcome(
             rt.trace.number(),
@@ -466,13 +466,21 @@ class Thread:
             await phrase(rt, None, outcome)
         return outcome
 
-    def clear(self, tool: str | None = None) -> None:
+    def clear(self, tool: str | Callable[..., Any] | None = None) -> None:
         """Forget offers, loops and missing tools of this thread: of one tool, or of all."""
-        self._rt.notebook.forget(self._key, tool)
+        self._rt.notebook.forget(self._key, None if tool is None else self._id_of(tool))
 
-    def available(self, tool: str) -> bool:
+    def available(self, tool: str | Callable[..., Any]) -> bool:
         """Can the tool be used here, as far as is known, or would another stand in? Adapters offer the model no other one."""
-        return tool in self._rt.tools and tool not in self.unavailable
+        id = self._id_of(tool)
+        return id in self._rt.tools and id not in self.unavailable
+
+    def _id_of(self, tool: str | Callable[..., Any]) -> str:
+        found = self._rt.find(tool)
+        if not isinstance(found, str):
+            return found.id
+        self._rt.warn_of_typo(found)
+        return found
 
     @property
     def unavailable(self) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ def open_store(address: str, *, wall: Callable[[], float]) -> SqliteStore | None
             f"store: {_LATER[scheme]} as a store comes with the next release: for now write "
             '"sqlite:///path/to/file.db", or give a store of your own (failsoft.testing.check_store checks it)'
         )
+    if address in ("sqlite://", "sqlite:///:memory:", "sqlite://:memory:"):
+        raise ManifestError(f'store: {address!r} keeps nothing: write "memory:", or "sqlite:///path/to/file.db"')
     if parts.scheme != "sqlite" or parts.netloc or not parts.path.strip("/"):
         raise ManifestError(f'store: {address!r} is not known: write "memory:" or "sqlite:///path/to/file.db"')
     options = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}

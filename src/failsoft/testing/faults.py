@@ -56,6 +56,8 @@ class HttpError(Exception):
     """An error answer as an HTTP client would raise it: ``status_code``, and ``headers`` with ``retry-after``."""
 
     def __init__(self, status_code: int, retry_after: float | None = None) -> None:
+        if not isinstance(status_code, int):
+            raise TypeError(f"HttpError: {status_code!r:.80} is not a status: write a number, like 503")
         try:
             phrase = HTTPStatus(status_code).phrase
         except ValueError:
@@ -91,6 +93,8 @@ class FaultPlan:
     """A script of failures. ``calls`` counts the calls, ``log`` has them with their steps, times and arguments."""
 
     def __init__(self, script: str | Iterable[Spec], *, then: Spec | None = None) -> None:
+        if not isinstance(script, Iterable):
+            raise TypeError(f'a FaultPlan is a text or a list of steps, not {script!r:.80}: write "timeout, 503, ok"')
         specs = _COMMA.split(script) if isinstance(script, str) and script.strip() else list(script)
         steps = [step for spec in specs for step in _read(spec)]
         if not steps:
@@ -125,6 +129,8 @@ class FaultPlan:
         Of a guarded function it takes the tool: register what comes out, with ``rt.add``. It runs in this process,
         whatever the tool's ``isolation``.
         """
+        if not callable(tool):
+            raise TypeError(f"wrap: {tool!r:.80} cannot be called: give the tool's function")
         guarded, tool = tool, unguarded(tool)
         if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):
             raise TypeError(f"a FaultPlan wraps functions and coroutine functions, not the generator {tool!r}")

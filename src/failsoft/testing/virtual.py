@@ -56,6 +56,8 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         """Let time pass at once. What has come due by then runs when the loop runs next."""
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            raise TypeError(f"advance: {seconds!r} is not a number of seconds")
         if not seconds >= 0:
             raise ValueError(f"time passes forwards only: {seconds!r}")
         with self._lock:

@@ -20,7 +20,7 @@ from failsoft.adapters.pydantic_ai.graceful import make_graceful
 from failsoft.adapters.pydantic_ai.toolset import KEY
 from failsoft.errors import ManifestError
 from failsoft.runtime.foreign import read_words
-from failsoft.runtime.settings import Settings, tool_options
+from failsoft.runtime.settings import Settings, refuse_odd_flag, tool_options
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ToolKind, ToolPartKind
@@ -51,6 +51,9 @@ class AgentConfig:
     """What holds for all tools of an agent."""
 
     graceful_tool_errors: bool = True  # exceptions of tools become words for the model (S-agent)
+
+    def __post_init__(self) -> None:
+        refuse_odd_flag("graceful_tool_errors", self.graceful_tool_errors)
 
 
 class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
@@ -164,6 +167,8 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         failsoft: ToolKeywords | None = None,
         **options: Any,
     ) -> Any:
+        if graceful_errors is not None:
+            refuse_odd_flag("graceful_errors", graceful_errors)
         graceful = self.config.graceful_tool_errors if graceful_errors is None else graceful_errors
 
         def decorate(function: Callable[..., Any]) -> Any:

@@ -28,7 +28,7 @@ from failsoft.core.values import one_of, texts
 from failsoft.errors import ManifestError
 from failsoft.runtime.foreign import hide, open_turn, refuse_other
 from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.settings import read_time, refuse_odd_hooks
+from failsoft.runtime.settings import read_time, refuse_odd_flag, refuse_odd_hooks
 from failsoft.runtime.turn import Turn
 
 Failures = Literal["never", "permanent", "always"]
@@ -64,6 +64,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
     def __post_init__(self) -> None:
         refuse_other(self.runtime, "Failsoft(rt)")
         refuse_odd_hooks(on_report=self.on_report)
+        refuse_odd_flag("graceful", self.graceful)
         if self.timeout is not None:
             read_time("timeout", self.timeout)
         try:

@@ -63,6 +63,10 @@ def classify(
     ``overrides`` are the tool's own words on its errors. ``now`` (seconds since 1970) serves where a server says when to
     come back as a point in time, but not what time it is.
     """
+    if error_or_text is None or isinstance(error_or_text, type):
+        raise TypeError(f"classify: {error_or_text!r:.80} is no error: give an exception, or its text")
+    if hasattr(overrides, "http_status"):
+        raise TypeError("classify: overrides: one Override is not a list: put it in brackets")
     key = key_of(error_or_text)
     known = _memory.get(key) if key is not None else None
     if known is not None:

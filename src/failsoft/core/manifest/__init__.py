@@ -9,7 +9,7 @@ pydantic and yaml are imported here and nowhere else, so whoever uses this packa
 
 from __future__ import annotations
 
-from failsoft.core.manifest.check import check
+from failsoft.core.manifest.check import check, find_odd_arguments
 from failsoft.core.manifest.kind import find_kind
 from failsoft.core.manifest.load import (
     Manifest,
@@ -33,6 +33,7 @@ __all__ = [
     "Ref",
     "check",
     "find_kind",
+    "find_odd_arguments",
     "load",
     "load_plan",
     "parse_option",

@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -84,6 +85,9 @@ def _check_retry(retry: RetryOptions, place: str, field: str) -> Iterator[Findin
     if retry.initial_delay > retry.max_delay:
         message = f"{text(retry.initial_delay)} is cut to the max_delay of {text(retry.max_delay)}: raise that one too"
         yield "warning", place, f"{field}.initial_delay", message
+    if 0 < retry.jitter_percent < 1:
+        message = f"{retry.jitter_percent:g} is less than one percent; write 10 for ten percent"
+        yield "warning", place, f"{field}.jitter_percent", message
     first = min(retry.initial_delay, retry.max_delay)
     if _attempts(retry) > 1 and first > retry.max_total_time:
         message = (
@@ -127,9 +131,10 @@ def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Fin
             yield "warning", place, f"{field}.then", message
         if policy.then.tool is not None:
             yield from tools.find(policy.then.tool, place, f"{field}.then.tool", missing="warning")
-        for glob in policy.when.tool if tools.in_code is not None else ():
-            if not any(fnmatchcase(id, glob) for id in tools.ids):
-                yield "warning", place, f"{field}.when.tool", f"{glob} matches no tool"
+        for glob in policy.when.tool:
+            near = did_you_mean(glob, tools.ids)
+            if (tools.in_code is not None or near) and not any(fnmatchcase(id, glob) for id in tools.ids):
+                yield "warning", place, f"{field}.when.tool", f"{glob} matches no tool{near}"
 
 
 def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:
@@ -139,7 +144,45 @@ def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:
     return "warning", place, field, f"is never reached: {where} comes first and matches all that it does"
 
 
+# How other tools write a reference; a plain $id only where the id cannot be an amount of money
+_PLACEHOLDER = re.compile(r"\$\{ *([^{} ]+) *\}|\{\{ *([^{} ]+) *\}\}|\$([A-Za-z_][\w-]*)")
+
+
+def find_odd_arguments(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The arguments of a plan that look like references, but are handed to tools as they are: where, and what."""
+    ids = {call.id for call in plan.calls}
+    for number, call in enumerate(plan.calls):
+        for path, message in _odd_arguments(call, f"calls[{number}]", ids):
+            yield f"{call.place}: {path}" if call.place else path, message
+
+
+def _odd_arguments(call: PlannedCall, field: str, ids: Collection[str]) -> Iterator[tuple[str, str]]:
+    yield from _odd(call.args, f"{field}.args", ids)
+
+
+def _odd(value: object, path: str, ids: Collection[str]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        (*others, key) = value or ("",)
+        if not others and isinstance(key, str) and key.startswith("$"):
+            hint = did_you_mean(key.lower(), (REF, LITERAL))
+            if hint:
+                yield f"{path}.{key}", f"is handed to the tool as it is{hint}"
+        for name, item in value.items():
+            yield from _odd(item, f"{path}.{name}", ids)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _odd(item, f"{path}[{number}]", ids)
+    elif isinstance(value, str) and (named := _PLACEHOLDER.fullmatch(value)):
+        id = next(filter(None, named.groups()))
+        if id in ids:
+            yield (
+                path,
+                f'{value!r:.80} is handed to the tool as a text; write {{"{REF}": "{id}"}} for the value of {id}',
+            )
+
+
 def _check_plan(plan: Plan, manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
+    ids = {call.id for call in plan.calls}
     turn = manifest.turn.timeout if plan.timeout is None else plan.timeout
     for number, call in enumerate(plan.calls):
         place, field = call.place, f"calls[{number}]"
@@ -149,27 +192,14 @@ def _check_plan(plan: Plan, manifest: Manifest, tools: _Tools) -> Iterator[Findi
         if call.required is not None or call.defaults:
             yield from _check_defaults(options.required, options.defaults, place, field)
         filled = {argument for arguments in call.needs.values() for argument in arguments}
-        for path, key in _misspelt(call.args, f"{field}.args"):
-            yield "warning", place, path, f"is handed to the tool as it is{did_you_mean(key, (REF, LITERAL))}"
+        for path, message in _odd_arguments(call, field, ids):
+            yield "warning", place, path, message
         for argument in call.defaults:
             if argument not in filled:
                 message = "no other call fills this argument, so the default is never used"
                 yield "warning", place, f"{field}.defaults.{argument}", message
         if tool or call.timeout or call.retry:
             yield from _check_time(options, turn, place, field)
-
-
-def _misspelt(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """The mappings among a call's arguments that look like a reference, but are none."""
-    if isinstance(value, dict):
-        (*others, key) = value or ("",)
-        if not others and key.startswith("$") and did_you_mean(key, (REF, LITERAL)):
-            yield f"{path}.{key}", key
-        for name, item in value.items():
-            yield from _misspelt(item, f"{path}.{name}")
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _misspelt(item, f"{path}[{number}]")
 
 
 def _with(call: PlannedCall, options: ToolOptions) -> ToolOptions:

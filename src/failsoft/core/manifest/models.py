@@ -253,6 +253,7 @@ class SharedBlock(Block):
             'write breaker: {"failure_threshold": 5, "timeout": "30s"}',
         ),
         **dict.fromkeys(("on_error", "on_failure", "error_handler"), "write a policy, or Runtime(error_handler=…)"),
+        **dict.fromkeys(("overrides", "errors", "classify"), "write classification, a list of overrides"),
         "description": "a tool's description is the docstring of its function",
         **dict.fromkeys(("args", "arguments", "parameters"), "a tool's parameters are those of its function"),
         "name": "write id for the tool's name, label for how people call it",

@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -94,6 +94,8 @@ class CallBlock(Block):
     timeout_ms: Milliseconds = said("How long an attempt may take, in milliseconds.")
     retry: Retry = said("Its retries, over the tool's.", "retry", "retry_policy")
     idempotency_key: Text = said("The key that makes repeating it safe.")
+
+    instead: ClassVar[dict[str, str]] = dict.fromkeys(("arguments", "params", "parameters", "input"), "write args")
 
     def make(self) -> dict[str, Any]:
         return self.given()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from failsoft.core.redact import sanitise
 from failsoft.errors import FailsoftError
@@ -114,6 +115,8 @@ def unreadable(name: str, error: Exception) -> CommandError:
 def open_source(store: str | None, trace: str | None) -> Source:
     """Where to read."""
     if trace is not None:
+        if click.get_current_context().get_parameter_source("store") is ParameterSource.COMMANDLINE:
+            raise CommandError("--trace and --store name two places to read from: give one of them")
         return _open_file(trace)
     found = open_kept(store, or_else=", or a trace file with --trace.")
     logging.getLogger("failsoft").addHandler(logging.NullHandler())  # what the store complains of is said here
