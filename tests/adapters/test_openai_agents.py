@@ -45,7 +45,13 @@ from agents.exceptions import (
     UserError,
 )
 from agents.mcp import MCPServer
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 from pydantic import BaseModel
 from tests.adapters.story import SCENES, Story, tell, transcript
 
@@ -86,8 +92,13 @@ class Scripted(Model):
         ]
         return ModelResponse(output=calls, usage=Usage(), response_id=None)
 
-    def stream_response(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
+    async def stream_response(self, *args: Any, **_: Any) -> Any:
+        said = await self.get_response(*args[:1], tools=args[3])
+        response = Response(
+            id="r", created_at=0, model="m", object="response", output=said.output, tool_choice="auto", tools=[],
+            parallel_tool_calls=True,
+        )  # fmt: skip
+        yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
 
 
 QUIET = RunConfig(tracing_disabled=True)

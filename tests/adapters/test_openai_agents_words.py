@@ -16,10 +16,12 @@ from unittest.mock import AsyncMock
 import pytest
 from agents import (
     Agent,
+    AgentHooks,
     FunctionTool,
     RunConfig,
     RunHooks,
     Runner,
+    ToolsToFinalOutputResult,
     function_tool,
 )
 from agents import tool as sdk_tool
@@ -238,6 +240,103 @@ def test_the_function_of_a_tool_is_found() -> None:
         return "paid"
 
     assert guarded([pay]).tools[0].__wrapped__ is pay.__wrapped__  # type: ignore[union-attr]
+
+
+# --- the user's own tools, by identity ---------------------------------------------------------------------------------------
+
+
+class Seen:
+    """Hooks that note which tools they are told about."""
+
+    def __init__(self) -> None:
+        self.tools: list[Any] = []
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        self.tools.append(tool)
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+        self.tools.append(tool)
+
+
+class RunSees(Seen, RunHooks[Any]):
+    pass
+
+
+class AgentSees(Seen, AgentHooks[Any]):
+    pass
+
+
+async def streamed(agent: Agent[Any], *, config: RunConfig = QUIET, **options: Any) -> Any:
+    result = Runner.run_streamed(agent, "go", run_config=config, **options)
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("whose", ["the run's", "the agent's", "the agent's, set in the run", "set by hand"])
+def test_hooks_get_the_users_own_tool(whose: str, streams: bool) -> None:
+    pay = payer([])
+    of_run, of_agent = RunSees(), AgentSees()
+    hooks: Any = of_run if whose in ("the run's", "set by hand") else of_agent
+    agent = guarded([pay], [("pay", {})])
+    if whose == "the agent's":
+        agent.hooks = of_agent
+    elif whose == "the agent's, set in the run":
+
+        class Sets(RunHooks[Any]):
+            async def on_agent_start(self, *_: Any) -> None:
+                agent.hooks = of_agent
+
+        of_run = Sets()  # type: ignore[assignment]
+    elif whose == "set by hand":
+        of_run.on_tool_start = AsyncMock()  # type: ignore[method-assign]
+    asyncio.run(streamed(agent, hooks=of_run)) if streams else run(agent, hooks=of_run)
+    told = [*hooks.tools]
+    if whose == "set by hand":
+        told.append(of_run.on_tool_start.await_args.args[2])  # type: ignore[attr-defined]
+    assert len(told) == 2
+    assert all(tool is pay for tool in told)
+
+
+def test_the_hooks_of_an_agent_stay_the_users_own() -> None:
+    hooks = AgentSees()
+    seen: list[Any] = []
+
+    @function_tool
+    async def look() -> str:
+        """Look."""
+        seen.extend([isinstance(agent.hooks, AgentSees), agent.clone()])
+        return "seen"
+
+    agent = guarded([look], [("look", {})], hooks=hooks)
+    run(agent)
+    assert agent.hooks is hooks
+    assert seen[0]
+    assert seen[1].hooks is hooks
+
+
+def test_a_function_that_decides_on_results_gets_the_users_own_tools() -> None:
+    pay = payer([])
+    seen: list[Any] = []
+
+    def decide(context: Any, results: list[Any]) -> ToolsToFinalOutputResult:
+        seen.extend(result.tool for result in results)
+        return ToolsToFinalOutputResult(is_final_output=True, final_output=results[0].output)
+
+    agent = guarded([pay], [("pay", {})], tool_use_behavior=decide)
+    assert run(agent).final_output == "paid"
+    assert [tool is pay for tool in seen] == [True]
+    assert agent.tool_use_behavior is decide
+
+
+def test_hooks_of_bare_agents_are_not_touched() -> None:
+    pay, hooks = payer([]), RunSees()
+    guarded([pay])
+    run(Agent(name="bare", model=Scripted([("pay", {})]), tools=[pay]), hooks=hooks)
+    assert all(tool is pay for tool in hooks.tools)
+    with pytest.raises(TypeError, match="Run hooks must be instances of RunHooks"):
+        run(Agent(name="bare", model=Scripted()), hooks=AgentSees())
 
 
 # --- what the user has said about failures --------------------------------------------------------------------------------------
@@ -464,18 +563,7 @@ def rows(turn: Any) -> list[tuple[str, str | None]]:
 def test_a_run_is_a_turn(how: str) -> None:
     rt = Runtime()
 
-    class Streams(Scripted):
-        async def stream_response(self, *args: Any, **options: Any) -> Any:
-            from openai.types.responses import Response, ResponseCompletedEvent
-
-            said = await self.get_response(*args[:1], tools=args[3])
-            response = Response(
-                id="r", created_at=0, model="m", object="response", output=said.output, tool_choice="auto", tools=[],
-                parallel_tool_calls=True,
-            )  # fmt: skip
-            yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
-
-    model = Streams([("pay", {}), ("lookup", {})], [("pay", {})])
+    model = Scripted([("pay", {}), ("lookup", {})], [("pay", {})])
     agent = guarded([payer([]), broken(ValueError("x"))], model=model, rt=rt)
     config = RunConfig(tracing_disabled=True, group_id="chat-1")
     if how == "run":
@@ -487,14 +575,7 @@ def test_a_run_is_a_turn(how: str) -> None:
         asyncio.set_event_loop(None)
         loop.close()
     else:
-
-        async def stream() -> Any:
-            streamed = Runner.run_streamed(agent, "go", run_config=config)
-            async for _ in streamed.stream_events():
-                pass
-            return streamed
-
-        result = asyncio.run(stream())
+        result = asyncio.run(streamed(agent, config=config))
     assert result.final_output == "done"
     [turn] = turns(rt)
     assert turn.ended

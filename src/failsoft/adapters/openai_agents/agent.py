@@ -9,6 +9,7 @@ from agents import Agent, AgentBase, RunContextWrapper, Tool
 
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.guard import Guard, Thread
+from failsoft.adapters.openai_agents.own_tools import hand_own_tools, own_hooks, with_own_results
 from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.adapters.openai_agents.twins import Twin, make_twin
 from failsoft.errors import FailsoftError
@@ -39,7 +40,7 @@ def guard_agent(agent: A, runtime: Any, *, thread: Thread | None = None, gracefu
         raise FailsoftError(
             f"{agent.name!r} is guarded already: use it as it is, or guard the agent that it was made from"
         )
-    private.watch_runs()
+    private.watch_runs(hand_own_tools)
     clone = cast("A", agent.clone())
     return make_twin(
         clone, Guard(runtime, thread, graceful), GuardedAgent, {**vars(clone), "tools": GuardedTools(clone.tools)}
@@ -49,7 +50,9 @@ def guard_agent(agent: A, runtime: Any, *, thread: Thread | None = None, gracefu
 class GuardedAgent(Twin):
     """What a guarded agent does otherwise."""
 
+    own = ("_handing",)
     _guard: Guard
+    _handing: Any  # the hooks that the SDK gets, and the user's
 
     @property
     def tools(self) -> list[Tool]:
@@ -76,6 +79,36 @@ class GuardedAgent(Twin):
     @mcp_servers.setter
     def mcp_servers(self, servers: list[Any]) -> None:
         vars(self)["mcp_servers"] = servers
+
+    @property
+    def hooks(self) -> Any:
+        """The user's own hooks; while a run is under way, hooks that hand the user's own tools to them."""
+        hooks = vars(self).get("hooks")
+        if hooks is None or private.current_run() is None:
+            return hooks
+        try:
+            if self._handing[0] is hooks:
+                return self._handing[1]
+        except AttributeError:  # there were none before
+            pass
+        self._handing = hooks, hand_own_tools(hooks)
+        return self._handing[1]
+
+    @hooks.setter
+    def hooks(self, hooks: Any) -> None:
+        vars(self)["hooks"] = own_hooks(hooks)
+
+    @property
+    def tool_use_behavior(self) -> Any:
+        """The user's own; while a run is under way, a function among them gets results of the user's own tools."""
+        behavior = vars(self).get("tool_use_behavior", "run_llm_again")
+        if not callable(behavior) or private.current_run() is None:
+            return behavior
+        return with_own_results(behavior)
+
+    @tool_use_behavior.setter
+    def tool_use_behavior(self, behavior: Any) -> None:
+        vars(self)["tool_use_behavior"] = behavior
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
         servers = vars(self)["mcp_servers"]

@@ -14,6 +14,7 @@ from typing import Any
 import agents.run
 from agents import FunctionTool
 from agents import tool as sdk_tool
+from agents.lifecycle import RunHooksBase
 from agents.tool import (
     default_tool_error_function,
     maybe_invoke_function_tool_failure_error_function,
@@ -149,13 +150,16 @@ def current_run() -> Run | None:
     return _RUN.get()
 
 
-def watch_runs() -> None:
-    """Put a runner before the default one that knows when runs begin and end. All else is left to the default one."""
+def watch_runs(replace_hooks: Callable[[Any], Any]) -> None:
+    """Put a runner before the default one that knows when runs begin and end, and that replaces the hooks of a run.
+
+    All else is left to the default one.
+    """
     find, replace = (
         getattr(agents.run, name, None) for name in ("get_default_agent_runner", "set_default_agent_runner")
     )
     if find is not None and replace is not None and not isinstance(find(), _Runner):
-        replace(_Runner(find()))
+        replace(_Runner(find(), replace_hooks))
 
 
 @contextmanager
@@ -179,16 +183,24 @@ async def _watched(running: Coroutine[Any, Any, Any]) -> Any:
 class _Runner(agents.run.AgentRunner):
     """The default runner, watched. Its frames hold no input: they are in the tracebacks of errors."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, replace_hooks: Callable[[Any], Any]) -> None:
         self.inner = inner
+        self._replace_hooks = replace_hooks
+
+    def _prepare(self, options: dict[str, Any]) -> None:
+        hooks = options.get("hooks")
+        if isinstance(hooks, RunHooksBase):  # the SDK refuses others
+            options["hooks"] = self._replace_hooks(hooks)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
     def run(self, *args: Any, **options: Any) -> Any:
+        self._prepare(options)
         return _watched(self.inner.run(*args, **options))
 
     def run_sync(self, *args: Any, **options: Any) -> Any:
+        self._prepare(options)
         with _opened() as run:
             try:
                 return self.inner.run_sync(*args, **options)
@@ -197,6 +209,7 @@ class _Runner(agents.run.AgentRunner):
                 del args, options
 
     def run_streamed(self, *args: Any, **options: Any) -> Any:
+        self._prepare(options)
         with _opened() as run:
             result = self.inner.run_streamed(*args, **options)
         task = getattr(result, "run_loop_task", None)

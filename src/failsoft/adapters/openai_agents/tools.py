@@ -13,6 +13,7 @@ from agents import FunctionTool, Tool
 from agents.tool_context import ToolContext
 
 from failsoft.adapters.openai_agents import private
+from failsoft.adapters.openai_agents.own_tools import own_tool
 from failsoft.adapters.openai_agents.twins import Twin, make_twin
 
 if TYPE_CHECKING:
@@ -43,9 +44,10 @@ class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's i
 class GuardedTool(Twin):
     """What a guarded tool does otherwise."""
 
-    own = ("_invoker",)
+    own = ("_invoker", "_original")
     _guard: Guard
     _invoker: GuardedInvoker
+    _original: FunctionTool  # what it was made from; a copy has none
 
     @property
     def on_invoke_tool(self) -> Any:
@@ -122,7 +124,9 @@ def _state(tool: Tool) -> int:
 
 def guard_tool(tool: FunctionTool, guard: Guard) -> FunctionTool:
     """The guarded twin of a tool."""
-    return make_twin(tool, guard, GuardedTool)
+    twin = make_twin(tool, guard, GuardedTool)
+    cast("GuardedTool", twin)._original = own_tool(tool)
+    return twin
 
 
 def timeout_of(tool: FunctionTool) -> float | None:
