@@ -197,6 +197,25 @@ def test_the_list_of_tools_is_the_agents_own() -> None:
     assert first in guarded([first]).tools
 
 
+@pytest.mark.parametrize("how", ["clone", "set"])
+def test_a_list_that_a_guarded_agent_is_given_later_is_not_changed(how: str) -> None:
+    paid: list[str] = []
+    first, second = payer(paid, "first", "1"), payer(paid, "second", "2")
+    given: list[Any] = [first]
+    rt = Runtime()
+    agent = guarded([], [("first", {}), ("second", {})], rt=rt)
+    if how == "clone":
+        agent = agent.clone(tools=given)
+    else:
+        agent.tools = given
+    given.append(second)
+    run(agent)
+    assert given[0] is first  # an agent without a guard may have this list, too
+    assert given[1] is second
+    assert sorted(paid) == ["1", "2"]
+    assert sorted(tool for [turn] in [turns(rt)] for tool, _ in rows(turn)) == ["first", "second"]  # both guarded
+
+
 def test_the_list_of_tools_follows_the_agents_that_was_guarded() -> None:
     first, second, third, fourth = (payer([], name) for name in ("first", "second", "third", "fourth"))
     original: Agent[Any] = Agent(name="a", tools=[first, second])

@@ -6,7 +6,7 @@ Rules
   those of MCP servers too. They count as writes unless a manifest entry, ``rt.declare`` or a registered tool of their
   name says otherwise, or their name and description say that they read. Tools that run elsewhere (web search, computers, shells) stay as they are.
 - A guarded tool shares all attributes with the user's own. The SDK's checks of ``needs_approval``, ``is_enabled`` and
-  guardrails hold, also when they change while a run is under way.
+  guardrails hold, also when they change while a run is under way. Hooks and ``tool_use_behavior`` get the user's own tool.
 - What the user has said about failures comes first: ``failure_error_function`` (or ``None``), ``timeout_behavior``,
   ``timeout_error_function``, ``RunConfig(tool_error_formatter=...)``. Else the model reads failsoft's explanation as the
   call's result; with ``graceful=False`` the tool's own exception is raised.

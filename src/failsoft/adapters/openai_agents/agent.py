@@ -60,12 +60,12 @@ class GuardedAgent(Twin):
         tools: list[Tool] = vars(self)["tools"]
         if isinstance(tools, GuardedTools):
             tools.refresh(self._guard)
-            return tools
-        return self._guard.guard_tools(tools)
+        return tools
 
     @tools.setter
     def tools(self, tools: list[Tool]) -> None:
-        vars(self)["tools"] = tools
+        own = isinstance(tools, GuardedTools) or not isinstance(tools, list)  # what is no list the SDK refuses
+        vars(self)["tools"] = tools if own else GuardedTools(tools)
 
     @property
     def mcp_servers(self) -> list[Any]:
