@@ -19,9 +19,9 @@ from failsoft.core.budget import FULL, Budget, spend
 from failsoft.core.cascade import cascade
 from failsoft.core.classify import classify
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.fallback import alternatives, bars_others
+from failsoft.core.fallback import bars_others, may_have_acted
 from failsoft.core.fault import Category, Code, Effect, Fault
-from failsoft.core.options import BreakerOptions, RetryOptions, ToolOptions
+from failsoft.core.options import BreakerOptions, RetryOptions
 from failsoft.core.recovery import ErrorReport, decide
 from failsoft.core.retry import Attempts, Retry, plan_retry
 from failsoft.core.tool_effect import KnownEffect
@@ -79,19 +79,27 @@ def answer(fault: Fault) -> tuple[str, ...]:
     return tuple(ask(fault, safe) for _, safe in DECLARED)
 
 
+PRIMARIES = {
+    "a read": KnownEffect("read", "declared", "", safe=True),
+    "`idempotent: true` or an `idempotency_key`": KnownEffect("write", "declared", "", safe=True),
+    "neither declared nor recognised": KnownEffect("neither", "unknown", "", safe=None),
+    "another write": KnownEffect("write", "declared", "", safe=False),
+}
+
+
 def stand_ins() -> str:
     """Whether a fallback may do what a tool has failed to do."""
-    declared = {True: {"idempotent": True}, None: {}, False: {"idempotent": False}}
     rows = []
     for effect, meaning in EFFECTS.items():
-        cells = []
-        for _, safe in DECLARED:
-            options = ToolOptions(id="book", fallbacks=["other"], **declared[safe])
-            known = KnownEffect("write", "declared", "", safe)
-            found = list(alternatives(options, transient(Code.UNAVAILABLE, cast("Effect", effect)), tried=set()))
-            cells.append("**yes**" if found and not bars_others(cast("Effect", effect), known, known) else "no")
-        rows.append((meaning, *cells))
-    return table(("of the attempt is known that", *(title for title, _ in DECLARED)), rows)
+        rows.append((meaning, *(which_may_follow(cast("Effect", effect), known) for known in PRIMARIES.values())))
+    return table(("of the attempt is known that", *PRIMARIES), rows)
+
+
+def which_may_follow(effect: Effect, known: KnownEffect) -> str:
+    """The fallbacks that may follow a tool with this effect."""
+    if bars_others(effect, known, known):
+        return "no"
+    return "**yes**, unless it writes" if may_have_acted(effect, known) else "**yes**"
 
 
 def effects() -> str:

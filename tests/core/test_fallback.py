@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from failsoft.core.fallback import alternatives, bars_others
+from failsoft.core.fallback import alternatives, bars_others, does_it_again, may_have_acted
 from failsoft.core.fault import Code, Fault
 from failsoft.core.options import Fallback, ToolOptions
 from failsoft.core.tool_effect import know_effect
@@ -78,3 +78,31 @@ def test_a_stand_in_does_what_the_primary_was_asked_for(stand_in, primary, barre
     known = [know_effect(tool) for tool in tools]
     assert bars_others("unknown", *known) is barred
     assert not bars_others("none", *known)
+
+
+@pytest.mark.parametrize(
+    ("said", "acted"),
+    [({"read_only": True}, False), ({"idempotent": True}, True), ({"idempotency_key": "key"}, True), ({}, True)],
+)
+def test_only_a_read_has_not_acted_if_its_effect_is_not_known(said, acted):
+    known = know_effect(ToolOptions(id="gadget", **said))
+    assert [may_have_acted(effect, known) for effect in ("none", "unknown", "happened")] == [False, acted, acted]
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [
+        ({"read_only": True}, False),
+        ({"id": "get_rate"}, False),
+        ({}, False),
+        ({"idempotent": True}, True),
+        ({"idempotent": False}, True),
+        ({"idempotency_key": "key"}, True),
+        ({"id": "pay"}, True),
+    ],
+)
+def test_what_writes_does_it_again_whatever_makes_repeating_it_safe(said, again):
+    options = ToolOptions(**{"id": "gadget", **said})
+    assert does_it_again(know_effect(options)) is again
+    assert does_it_again(know_effect(options, foreign=True)) is (again or said == {})
+    assert does_it_again(know_effect(options, undeclared="never_repeat")) is (again or said == {})

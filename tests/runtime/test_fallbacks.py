@@ -233,3 +233,59 @@ async def test_a_write_that_a_replacement_may_have_made_is_not_made_by_the_next_
     assert paid == ["it", "it"]
     assert outcome.fault is not None
     assert outcome.fault.effect == "unknown"
+
+
+# --- writes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("second", [{}, {"idempotent": True}, {"idempotent": False}], ids=str)
+@pytest.mark.parametrize("first", [{"idempotent": True}, {"idempotency_key": "key"}, {}], ids=str)
+@virtual
+async def test_no_other_write_follows_one_that_may_have_acted(first: dict[str, Any], second: dict[str, Any]) -> None:
+    rt, bank = Runtime(), Scripted("paid")
+    rt.add(Scripted(TIMEOUT), id="pay_by_card", fallbacks=["pay_by_bank"], retry=ONCE, **first)
+    rt.add(bank, id="pay_by_bank", **second)
+    outcome = await rt.call("pay_by_card")
+    assert (outcome.status, bank.attempts) == ("failed", 0)
+    assert outcome.fault is not None
+    assert outcome.fault.effect == "unknown"
+
+
+@virtual
+async def test_nor_after_a_fallback_that_did_nothing_in_between() -> None:
+    rt, bank, cash = Runtime(), Scripted("paid"), Scripted("noted")
+    rt.add(
+        Scripted(TIMEOUT),
+        id="pay_by_card",
+        idempotent=True,
+        retry=ONCE,
+        fallbacks=["gadget", "pay_by_bank", "get_cash"],
+    )
+    rt.add(Scripted(ConnectionRefusedError("connection refused")), id="gadget", retry=ONCE)
+    rt.add(bank, id="pay_by_bank", idempotent=True)
+    rt.add(cash, id="get_cash", read_only=True)
+    assert (await rt.call("pay_by_card")).via == "get_cash"
+    assert bank.attempts == 0
+
+
+@virtual
+async def test_a_write_that_was_refused_is_done_by_other_means() -> None:
+    rt = Runtime()
+    refused = ConnectionRefusedError("connection refused")
+    rt.add(Scripted(refused), id="pay_by_card", idempotent=True, retry=ONCE, fallbacks=["pay_by_bank"])
+    rt.add(Scripted("paid"), id="pay_by_bank", idempotent=True)
+    assert (await rt.call("pay_by_card")).via == "pay_by_bank"
+
+
+@virtual
+async def test_a_policy_that_wants_another_write_is_not_followed() -> None:
+    policy = {
+        "name": "bank",
+        "when": {"tool": "pay_by_card"},
+        "then": {"strategy": "alternative_tool", "tool": "pay_by_bank"},
+    }
+    rt, bank = Runtime({"policies": [policy]}), Scripted("paid")
+    rt.add(Scripted(TIMEOUT), id="pay_by_card", idempotent=True, retry=ONCE)
+    rt.add(bank, id="pay_by_bank", idempotent=True)
+    assert (await rt.call("pay_by_card")).status == "failed"
+    assert bank.attempts == 0

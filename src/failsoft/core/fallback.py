@@ -8,6 +8,8 @@ Rules
   then, nor has one that was called in its place, unless that only reads. That the replacement could be repeated does not
   help: the next tool is another one. The effect is that of all its attempts in this call. Nothing that has been tried in
   this call is tried again.
+- A tool that may be repeated is safe only against itself: an idempotency key means nothing to the next tool. After any tool
+  of this call but a read may have acted, no other tool follows that is a write, whatever makes repeating it safe.
 - A tool that somebody else wants instead (a policy, another Error Handler) comes first, listed or not; effects and what
   has been tried count for it too.
 """
@@ -30,6 +32,16 @@ def bars_others(effect: Effect, known: KnownEffect, primary: KnownEffect) -> boo
     if effect == "none":
         return False
     return known.safe is False or (primary.safe is False and known.effect != "read")
+
+
+def may_have_acted(effect: Effect, known: KnownEffect) -> bool:
+    """True if a tool with this effect in this call may have done what was asked for: it is not a read."""
+    return effect != "none" and known.effect != "read"
+
+
+def does_it_again(other: KnownEffect) -> bool:
+    """True if a tool must not follow one that may have acted: it is a write, or counts as one."""
+    return other.effect == "write" or (other.effect == "neither" and other.safe is False)
 
 
 def alternatives(

@@ -248,7 +248,7 @@ class Stop:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
     __slots__ = (
-        "absent", "attempts", "began", "cause", "effect", "family", "health", "invoke", "policy", "probing", "retried", "retry",
+        "absent", "acted_before", "attempts", "began", "cause", "effect", "family", "health", "invoke", "policy", "probing", "retried", "retry",
         "ticket", "timeout", "tool",
     )  # fmt: skip
 
@@ -260,6 +260,7 @@ class Stop:
         self.invoke = Invoke(tool, self.timeout)
         self.attempts = NO_ATTEMPTS
         self.effect: Effect = "none"  # the worst of its attempts
+        self.acted_before = False  # a tool of this call before it may have acted, and was not a read
         self.ticket = ticket
         self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
         self.probing = False  # the latest attempt was a half-open probe

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from failsoft.core import own_faults
 from failsoft.core.breaker import Result, State
 from failsoft.core.effects import worst
-from failsoft.core.fallback import alternatives, bars_others
+from failsoft.core.fallback import alternatives, bars_others, does_it_again, may_have_acted
 from failsoft.core.fault import Fault
 from failsoft.core.hold import plan_wait
 from failsoft.core.nesting import failures_inside
@@ -26,6 +26,7 @@ from failsoft.observe import events
 from failsoft.runtime.call import Call, Stop
 from failsoft.runtime.consulting import handler_failed, turned_down
 from failsoft.runtime.gates import can_serve, hold, pay, transition
+from failsoft.runtime.tool import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.partial import Partial
@@ -137,16 +138,24 @@ def find_options(
     if rt.memory is not None and rt.memory.mode == "act" and stop.family is not None and wanted is None:
         found = [*rt.memory.order(stop.family, found)]
     stop.absent = tuple([option.tool for option in found if option.tool not in rt.tools])
-    return [*_able(rt, call, [*found, *later], tried)]
+    acted = stop.acted_before or may_have_acted(effect, stop.tool.known_effect)
+    return [*_able(rt, call, [*found, *later], tried, acted=acted)]
 
 
-def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str]) -> Iterator[Fallback]:
-    """Those that are there, not cut off, and have not had their turn; each once, also where two chains name it."""
+def _able(rt: Engine, call: Call, options: list[Fallback], tried: set[str], *, acted: bool) -> Iterator[Fallback]:
+    """Those that are there, not cut off, and have not had their turn; each once, also where two chains name it.
+
+    ``acted``: a tool of this call may have acted; then no write is among them.
+    """
     seen = set(tried)
     for option in options:
-        if option.tool not in seen and can_serve(rt, call, option):
-            seen.add(option.tool)
-            yield option
+        if option.tool in seen or not can_serve(rt, call, option):
+            continue
+        tool = rt.tools[option.tool]
+        if acted and does_it_again((count_as_write(tool) if call.by_agent else tool).known_effect):
+            continue
+        seen.add(option.tool)
+        yield option
 
 
 def can_be_replaced(rt: Engine, tool: Tool, thread: str | None, tenant: str | None) -> bool:

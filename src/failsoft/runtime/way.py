@@ -18,6 +18,7 @@ from failsoft.core.breaker import Refusal, Ticket
 from failsoft.core.classify import classify
 from failsoft.core.classify.evidence import read
 from failsoft.core.effects import effect_of_call, worst
+from failsoft.core.fallback import may_have_acted
 from failsoft.core.fault import Fault
 from failsoft.core.nesting import adopt_fault, failures_inside
 from failsoft.core.options import Fallback
@@ -234,6 +235,7 @@ def _stand_in(
     tool = rt.tools[via.tool]
     other = Stop(rt, call, count_as_write(tool) if call.by_agent else tool, via)
     other.cause, other.began = stop.family, rt.now()
+    other.acted_before = stop.acted_before or may_have_acted(stop.effect, stop.tool.known_effect)
     return other, [option for option in options if option is not via]
 
 
