@@ -13,6 +13,7 @@ from tests.fakes import DOWN, OFTEN, Scripted, Takes, real, records, virtual
 from tests.runtime.isolation import fake_tools
 
 from failsoft import CallFailed, Decision, ErrorReport, Runtime
+from failsoft.runtime.isolation import command
 
 PATIENT = {"max_attempts": 3, "initial_delay": "5s", "max_delay": "5s", "max_total_time": "1m", "jitter_percent": 0}
 
@@ -217,3 +218,33 @@ async def test_a_probe_that_is_cancelled_after_its_attempt_has_reported_it(handl
     await asyncio.sleep(10)
     assert (await rt.call("search")).value == "found"
     assert rt.health("search").state == "closed"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
+@real
+async def test_a_program_runs_only_once_its_caller_knows(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted, attend = tmp_path / "acted", command._attend
+
+    async def look_away(*given: Any) -> Any:
+        await asyncio.sleep(seconds or 100)
+        return await attend(*given)
+
+    monkeypatch.setattr(command, "_attend", look_away)
+    async with Runtime({"tools": {"pay": {"entrypoint": {"command": ["touch", str(acted)]}}}}) as rt:
+        async with rt.turn() as turn:
+            call = turn.call("pay", id="c1")
+            await asyncio.sleep(0.4)  # the process is there by now, and could have run the program
+            assert not acted.exists()
+            if not seconds:
+                turn.cancel_open()
+        outcome = turn.report.outcomes["c1"]
+        assert call.done()
+        if seconds:
+            assert outcome.status == "succeeded"
+        else:
+            assert outcome.fault is not None
+            assert (outcome.fault.effect, outcome.attempts) == ("none", 0)
+        await asyncio.sleep(0.2)
+        assert acted.exists() is bool(seconds)

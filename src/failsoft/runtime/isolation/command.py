@@ -5,6 +5,8 @@ Rules
 - The program gets the few environment variables that programs need and those that the manifest names, nothing else.
 - Exit status 0 with JSON on stdout is the value; with nothing on stdout it is None; with anything else it is a fault.
   Any other status is a fault with the end of stderr in it.
+- The process waits for our word before it becomes the program. So whoever is told that a call has not begun, because it is
+  cancelled while the process starts, is told the truth.
 - At the deadline, and when it writes more than it may, its process group gets SIGTERM, and SIGKILL a second later;
   the caller is answered at once. Nothing that it has started outlives it.
 """
@@ -161,6 +163,7 @@ async def _attend(
                 if frame.kind == wire.READY:
                     process.greet(frame)
                     begun()
+                    process.let_go()
                     started, until = now, None if timeout is None else now + timeout
                 else:
                     failed = pickle.loads(frame.content)  # noqa: S301 - written by our code, before the program starts

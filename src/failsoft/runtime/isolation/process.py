@@ -172,6 +172,11 @@ class Process:
             self.modules.add(module)
         return problem
 
+    def let_go(self) -> None:
+        """Let it become the program that it is to run."""
+        with contextlib.suppress(OSError):  # it has died: that is told elsewhere
+            self.sock.send(wire.GO)
+
     def end(self) -> None:
         """Kill it now, with everything that it has started."""
         if not self.ended and not self.dead and self.pid is not None:

@@ -280,6 +280,8 @@ def _run_command(sock: socket.socket, fds: list[int], options: Any) -> None:
     try:
         os.chdir(cwd)
         sock.sendall(encoding.pack_ready("pickle", 0, None, None))
+        if sock.recv(len(wire.GO)) != wire.GO:  # the application no longer wants it
+            os._exit(127)
         os.execvpe(argv[0], argv, env)  # noqa: S606 - without a shell, as the manifest says
     except OSError as error:
         sock.sendall(wire.pack(wire.MISSING, (error.errno, error.strerror)))

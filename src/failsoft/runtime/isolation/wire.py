@@ -30,6 +30,7 @@ LOAD: Final = 1  # import a module, so that the call itself need not
 CALL: Final = 2
 # from a worker, or from a command before it becomes one
 READY: Final = 3
+GO: Final = b"!"  # to a process that is about to become a program
 VALUE: Final = 4
 ERROR: Final = 5
 UNSENDABLE: Final = 6
