@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
+enter, reset = LIGHT.set, LIGHT.reset
 _CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client has raised
 
 
-async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tenth of a retry
+async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call costs a tenth of a retry
     rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
@@ -100,14 +101,17 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
             invoked = True
             started = now()
             box = [started, None, rt, tool, args, kwargs, began]
-            token = LIGHT.set(box) if watched else None
+            token = enter(box) if watched else None
             try:
                 stepper = step(fn(*args, **kwargs), box)
                 for waiting in stepper:
                     await finish(stepper, waiting, tool, timeout, box, rt.place, key)
             finally:
                 if token is not None:
-                    leave(LIGHT, token)
+                    try:
+                        reset(token)
+                    except ValueError:  # an orphan goes on in another context
+                        leave(LIGHT, token)
         except Exception as failed:
             call = made_call_of(box)
             error, known, ended = failed, recall(tool, failed) if call is None else None, now()
@@ -120,7 +124,7 @@ async def recover(  # noqa: C901, PLR0915 - one function: each call costs a tent
             raise
         ended = now()
         value = box[0]
-        if ended - started <= timeout and value.__class__ is not Partial:
+        if ended - started <= timeout and type(value) is not Partial:
             rt.retrying.pop(key)
             _settle(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
             return succeed(id, tool.id, value, made + 1, ended - began, tool.label)

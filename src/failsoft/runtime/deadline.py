@@ -76,13 +76,11 @@ class LoopDeadlines:
         self._most = QUEUES
         self.watch: Callable[[], None] | None = None  # has calls that take long reported
 
-    def suspended(self) -> Iterator[tuple[Stepper, Box, Any]]:
+    def suspended(self) -> Iterator[tuple[Stepper, Box, list[Any]]]:
         """The attempts that are suspended now, with their boxes and whose they are; any OS thread may ask."""
         for queue in list(self._queues.values()):
-            whose = queue.whose.copy()
-            for stepper, box in list(queue.live.items()):
-                if stepper in whose:
-                    yield stepper, box, whose[stepper]
+            for stepper, (box, *whose) in list(queue.live.items()):
+                yield stepper, box, whose
 
     def start_watch(self) -> None:
         """Have calls that take long reported from now on."""
@@ -124,15 +122,14 @@ class LoopDeadlines:
 class Queue:
     """The attempts of one loop that share one timeout, oldest first."""
 
-    __slots__ = ("armed", "deadlines", "hits", "live", "loop", "thread", "timeout", "timer", "whose")
+    __slots__ = ("armed", "deadlines", "hits", "live", "loop", "thread", "timeout", "timer")
 
     def __init__(self, deadlines: LoopDeadlines, timeout: float) -> None:
         self.deadlines = deadlines
         self.loop = deadlines.loop
         self.timeout = timeout
         self.hits = deadlines.hits
-        self.live: dict[Stepper, Box] = {}
-        self.whose: dict[Stepper, Any] = {}  # and the tool, for each of those
+        self.live: dict[Stepper, tuple[Box, Any, Timed]] = {}  # with whose attempt it is, and its tool
         self.thread = deadlines.thread
         self.armed = False
         self.timer: asyncio.TimerHandle | None = None
@@ -154,7 +151,7 @@ class Queue:
         now = self.deadlines.now()
         hits = self.hits
         waits = False
-        for stepper, box in self.live.items():
+        for stepper, (box, _, _) in self.live.items():
             started, task = box[0], box[1]
             left = started + self.timeout - now
             if left > 0:
@@ -175,7 +172,7 @@ class Queue:
         """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
         if stepper not in self.hits:
             return stepper.throw(error)
-        started, task = self.live[stepper][:2]
+        started, task = self.live[stepper][0][:2]
         deadlines = self.deadlines
         others = deadlines.others(stepper, task)
         if others > 0:
@@ -208,7 +205,7 @@ class Queue:
         """The deadline's cancellation, if there was one, was of no use: it has not come to the tool."""
         if stepper not in self.hits:
             return False
-        self.deadlines.take_back(stepper, self.live[stepper][1])
+        self.deadlines.take_back(stepper, self.live[stepper][0][1])
         return True
 
 
@@ -239,8 +236,7 @@ def finish(
     if task is None or queue is None:
         queue, task = place(timed, timeout)
     box[1] = task
-    queue.live[stepper] = box
-    queue.whose[stepper] = (whose, timed)
+    queue.live[stepper] = (box, whose, timed)
     if not queue.armed:
         queue.arm(box[0] + timeout - queue.deadlines.now())
     if task.cancelling():
@@ -271,15 +267,12 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
         pass
     except BaseException:
         queue.take_back(stepper)
-        queue.live.pop(stepper)[1] = None  # whoever goes on with the box has nothing to do with the task
-        del queue.whose[stepper]
+        queue.live.pop(stepper)[0][1] = None  # whoever goes on with the box has nothing to do with the task
         raise
     if queue.hits and queue.take_back(stepper):
-        queue.live.pop(stepper)[1] = None
-        del queue.whose[stepper]
+        queue.live.pop(stepper)[0][1] = None
         raise Expired(late=True)  # what it waited for has kept the cancellation to itself
-    queue.live.pop(stepper)[1] = None
-    del queue.whose[stepper]
+    queue.live.pop(stepper)[0][1] = None
 
 
 FINISH = _finish.__code__
@@ -288,8 +281,8 @@ FINISH = _finish.__code__
 def hand_over(attempt: Mapping[str, Any], caller: asyncio.Task[Any], orphan: asyncio.Task[None]) -> None:
     """An attempt (what ``_finish`` knows of it) goes on in another task: that is whom its deadline cancels."""
     queue, stepper = attempt["queue"], attempt["stepper"]
-    box = queue.live.get(stepper)
-    if box is not None and box[1] is caller:
+    placed = queue.live.get(stepper)
+    if placed is not None and (box := placed[0])[1] is caller:
         if queue.take_back(stepper):
             queue.disarm()
             queue.arm(0.0)

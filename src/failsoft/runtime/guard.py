@@ -46,7 +46,8 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
-    now, pending = rt.now, rt.trace.pending  # no more than this: ten thousand may wait, and each has what is used here
+    # No more than this: ten thousand may wait, and each has what is used here.
+    now, trace, pending = rt.now, rt.trace, rt.trace.pending
     watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -57,15 +58,16 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - 
                 raise CircuitOpen(refused)
             return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         started = now()
-        stepper = token = None
+        stepper = None
         if watched:
             box: Box = [started, None, rt, tool, args, kwargs, started]
             token = enter(box)
         else:
-            box = [started, None]
+            box, token = [started, None], None
         try:
             try:
-                stepper = step(tool.fn(*args, **kwargs), box)
+                # Without keywords no dict is made for them.
+                stepper = step(tool.fn(*args, **kwargs) if kwargs else tool.fn(*args), box)
                 for waiting in stepper:
                     kwargs = kwargs or NO_KWARGS
                     await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
@@ -79,15 +81,16 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - 
             rt.left(rt.open_call(tool, args, kwargs, started), error)
             raise
         except Exception as error:
-            number, made = rt.trace.number(), made_call_of(box)
-            rest = recover(rt, tool, args, kwargs, number, ticket, error, started, stepper is not None, made)
+            rest = recover(
+                rt, tool, args, kwargs, trace.number(), ticket, error, started, stepper is not None, made_call_of(box)
+            )
         else:
             ended = now()
             value = box[0]
-            if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
+            if ended - started <= tool.timeout and tool.ticket is ticket and type(value) is not Partial:
                 pending.append((CALL_SUCCEEDED, ended, tool.id, None, None, started))
-                if len(pending) > rt.trace.limit:
-                    rt.trace.drain()
+                if len(pending) > trace.limit:
+                    trace.drain()
                 return value
             call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
             rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
@@ -110,8 +113,7 @@ def _guard_careful(rt: Engine, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
-    fn, now, tool_id = tool.fn, rt.now, tool.id
-    record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
+    fn, now, tool_id, pending, trace = tool.fn, rt.now, tool.id, rt.trace.pending, rt.trace
     simple = math.isinf(tool.timeout) and tool.safe is not False
     watched = tool.safe is None
 
@@ -122,24 +124,26 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
             if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
             return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
-        started = now()
+        started, token = now(), None
         box: Box = _EMPTY
         try:
-            try:  # an interrupt right after the box was entered must not leave it entered
+            try:
                 if watched:
                     box = [started, None, rt, tool, args, kwargs, started]
-                    enter(box)
-                value = fn(*args, **kwargs)
+                    token = enter(box)
+                value = fn(*args, **kwargs) if kwargs else fn(*args)
             finally:
-                if watched:
+                if token is not None:
+                    reset(token)
+                elif watched:  # an interrupt came when the box was entered already, and the token not there yet
                     enter(None)
         except Exception as error:
             call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
             first = rt.broken(call, started, error, entered=False)
         else:
             ended = now()
-            if tool.ticket is ticket and value.__class__ not in _ODD:
-                record((CALL_SUCCEEDED, ended, tool_id, None, None, started))
+            if tool.ticket is ticket and type(value) not in _ODD:
+                pending.append((CALL_SUCCEEDED, ended, tool_id, None, None, started))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value

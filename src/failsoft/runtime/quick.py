@@ -29,26 +29,28 @@ if TYPE_CHECKING:
     from failsoft.runtime.tool import Tool
 
 
+light, enter, reset = LIGHT.get, LIGHT.set, LIGHT.reset
 Quick = Callable[..., Coroutine[Any, Any, Outcome[Any]]]
 
 
 def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, written out
     """A function that runs a plain async tool once; what is not a success at once goes on as a whole call."""
     fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.now, tool.id, tool.label
-    record, pending, trace = rt.trace.record, rt.trace.pending, rt.trace
+    pending, trace = rt.trace.pending, rt.trace
     watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
 
-    async def quick(  # noqa: C901
+    async def quick(  # noqa: C901, PLR0912
         kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
     ) -> Outcome[Any]:
         started = now() if handle is None else handle.started
-        box: list[Any] = [started, None]
-        running = token = None
+        running = None
         if watched and handle is None:
-            if LIGHT.get() is not None:  # an inner call: what it does must be told
+            if light() is not None:  # an inner call: what it does must be told
                 return without_frames(await rt.run(rt.open_call(tool, (), dict(kwargs), started, id)))
-            box = [started, None, rt, tool, (), kwargs, started]
-            token = LIGHT.set(box)
+            box: Box = [started, None, rt, tool, (), kwargs, started]
+            token = enter(box)
+        else:
+            box, token = [started, None], None
         try:
             try:
                 running = fn(**kwargs)
@@ -60,7 +62,10 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
                     await finish(stepper, waiting, tool, timeout, box, rt.place, whose)
             finally:
                 if token is not None:
-                    leave(LIGHT, token)
+                    try:
+                        reset(token)
+                    except ValueError:  # an orphan goes on in another context
+                        leave(LIGHT, token)
         except CancelledError as error:
             rt.left(_whole(rt, tool, kwargs, id, started, handle), error)
             raise
@@ -73,12 +78,14 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
                 rest = rt.drive(whole, rt.broken(whole, started, error, entered=running is not None), ticket)
         else:
             ended = now()
-            value = box[0]
-            if ended - started <= timeout and tool.ticket is ticket and value.__class__ is not Partial:
-                record((CALL_SUCCEEDED, ended, tool_id, id, None if handle is None else handle.turn.id, started))
+            value, taken = box[0], ended - started
+            if taken <= timeout and tool.ticket is ticket and type(value) is not Partial:
+                pending.append(
+                    (CALL_SUCCEEDED, ended, tool_id, id, None if handle is None else handle.turn.id, started)
+                )
                 if len(pending) > trace.limit:
                     trace.drain()
-                return succeed(id, tool_id, value, 1, ended - started, label)
+                return succeed(id, tool_id, value, 1, taken, label)
             whole = made_call_of(box) or _whole(rt, tool, kwargs, id, started, handle)
             whole.name(id)
             rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)

@@ -249,7 +249,7 @@ class Runtime:
         found = engine.index.get(tool)
         if found is None:
             return calling.call_missing(engine, tool, args, options.get("id"))
-        if args.__class__ is not dict and args is not None and not isinstance(args, Mapping):
+        if type(args) is not dict and args is not None and not isinstance(args, Mapping):
             return just(calling.misfit(engine, found, args, options.get("id")))
         if not options and _scope() is None:
             ticket, quick, number = found.ticket, found.by_name, engine.trace.number
