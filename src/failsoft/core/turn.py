@@ -167,9 +167,10 @@ class TurnMachine(Generic[C]):
 
     def take(self, call: C) -> None:
         """Note a call that is to be entered in its turn, while all goes well; what it needs has been added before."""
-        if call.id in self._calls:
+        id = call.id
+        if id in self._calls:
             self.refuse_nonsense((call,))
-        self._calls[call.id] = call
+        self._calls[id] = call
 
     def add_all(self, calls: Sequence[C]) -> Sequence[Command[C]]:
         """Take several calls at once; they may need each other in any order."""

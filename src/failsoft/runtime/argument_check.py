@@ -47,7 +47,7 @@ def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Col
 
     def check(given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
         for name, value in given.items():
-            if (classes := exact.get(name, unknown)) is not _ALL and value.__class__ not in classes:
+            if (classes := exact.get(name, unknown)) is not _ALL and type(value) not in classes:
                 return read(given)
         return given
 

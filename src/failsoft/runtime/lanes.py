@@ -131,7 +131,7 @@ class Lanes:
                 if recorded and ticket is not None and tool.is_write and (turn.thread or handle.id in turn.given):
                     ticket = None
                 first = None
-                if ticket is not None and tool.argument_check is not None and not self._fits(handle):
+                if ticket is not None and tool.argument_check is not None and not self._fits(handle, tool):
                     ticket = None
                 if ticket is not None:
                     running = None
@@ -153,7 +153,7 @@ class Lanes:
                         continue
                     else:
                         value, ended = handle.result, now()
-                        if ended - started <= tool.timeout and tool.ticket is ticket and value.__class__ is not Partial:
+                        if ended - started <= tool.timeout and tool.ticket is ticket and type(value) is not Partial:
                             record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
                             if len(pending) > trace.limit:
                                 trace.drain()
@@ -230,13 +230,13 @@ class Lanes:
         self.turn.ended_by = error
         return True
 
-    def _fits(self, handle: Handle[Any]) -> bool:
+    def _fits(self, handle: Handle[Any], tool: Any) -> bool:
         """True if its arguments may be given to the tool as they are."""
-        tool: Any = handle.tool
         try:
             if handle.fills:
                 self._fill_in(handle)
-            return tool.argument_check(handle.arguments) is handle.arguments
+            arguments = handle.arguments
+            return tool.argument_check(arguments) is arguments
         except Exception:  # it fails once more on the long way, where that is told
             return False
 

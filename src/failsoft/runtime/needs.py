@@ -24,12 +24,12 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     lanes = handle.lanes
     if lanes.shown:
         _refuse_text(handle.arguments)
-    if depends_on.__class__ is not list and isinstance(depends_on, str | Handle):
+    if type(depends_on) is not list and isinstance(depends_on, str | Handle):
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     needs = []
     known = True
     for other in depends_on:
-        if other.__class__ is Handle and other.lanes is lanes:
+        if type(other) is Handle and other.lanes is lanes:
             needs.append(other.id)
         else:
             needs.append(_name(other, lanes))

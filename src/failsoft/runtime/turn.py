@@ -35,7 +35,7 @@ from failsoft.runtime.beside import running_loop
 from failsoft.runtime.call import Call
 from failsoft.runtime.concluding import conclude
 from failsoft.runtime.endings import Skipped, end, has_acted
-from failsoft.runtime.handle import NONE, Handle, Outcomes
+from failsoft.runtime.handle import NONE, Handle, Outcomes, explain_missing
 from failsoft.runtime.keywords import TurnCallKeywords, refuse_options
 from failsoft.runtime.lanes import EMPTY, Lanes
 from failsoft.runtime.needs import Part, find_needs, refuse_handles
@@ -239,6 +239,7 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        explain_missing(error)
         try:
             if error is None:
                 while self._is_open() and self.ended_by is None:
