@@ -113,7 +113,9 @@ def mcp_python(home: Path) -> Iterator[Row]:
                     if hint and re.match(r"[\w.]*tool\b", said):
                         name, description = _declared(mark, fn)
                         label = "read" if hint.group(1) == "True" else "write"
-                        yield row(name, description, label, "mcp-python", f"{server.name}: readOnlyHint {hint.group(1)}")
+                        yield row(
+                            name, description, label, "mcp-python", f"{server.name}: readOnlyHint {hint.group(1)}"
+                        )
 
 
 def _declared(mark: ast.expr, fn: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, str]:
@@ -143,7 +145,9 @@ def mcp_node(home: Path) -> Iterator[Row]:
                 if name and says and re.search(r"[_.-]|[a-z][A-Z]", name.group(2)):
                     label = "read" if hint.group(1) in ("true", "!0") else "write"
                     text_of = says.group(2).replace("\\n", " ")
-                    yield row(name.group(2), text_of, label, "mcp-node", f"{server.name}: readOnlyHint {label == 'read'}")
+                    yield row(
+                        name.group(2), text_of, label, "mcp-node", f"{server.name}: readOnlyHint {label == 'read'}"
+                    )
 
 
 def _last(found: Iterator[re.Match[str]]) -> re.Match[str] | None:

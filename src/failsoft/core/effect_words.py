@@ -19,14 +19,18 @@ READS = _words("""
     examine explore discover enumerate locate identify determine peek
     calculate compute estimate compare summarize summarise translate parse extract detect classify recognize recognise
     recommend suggest predict filter sort rank validate preview render convert diff autocomplete introspect wait
-    aggregate
+    aggregate explain interpret infer deduce diagnose troubleshoot geocode forecast tokenize transcribe paraphrase decode
+    solve multiply divide subtract average exists contains grep glob ls stat whoami nslookup traceroute whois desc calc
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
-READS_FIRST = _words("is has are can does what which who where when how see head measure")
+READS_FIRST = _words("is has are can does was were should what which who where when why how see head measure cat sum")
 
 # Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
-READS_BEFORE_NOUN = _words("current latest nearest closest recent available upcoming")
+READS_BEFORE_NOUN = _words("""
+    current latest nearest closest recent available upcoming top popular trending nearby best cheapest today todays daily
+    historical similar related total num
+""")
 
 # Verbs that change something. They decide wherever they stand in a name.
 WRITES = _words("""
@@ -49,6 +53,10 @@ WRITES = _words("""
     retract hibernate rerun propose restrict redact expunge credit debit nominate convene prolong reassign relocate
     rearrange randomize calibrate spend remit disburse transact deduct reimburse payout topup settle dial summon hail sms
     fax init ack
+    regenerate reimage recycle reconcile rebalance defer ignore react upvote downvote endorse nudge tap swipe paste mkdir
+    rmdir rm mv cp chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
+    airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
+    prepare refuel del relist uncheck deselect
 """)
 
 # Verbs that change something, and nouns as well: verbs only as a name's first word.
@@ -57,10 +65,12 @@ WRITES_FIRST = _words("""
     tag label flag star bookmark favorite schedule transfer fund link block lock release record log draft trade exchange
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
+    forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
+    annotate isolate rollout stage
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
-WRITES_IN_FRONT = _words("set turn switch sign drop empty build make pull type format top dim cook split engage end")
+WRITES_IN_FRONT = _words("set turn switch sign drop empty build make pull type format dim cook split engage end")
 
 # Nouns that are actions at the end of a name without a verb: "bank_transfer", "git_commit".
 WRITES_LAST = _words("commit transfer payment")
@@ -77,6 +87,9 @@ LIGHT_READS = _words("search lookup calculation comparison")
 LIGHT_OPEN = _words(
     "query queries sql cypher graphql analysis analytics audit scan test tests report request check statement"
 )
+
+# Behind a word of WRITES_FIRST that does not begin its name, an article shows that it is a verb: "github_star_a_repo".
+ARTICLES = _words("a an the")
 
 # What runs when it is asked for, though its description speaks of the results alone.
 ACTIVITIES = _words("audit scan benchmark crawl backup job")
@@ -112,7 +125,8 @@ PHRASAL_WRITES = {
     "load": _words("wallet"),
     "get": _words("rid"),
     "capture": _words("payment funds charge"),
-    "open": _words("account ticket position case dispute door garage issue order valve pr"),
+    "open": _words("account ticket position case dispute door garage issue order valve pr")
+    | {"pull request", "merge request"},
     "hand": _words("over off"),
     "hang": _words("up"),
     "fill": _words("in out"),
@@ -164,13 +178,67 @@ LOOKED_AT = _words("""
     url address rate rates fee fees by of
 """)
 
-# "convert" only computes, except for what changes its kind when it is converted.
-CONVERTED = _words("lead prospect quote trial order account user channel conversation to task issue")
+# "convert" only computes, except for what changes its kind when it is converted: "convert_lead", "convert_job_to_signal".
+CONVERTED = _words("""
+    lead prospect quote trial order account user channel conversation to task issue signal ticket case incident invoice
+    customer deal opportunity contact
+""")
+
+# "resolve" closes a ticket, but only looks up one of these.
+LOOKED_UP = _words("""
+    id ids url urls uri dns domain host hostname name names ref refs path symbol symbols handle doi slug library address
+    alias type
+""")
+
+# Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
+WRITES_THAT_ARE_NOUNS = _words(
+    "trash archive store copy move change update import purchase deposit upgrade launch play process"
+)
+
+# Words in front of a verb that say how it is done, not what: "batch_get_items", "async_list_users".
+MANNERS = _words("batch bulk try async")
+
+# Words that end a name without saying anything: "send_email_tool", "search_api_v2".
+ENDINGS = _words("tool tools api function fn endpoint v beta")
+
+# A name that ends in one of these and has no verb is something to look at, unless its description says otherwise.
+THINGS_TO_LOOK_AT = _words(
+    "info information detail details stats statistics overview metadata forecast summary history"
+)
+
+# Verbs that begin a name even where nothing parts it from its object: "createuser", "getweather".
+UNPARTED_WRITES = ("create", "delete", "update", "remove", "insert", "send", "cancel", "upload", "submit")
+UNPARTED_READS = ("get", "search", "fetch", "retrieve")
+
+# Words that hand over to the verb behind them at the start of a description: "Enables users to", "Lets you".
+ENABLERS = _words("allow enable let help")
+ENABLED = _words("you your users user agents agent clients client developers to us the an llms models")
+
+# Adjectives that begin a description of something to look at: "Current weather in a city".
+DESCRIBED_THINGS = _words("current latest recent nearest upcoming historical")
+
+# Verbs that compute. In front of a dot or a slash they name a service: "compute.disks.resize".
+COMPUTES = _words("compute calculate estimate translate recommend forecast predict explain inspect")
+
+# Results of a conversion that are produced: "html_to_markdown" converts, "text_to_speech" makes something new.
+PRODUCED = _words("speech image images audio video voice music song picture pdf file disk")
 
 PREFIXES = ("batch", "bulk", "un", "re", "dis", "de")  # "batchupdate", "unfollow", "resend", "disconnect", "deactivate"
 
 # Words at the start of a description that only answer, though they are not verbs of a name.
-DESCRIBED_READS = _words("return provide give output answer know learn load obtain access know see look")
+DESCRIBED_READS = _words("return provide give output answer know learn load obtain access see look")
+
+# The same, but only as a description's first word: "use it to analyze" speaks of what comes after.
+OPENING_READS = _words("analyze analyse grab gather tell reveal")
+
+# Arithmetic, whose verbs change something elsewhere: "Add two numbers".
+SAYS_ARITHMETIC = re.compile(
+    r"^\W{0,9}(?:add|sum|increment|round|raise|subtract|multipl|divid|comput|calculat)\w{0,4} "
+    r"(?:up )?(?:the |a |an |any |of )*(?:sum of |product of )?(?:the )?"
+    r"(?:two|2|three|list of|all|given|floating[- ]point|real|whole)? ?"
+    r"(?:numbers?|integers?|ints?|floats?|decimals?|operands?|vectors?|matrices|a and b|a number)\b",
+    re.IGNORECASE,
+)
 
 # A description that says so in as many words.
 SAYS_READ = re.compile(
@@ -184,7 +252,8 @@ SAYS_WRITE = re.compile(
     r"|\bthis (?:tool|action|operation|function) (?:modifies|changes|deletes|creates|updates|writes)\b"
     r"|\bcannot be undone\b"
     r"|\birreversib"
-    r"|\bwrite operations?\b",
+    r"|\bwrite operations?\b"
+    r"|\b(?:reading|read) ?(?:or|and|/) ?(?:writing|write)\b",
     re.IGNORECASE,
 )
 

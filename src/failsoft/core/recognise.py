@@ -44,13 +44,19 @@ class _Named(NamedTuple):
     weak: bool = False  # the word may be a noun: the description can contradict it
 
 
+_UNDECIDED = Recognised("neither", "its name and description do not say")
+
+
 def recognise(name: str, description: str = "") -> Recognised:
     """What a tool of this name and description does to the world."""
     description = _SECTION.split(description[: _DESCRIPTION_LIMIT * 4], maxsplit=1)[0]
     description = " ".join(description.split())[:_DESCRIPTION_LIMIT]
+    arithmetic = _found(table.SAYS_ARITHMETIC, description)
+    if arithmetic:
+        return Recognised("read", f'its description says "{arithmetic.strip()}"')
     named = _by_name(name[:_NAME_LIMIT])
     if named is None:
-        return _by_description(description) or Recognised("neither", "its name and description do not say")
+        return _by_description(description) or _by_thing(name[:_NAME_LIMIT], description) or _UNDECIDED
     opening = _by_opening(description) if named.weak else None
     if opening is not None and opening.effect == "write":
         return opening
@@ -67,7 +73,9 @@ def recognise(name: str, description: str = "") -> Recognised:
 def _by_name(name: str) -> _Named | None:
     parts = [part for part in _PARTS.split(_METHOD.sub("", name)) if part]
     for number, part in enumerate(reversed(parts)):
-        words = _without_compounds([word.lower() for word in _WORDS.findall(part)])
+        words = _words_of(part)
+        if number and len(words) == 1 and words[0] in table.COMPUTES:
+            continue
         said = _by_words(words) if number == 0 else _by_pure_verbs(words)
         if said is not None:
             return said
@@ -75,16 +83,52 @@ def _by_name(name: str) -> _Named | None:
     return method and _by_words([method.group().strip("_")])
 
 
+def _words_of(part: str) -> list[str]:
+    """The words of a part of a name, without a version or a "tool" at its end."""
+    words = _without_compounds([word.lower() for word in _WORDS.findall(part)])
+    while len(words) > 1 and (words[-1] in table.ENDINGS or words[-1].isdigit()):
+        words.pop()
+    return words
+
+
+def _by_thing(name: str, description: str) -> Recognised | None:
+    """What a name without a verb says by the thing at its end: "account_info", "order_history"."""
+    words = [word for part in _PARTS.split(name) for word in _words_of(part)]
+    if description and len(words) > 1 and words[-1] in table.THINGS_TO_LOOK_AT:
+        return Recognised("read", f'its name ends in "{words[-1]}" and has no verb')
+    return _by_unparted_verb(words[-1]) if words else None
+
+
+def _by_unparted_verb(word: str) -> Recognised | None:
+    """What the verb says that a word begins with: "createuser", "getweather"."""
+    if word.startswith(table.UNPARTED_WRITES):
+        verb = next(verb for verb in table.UNPARTED_WRITES if word.startswith(verb))
+        return Recognised("write", f'"{verb}" in its name') if len(word) > len(verb) + 2 else None
+    for verb in table.UNPARTED_READS:
+        rest = word.removeprefix(verb)
+        if (
+            rest != word
+            and len(rest) > 2
+            and not any(second in rest for second in table.SECOND_HALVES | {"update", "set"})
+        ):
+            return Recognised("read", f'"{verb}" in its name')
+    return None
+
+
 def _by_words(words: list[str]) -> _Named | None:
     """What the words say of the part of a name that names the action."""
     if not words:
         return None
     first, last = words[0], words[-1]
+    if len(words) > 1 and first in table.MANNERS and _reads(words[1]):
+        return _by_words(words[1:])
+    if first == "resolve" and table.LOOKED_UP & set(words[1:]):
+        return None
     if first in table.OPEN and not table.PHRASAL_WRITES.get(first, frozenset()) & set(words[1:2]):
         return _joined(words)
     if first in table.READS_FIRST:
         return _joined(words) or _read(first)
-    if first in table.READS_BEFORE_NOUN and len(words) > 1:
+    if first in table.READS_BEFORE_NOUN and words[1:2] not in ([], ["up"]):
         return None if len(words) > 2 and _writes(last) else _read(first, weak=True)
     if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
         return None if last in table.LOOKED_AT else _write(first)
@@ -121,6 +165,8 @@ def _by_pure_verbs(words: list[str]) -> _Named | None:
             return _turned(word, words[:at], behind)
         if _writes(word) or (word in table.WRITES_IN_FRONT and behind and (at == 0 or word == "set")):
             return _write(word)
+        if at and word in table.WRITES_FIRST and following in table.ARTICLES:
+            return _write(word)
         if word in table.OPEN and behind:
             return _joined(words)
     return None
@@ -148,7 +194,7 @@ def _without_compounds(words: list[str]) -> list[str]:
     kept: list[str] = []
     for word in words:
         if kept and (kept[-1], word) in table.COMPOUND_NOUNS:
-            kept[-1] = ""
+            kept[-1] = f"{kept[-1]} {word}"
         else:
             kept.append(word)
     return kept
@@ -172,14 +218,14 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
         return None
     noun = verb in table.READS_THAT_ARE_NOUNS
     if noun and behind and _writes(behind[-1]):
-        return _write(behind[-1])
+        return None if behind[-1] in table.WRITES_THAT_ARE_NOUNS else _write(behind[-1])
     if verb == "read" and not behind and before and before[-1] in table.READ_MARKS:
         return None
     if verb == "query" and (before or table.LANGUAGES & set(behind)):  # "run_query", "sql_db_query", "query_graphql"
         return None
     if verb == "list" and ("sale" in behind or "on" in behind[:1]):  # "list_item_for_sale", "list_on_ebay"
         return None
-    if verb == "convert" and table.CONVERTED & set(behind[:1]):
+    if verb == "convert" and table.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}:
         return None
     return _read(verb, weak=noun and bool(before))
 
@@ -233,14 +279,18 @@ _LEAD_IN = re.compile(
     r"(?:^|\W)(?:"
     r"use(?:d|ful)? (?:this |it )?(?:tool |function |action |command )?(?:when |whenever |for |to |if |only )+"
     r"|(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
-    r"|allows? (?:you |users? |the user |agents? )?to |lets? (?:you |users? )|helps? (?:you |to )*"
+    r"|(?:allow|enable)(?:s|ing)? (?:you |users? |the user |agents? |the agent |clients? )?to "
+    r"|lets? (?:you |users? |the user |agents? )|helps? (?:you |to )*"
     r"|(?:tool|function|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
     r"|(?:can|may|should|must) be used to |you can |purpose: (?:\d\. )?(?:this tool )?"
     r")(?:also |be |first |easily |quickly )*(?=([a-z]+))",
     re.IGNORECASE,
 )
 _FIRST_WORD = re.compile(
-    r"^[^a-z]*(?:this (?:tool|function|operation|action|method) |safely |optionally )?([a-z]+)\b ?(\w*)",
+    r"^[^a-z(\[]*(?:\[[^\]]{0,40}\]\W{0,4}|\([^)]{0,40}\)\W{0,4})?"  # "[READ]", "(Beta)"
+    r"(?:[a-z]{1,30}(?: \w{1,30})?: )?"  # "Jira: get an issue"
+    r"(?:(?:this|the) (?:tool|function|operation|action|method|endpoint|api|command) |please |to |will |[a-z]{1,20}ly ){0,4}"
+    r"([a-z]+)\b ?(\w*)",
     re.IGNORECASE,
 )
 _AFTER_NOUNS = table.LOOKED_AT | frozenset("from is are that which in with for".split())  # "Message from a user"
@@ -271,11 +321,23 @@ def _by_description(description: str) -> Recognised | None:
 def _by_opening(description: str) -> Recognised | None:
     """What the first word of a description says."""
     first = _FIRST_WORD.match(description)
-    return first and _described(first.group(1), first.group(2).lower(), description[first.start(1) :])
+    if first is None:
+        return None
+    word, following = first.group(1).lower(), first.group(2).lower()
+    stem = word.removesuffix("s")
+    if stem in table.ENABLERS and following in table.ENABLED:
+        return None
+    if stem in table.OPENING_READS or (word in table.DESCRIBED_THINGS and following):
+        also = _also_writes(description)
+        return Recognised("write" if also else "read", f'its description says "{also or first.group(1)}"')
+    return _described(first.group(1), following, description[first.start(1) :])
 
 
 def _described(word: str, following: str, rest: str) -> Recognised | None:
     """What a verb says that begins a description, or the rest of it."""
+    light = next((form for form in _forms(word.lower()) if form in table.LIGHT), None)
+    if light is not None:
+        return _described_light(light, word, rest)
     verb = _verb(word.lower())
     if verb is None:
         return None
@@ -283,10 +345,32 @@ def _described(word: str, following: str, rest: str) -> Recognised | None:
     if following in table.PHRASAL_WRITES.get(verb, ()):
         return Recognised("write", f'its description says "{word} {following}"')
     if verb in table.DESCRIBED_READS or verb in table.READS:
+        if _acts_on(verb, rest):
+            return None
         also = _also_writes(rest)
         return Recognised("write", f'its description says "{also}"') if also else Recognised("read", said)
     noun = verb in table.WRITES_FIRST | table.WRITES_IN_FRONT and following in _AFTER_NOUNS
+    if verb == "resolve":
+        noun = bool(table.LOOKED_UP & set(_WORDS.findall(rest[:80].lower())))
     return None if noun else Recognised("write", said)
+
+
+def _described_light(verb: str, word: str, rest: str) -> Recognised | None:
+    """What a verb says that gets its meaning from its object: "Perform a search", "Execute a query", "Make a payment"."""
+    said = _light(verb, [found.lower() for found in _WORDS.findall(rest[len(word) : 60])])
+    if said is not None and said.effect == "read":
+        also = _also_writes(rest)
+        return Recognised("write" if also else "read", f'its description says "{also or word}"')
+    acts = _writes(verb) or (verb == "make" and said is not None)
+    return Recognised("write", f'its description says "{word}"') if acts else None
+
+
+def _acts_on(verb: str, rest: str) -> bool:
+    """True if the object of a verb makes more of it than a read: "Convert a lead", "Query a SQL database"."""
+    objects = {word.lower() for word in _WORDS.findall(rest[:80])}
+    if verb == "convert":
+        return bool((table.CONVERTED - {"to"}) & objects)
+    return verb == "query" and bool(table.LANGUAGES & objects)
 
 
 def _also_writes(rest: str) -> str:
@@ -301,15 +385,9 @@ def _also_writes(rest: str) -> str:
 
 def _verb(word: str) -> str | None:
     """The verb that a word of a description is a form of: "gets", "searches", "fetching"."""
-    forms = [word]
     if word in table.READS_FIRST:
         return None
-    if word.endswith("s"):
-        forms += [word[:-1], word[:-2], f"{word[:-3]}y"]
-    if word.endswith("ing") and len(word) > 5:
-        stem = word[:-3]
-        forms += [stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem]
-    for form in forms:
+    for form in _forms(word):
         if (
             form in table.READS
             or form in table.DESCRIBED_READS
@@ -318,6 +396,17 @@ def _verb(word: str) -> str | None:
         ):
             return form
     return None
+
+
+def _forms(word: str) -> list[str]:
+    """A word of a description and the verbs that it may be a form of."""
+    forms = [word]
+    if word.endswith("s"):
+        forms += [word[:-1], word[:-2], f"{word[:-3]}y"]
+    if word.endswith("ing") and len(word) > 5:
+        stem = word[:-3]
+        forms += [stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem]
+    return forms
 
 
 def _found(pattern: re.Pattern[str], text: str) -> str:
