@@ -23,6 +23,9 @@ def every(text: str) -> list[str]:
     get_last_update list_deleted_users get_create_fields calculate_tax compare_prices is_available has_access
     run_search perform_search flight_search display_log check_inventory file_reader latest_update check_user_logged_in
     list_orders check_whether_paid
+    top_headlines nearby_restaurants batch_get_items BatchGetItem file_exists calc_tax desc_table ls
+    search_api_v2 SearchTool file_reader_tool weather_forecast explain_query GITHUB_LIST_ISSUES should_retry
+    getweather searchflights
     """),
 )
 def test_a_read_is_recognised_by_its_name(name: str) -> None:
@@ -43,6 +46,9 @@ def test_a_read_is_recognised_by_its_name(name: str) -> None:
     take_payment capture_payment open_account make_call check_guest_in checkCartOut turn_lights_off load_and_run
     wire_money bill_customer disburse_funds settle_invoice deduct_points collect_payment use_voucher get_rid_of_user
     pull_request_review_write services-updater upsert_row reschedule_meeting
+    rm rmdir mv mkdir del_user SendEmailTool send_email_v2 bank_transfer_tool forward_email top_up_card regenerate_key
+    scale_deployment snapshot_volume backup_database resolve_ticket react_to_message swipe GITHUB_STAR_A_REPOSITORY
+    GMAIL_SEND_EMAIL openPullRequest createuser sendemail list_remove list_update archive_results desc_update update_status compute.disks.resize
     """),
 )
 def test_a_write_is_recognised_by_its_name(name: str) -> None:
@@ -54,6 +60,8 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
     every(
         """run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read order_status convert_lead 42
           read_write fetch_add find_replace read_modify_write select_seat take_photo open_file
+          forward_geocode list_trash deploy_status resolve_library_id convert_job_to_ticket compute.disks account_info getorcreate settings
+          address listen sqlquery searchandreplace
           read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale"""
     ),
 )
@@ -90,6 +98,35 @@ def test_a_name_wins_over_a_description(name: str, description: str, effect: str
         ("Log in a user.", "write"),
         ("List, create, close, or select a browser tab.", "write"),
         ("Returns the message and marks it as read.", "write"),
+        ("Allows you to search for messages.", "read"),
+        ("Enables users to view an order.", "read"),
+        ("(Beta) Gets an order.", "read"),
+        ("[Orders] Lists all orders.", "read"),
+        ("Orders: get one by its number.", "read"),
+        ("Quickly find an order.", "read"),
+        ("Perform a search for a phrase.", "read"),
+        ("Analyzes the mood of a text.", "read"),
+        ("Current weather in a city", "read"),
+        ("Add two numbers.", "read"),
+        ("Calculates the sum of two integers", "read"),
+        ("Allows you to create an order.", "write"),
+        ("Enables users to delete an order.", "write"),
+        ("Enables the alarm.", "write"),
+        ("(Beta) Creates an order.", "write"),
+        ("Orders: create one.", "write"),
+        ("Make a payment.", "write"),
+        ("Reply to search results.", "write"),
+        ("Create order: returns its number.", "write"),
+        ("[WRITE] Gets an order ready.", "write"),
+        ("Executes a query.", "write"),
+        ("Perform a search and delete what it finds.", "write"),
+        ("Open a file for reading or writing.", "write"),
+        ("Add two items to the cart.", "write"),
+        ("Add numbers to a contact.", "write"),
+        ("Make a query to the service.", "neither"),
+        ("Converts a lead into a deal.", "neither"),
+        ("Query the SQL database.", "neither"),
+        ("Resolves a name to an id.", "neither"),
         ("Order history of a customer", "neither"),
         ("", "neither"),
         ("Does the usual thing.", "neither"),
@@ -112,6 +149,24 @@ def test_a_read_that_admits_a_side_effect_is_not_taken_for_one(description: str)
     assert recognise("get_thing", description).effect != "read"
 
 
+@pytest.mark.parametrize(
+    ("name", "description", "effect"),
+    [
+        ("list_trash", "Displays what is in the trash.", "read"),
+        ("deploy_status", "Check the status of a deployment.", "read"),
+        ("user_info", "Information about a user", "read"),
+        ("order_history", "Past orders of a customer", "read"),
+        ("add", "Add two numbers", "read"),
+        ("user_info", "Updates a user.", "write"),
+        ("contact_details", "Capture the contact details of a user.", "neither"),
+        ("user_info", "", "neither"),
+        ("add", "Add a product", "write"),
+    ],
+)
+def test_a_name_that_can_mean_both_is_decided_by_its_description(name: str, description: str, effect: str) -> None:
+    assert recognise(name, description).effect == effect
+
+
 def test_the_reason_names_the_word_that_decided() -> None:
     assert recognise("jira_get_issue").reason == '"get" in its name'
     assert recognise("get_or_create_user").reason == '"or create" in its name'
@@ -119,7 +174,27 @@ def test_the_reason_names_the_word_that_decided() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["_" * 100_000, "a" * 100_000, "get_" * 50_000, "use this tool to " * 20_000, "\x00\ud800é" * 9_000, "and "]
+    "text",
+    [
+        "_" * 100_000,
+        "a" * 100_000,
+        "get_" * 50_000,
+        "use this tool to " * 20_000,
+        "\x00\ud800é" * 9_000,
+        "and ",
+        "ly " * 30_000,
+        "aly" * 30_000,
+        "a: " * 30_000,
+        "(" * 100_000,
+        "[READ] " * 15_000,
+        "\u202egnp.teg\u202c" * 9_000,
+        "\n" * 100_000,
+        "get\n" * 25_000,
+        "搜索" * 50_000,
+        "add the the " * 9_000,
+        "enables you to " * 7_000,
+        "execute a " * 10_000,
+    ],
 )
 def test_hostile_names_and_descriptions_take_no_time(text: str) -> None:
     began = time.perf_counter()

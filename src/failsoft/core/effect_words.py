@@ -19,8 +19,8 @@ READS = _words("""
     examine explore discover enumerate locate identify determine peek
     calculate compute estimate compare summarize summarise translate parse extract detect classify recognize recognise
     recommend suggest predict filter sort rank validate preview render convert diff autocomplete introspect wait
-    aggregate explain interpret infer deduce diagnose troubleshoot geocode forecast tokenize transcribe paraphrase decode
-    solve multiply divide subtract average exists contains grep glob ls stat whoami nslookup traceroute whois desc calc
+    aggregate explain interpret infer deduce diagnose troubleshoot forecast tokenize transcribe paraphrase decode
+    solve average exists contains grep glob ls stat nslookup traceroute whois desc calc
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
@@ -28,8 +28,8 @@ READS_FIRST = _words("is has are can does was were should what which who where w
 
 # Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
 READS_BEFORE_NOUN = _words("""
-    current latest nearest closest recent available upcoming top popular trending nearby best cheapest today todays daily
-    historical similar related total num
+    current latest nearest closest recent available upcoming top popular trending nearby cheapest todays
+    historical similar related
 """)
 
 # Verbs that change something. They decide wherever they stand in a name.
@@ -54,9 +54,9 @@ WRITES = _words("""
     rearrange randomize calibrate spend remit disburse transact deduct reimburse payout topup settle dial summon hail sms
     fax init ack
     regenerate reimage recycle reconcile rebalance defer ignore react upvote downvote endorse nudge tap swipe paste mkdir
-    rmdir rm mv cp chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
+    rmdir rm mv chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
     airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
-    prepare refuel del relist uncheck deselect
+    prepare persist refuel autofix del relist uncheck deselect
 """)
 
 # Verbs that change something, and nouns as well: verbs only as a name's first word.
@@ -66,7 +66,7 @@ WRITES_FIRST = _words("""
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
     forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
-    annotate isolate rollout stage
+    annotate isolate rollout stage fix
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
@@ -142,7 +142,6 @@ COMPOUND_NOUNS = frozenset(
         ("feature", "request"),
         ("check", "run"),
         ("check", "suite"),
-        ("search", "engine"),
         ("search", "index"),
         ("read", "replica"),
         ("call", "log"),
@@ -151,11 +150,14 @@ COMPOUND_NOUNS = frozenset(
         ("log", "group"),
         ("log", "stream"),
         ("access", "request"),
+        ("forward", "geocode"),
     }
 )
 
 # Reads that are nouns too. With an action behind them they are the thing acted on: "list_add", "view_delete".
-READS_THAT_ARE_NOUNS = _words("list view query search filter preview display check count diff rank sort")
+READS_THAT_ARE_NOUNS = _words(
+    "list view query search filter preview display check count diff rank sort forecast average stat desc explain"
+)
 
 # Writes that end a name as nothing but a verb. Behind a read they are the second half of it: "read_write", "fetch_add".
 SECOND_HALVES = _words("""
@@ -191,20 +193,25 @@ LOOKED_UP = _words("""
 """)
 
 # Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
-WRITES_THAT_ARE_NOUNS = _words(
-    "trash archive store copy move change update import purchase deposit upgrade launch play process"
-)
+WRITES_THAT_ARE_NOUNS = _words("trash archive store import purchase deposit upgrade launch play process")
 
 # Words in front of a verb that say how it is done, not what: "batch_get_items", "async_list_users".
 MANNERS = _words("batch bulk try async")
 
+# Work that has a state of its own: "deploy_status" asks for it, "update_status" sets one.
+JOBS = _words("deploy upload import install sync login migrate restore archive ship refund process checkout purchase")
+STATES = _words("status progress")
+
 # Words that end a name without saying anything: "send_email_tool", "search_api_v2".
 ENDINGS = _words("tool tools api function fn endpoint v beta")
 
-# A name that ends in one of these and has no verb is something to look at, unless its description says otherwise.
+# A name that ends in one of these and has no verb is something to look at if its description has no verb either.
 THINGS_TO_LOOK_AT = _words(
     "info information detail details stats statistics overview metadata forecast summary history"
 )
+
+# Words that begin a description of such a thing, besides the words of its name.
+DESCRIBE_A_THING = THINGS_TO_LOOK_AT | _words("past general basic full all data")
 
 # Verbs that begin a name even where nothing parts it from its object: "createuser", "getweather".
 UNPARTED_WRITES = ("create", "delete", "update", "remove", "insert", "send", "cancel", "upload", "submit")
@@ -212,7 +219,6 @@ UNPARTED_READS = ("get", "search", "fetch", "retrieve")
 
 # Words that hand over to the verb behind them at the start of a description: "Enables users to", "Lets you".
 ENABLERS = _words("allow enable let help")
-ENABLED = _words("you your users user agents agent clients client developers to us the an llms models")
 
 # Adjectives that begin a description of something to look at: "Current weather in a city".
 DESCRIBED_THINGS = _words("current latest recent nearest upcoming historical")
@@ -220,8 +226,6 @@ DESCRIBED_THINGS = _words("current latest recent nearest upcoming historical")
 # Verbs that compute. In front of a dot or a slash they name a service: "compute.disks.resize".
 COMPUTES = _words("compute calculate estimate translate recommend forecast predict explain inspect")
 
-# Results of a conversion that are produced: "html_to_markdown" converts, "text_to_speech" makes something new.
-PRODUCED = _words("speech image images audio video voice music song picture pdf file disk")
 
 PREFIXES = ("batch", "bulk", "un", "re", "dis", "de")  # "batchupdate", "unfollow", "resend", "disconnect", "deactivate"
 
@@ -229,14 +233,15 @@ PREFIXES = ("batch", "bulk", "un", "re", "dis", "de")  # "batchupdate", "unfollo
 DESCRIBED_READS = _words("return provide give output answer know learn load obtain access see look")
 
 # The same, but only as a description's first word: "use it to analyze" speaks of what comes after.
-OPENING_READS = _words("analyze analyse grab gather tell reveal")
+OPENING_READS = _words("analyze analyse gather")
 
 # Arithmetic, whose verbs change something elsewhere: "Add two numbers".
 SAYS_ARITHMETIC = re.compile(
-    r"^\W{0,9}(?:add|sum|increment|round|raise|subtract|multipl|divid|comput|calculat)\w{0,4} "
-    r"(?:up )?(?:the |a |an |any |of )*(?:sum of |product of )?(?:the )?"
-    r"(?:two|2|three|list of|all|given|floating[- ]point|real|whole)? ?"
-    r"(?:numbers?|integers?|ints?|floats?|decimals?|operands?|vectors?|matrices|a and b|a number)\b",
+    r"^\W{0,9}(?:add|sum|round|subtract|multipl|divid|comput|calculat)\w{0,4} (?:up |together )?(?:the )?"
+    r"(?:(?:sum|product|difference|quotient) of )?(?:the )?"
+    r"(?:(?:two|2|three|a list of|all|any|given|two given) (?:real |whole |floating[- ]point )?numbers"
+    r"|(?:two |2 |three |a list of |all |given )?(?:integers|ints|floats|decimals|operands|vectors|matrices)|a and b)\b"
+    r"(?! (?:to|from|in|into|on|for|of|with)\b)",
     re.IGNORECASE,
 )
 

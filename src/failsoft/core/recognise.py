@@ -94,7 +94,9 @@ def _words_of(part: str) -> list[str]:
 def _by_thing(name: str, description: str) -> Recognised | None:
     """What a name without a verb says by the thing at its end: "account_info", "order_history"."""
     words = [word for part in _PARTS.split(name) for word in _words_of(part)]
-    if description and len(words) > 1 and words[-1] in table.THINGS_TO_LOOK_AT:
+    opening = [word.lower() for word in _WORDS.findall(description[:40])][:1]
+    named = len(words) > 1 and words[-1] in table.THINGS_TO_LOOK_AT
+    if named and opening and (opening[0] in table.DESCRIBE_A_THING or opening[0] in words):
         return Recognised("read", f'its name ends in "{words[-1]}" and has no verb')
     return _by_unparted_verb(words[-1]) if words else None
 
@@ -122,6 +124,8 @@ def _by_words(words: list[str]) -> _Named | None:
     first, last = words[0], words[-1]
     if len(words) > 1 and first in table.MANNERS and _reads(words[1]):
         return _by_words(words[1:])
+    if len(words) == 2 and first in table.JOBS and last in table.STATES:
+        return None
     if first == "resolve" and table.LOOKED_UP & set(words[1:]):
         return None
     if first in table.OPEN and not table.PHRASAL_WRITES.get(first, frozenset()) & set(words[1:2]):
@@ -287,10 +291,11 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _FIRST_WORD = re.compile(
-    r"^[^a-z(\[]*(?:\[[^\]]{0,40}\]\W{0,4}|\([^)]{0,40}\)\W{0,4})?"  # "[READ]", "(Beta)"
-    r"(?:[a-z]{1,30}(?: \w{1,30})?: )?"  # "Jira: get an issue"
-    r"(?:(?:this|the) (?:tool|function|operation|action|method|endpoint|api|command) |please |to |will |[a-z]{1,20}ly ){0,4}"
-    r"([a-z]+)\b ?(\w*)",
+    r"^[^a-z(\[]*(?P<mark>\[[^\]]{0,40}\]\W{0,4}|\([^)]{0,40}\)\W{0,4})?"  # "[READ]", "(Beta)"
+    r"(?:(?P<label>[a-z]{1,30})(?: \w{1,30})?: )?"  # "Jira: get an issue"
+    r"(?:(?:this|the) (?:tool|function|operation|action|method|endpoint|api|command) |please |to |will "
+    r"|(?:safe|optional|quick|easi|automatical|asynchronous|efficient|secure|direct|simp|programmatical|interactive)ly ){0,4}"
+    r"(?P<word>[a-z]+)\b ?(?P<following>\w*)",
     re.IGNORECASE,
 )
 _AFTER_NOUNS = table.LOOKED_AT | frozenset("from is are that which in with for".split())  # "Message from a user"
@@ -323,14 +328,21 @@ def _by_opening(description: str) -> Recognised | None:
     first = _FIRST_WORD.match(description)
     if first is None:
         return None
-    word, following = first.group(1).lower(), first.group(2).lower()
+    mark = next((word for word in _WORDS.findall(first["mark"] or "") if _writes(word.lower())), None)
+    if mark is not None:
+        return Recognised("write", f'its description says "{mark}"')
+    label = _verb(first["label"].lower()) if first["label"] else None
+    if label is not None and (_reads(label) or _writes(label)):
+        return _described(first["label"], "", description[first.start("label") :])
+    word, following = first["word"].lower(), first["following"].lower()
+    rest = description[first.start("word") :]
     stem = word.removesuffix("s")
-    if stem in table.ENABLERS and following in table.ENABLED:
+    if stem in table.ENABLERS and _LEAD_IN.match(rest):
         return None
     if stem in table.OPENING_READS or (word in table.DESCRIBED_THINGS and following):
         also = _also_writes(description)
-        return Recognised("write" if also else "read", f'its description says "{also or first.group(1)}"')
-    return _described(first.group(1), following, description[first.start(1) :])
+        return Recognised("write" if also else "read", f'its description says "{also or first["word"]}"')
+    return _described(first["word"], following, rest)
 
 
 def _described(word: str, following: str, rest: str) -> Recognised | None:
@@ -357,12 +369,14 @@ def _described(word: str, following: str, rest: str) -> Recognised | None:
 
 def _described_light(verb: str, word: str, rest: str) -> Recognised | None:
     """What a verb says that gets its meaning from its object: "Perform a search", "Execute a query", "Make a payment"."""
-    said = _light(verb, [found.lower() for found in _WORDS.findall(rest[len(word) : 60])])
-    if said is not None and said.effect == "read":
-        also = _also_writes(rest)
-        return Recognised("write" if also else "read", f'its description says "{also or word}"')
-    acts = _writes(verb) or (verb == "make" and said is not None)
-    return Recognised("write", f'its description says "{word}"') if acts else None
+    behind = [found.lower() for found in _WORDS.findall(rest[len(word) : 80])]
+    said = _light(verb, behind)
+    also = _also_writes(rest) if said is not None and said.effect == "read" else ""
+    if said is not None and said.effect == "read" and not also:
+        return Recognised("read", f'its description says "{word}"')
+    if also or _joined(behind) or _writes(verb) or (verb == "make" and said is not None):
+        return Recognised("write", f'its description says "{also or word}"')
+    return None
 
 
 def _acts_on(verb: str, rest: str) -> bool:
