@@ -16,7 +16,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs golden demo-picture test lint types contracts test-fast test-oldest test-core test-other test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
+.PHONY: help demo docs golden demo-picture page-pictures test lint types contracts test-fast test-oldest test-core test-other test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ golden: $(DEV) ## record the event streams of tests/golden anew (a changed event
 
 demo-picture: $(RUNTIME) ## draw docs/assets/demo.svg anew
 	@$(BIN)/python tools/draw_demo.py
+
+page-pictures: $(DEV) ## draw docs/assets/page-*.png anew (needs chromium)
+	@$(BIN)/python -m tools.draw_pages
 
 format: $(DEV) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix --quiet $(SOURCES) || true

@@ -117,3 +117,10 @@ def test_links_to_headings_lead_to_one(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", outside(page)):
         found = anchors(page if not target else (page.parent / target).resolve())
         assert anchor in found, f"{target}#{anchor}"
+
+
+def test_pictures_are_shown_and_small() -> None:
+    pages = "".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    pictures = sorted((ROOT / "docs" / "assets").iterdir())
+    assert [path.name for path in pictures if f"assets/{path.name})" not in pages] == []
+    assert [path.name for path in pictures if path.stat().st_size > 150_000] == []

@@ -156,3 +156,13 @@ def test_a_call_in_words() -> None:
     assert sum_up(OTHERS[2]) == "queued 0.5 s · failed 0.1 s · ecb worked 1.4 s"
     refused: Any = [*tell_row(OTHERS[4])]
     assert refused == ["at 3.6 s: refused: Circuit breaker open", "in the end: refused: circuit open"]
+
+
+@pytest.mark.parametrize("duration", [0.25, 0.45, 0.3, 0.72, 9.7, 40.1, 61.0])
+def test_the_last_label_of_the_axis_has_room(duration: float) -> None:
+    page = Waterfall("turn", duration).to_html()
+    axis = page.partition('class="axis"')[2].partition("</svg>")[0]
+    labels = [(float(x), bool(end)) for x, end in re.findall(r'x="([\d.]+)%" y="12"( text-anchor="end")?', axis)]
+    assert len(labels) >= 2
+    (before, _), (last, ends) = labels[-2:]
+    assert last - before >= (20 if ends else 5)

@@ -17,6 +17,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
 from html import escape
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from failsoft._version import __version__
@@ -43,6 +44,7 @@ _UNITS = re.compile(r"(\d) (ms|s|min|h|%|attempts?)\b")  # a number stays with i
 _MOST_MARKS = 10
 _END = ' text-anchor="end"'
 _THINNEST = 0.3  # percent of the axis
+_NEAR = 0.2  # of the axis: two labels
 _LONGEST = 200  # characters of an error where causes are listed; under its call it is whole
 
 _STYLE = """
@@ -66,7 +68,7 @@ h1 { margin: 0; font-size: 20px; } h2 { margin: 28px 0 8px; font-size: 15px; } p
 @media (max-width: 700px) { body { padding: 12px; } .call { grid-template-columns: 1fr auto; gap: 0 8px; padding: 6px 4px; }
   .call .bar { grid-row: 2; grid-column: 1 / 3; } .name, .result { white-space: normal; } .result { text-align: right; }
   .axis { grid-template-columns: 1fr; padding: 0 4px; } .axis span { display: none; }
-  .share { grid-template-columns: 1fr 60px 44px; } .share svg { display: none; } }
+  .axis .odd { display: none; } .failures { padding-left: 18px; } .share { grid-template-columns: 1fr 60px 44px; } .share svg { display: none; } }
 .call > * { min-width: 0; } summary { list-style: none; cursor: pointer; } summary::-webkit-details-marker { display: none; }
 summary:hover .call, details[open] { background: var(--mark); } .critical { border-left-color: var(--ink); }
 .critical .name { font-weight: 600; } .name, .result { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
@@ -149,8 +151,9 @@ def _calls(waterfall: Waterfall) -> Iterator[str]:
     step = next((mark for mark in TICK_MARKS if span / mark <= _MOST_MARKS), span)
     marks = [number * step for number in range(int(span / step + 0.01) + 1)]
     texts = "".join(
-        f'<text x="{_percent(at, span)}" y="12"{_END if at > span * 0.9 else ""}>{label(at, step)}</text>'
-        for at in marks
+        f'<text{odd} x="{_percent(at, span)}" y="12"{_END if at > span * 0.9 else ""}>{label(at, step)}</text>'
+        for at, odd in zip(marks, cycle(("", ' class="odd"')), strict=False)
+        if not _collides(at, marks[-1], span)
     )
     yield f'<div class="axis"><span></span><svg height="16" aria-hidden="true">{texts}</svg><span></span></div>'
     grid = "".join(_line("grid", at, span) for at in marks)
@@ -158,6 +161,11 @@ def _calls(waterfall: Waterfall) -> Iterator[str]:
         grid += _line("deadline", waterfall.deadline, span)
     for row in waterfall.rows:
         yield _call(row, span, grid)
+
+
+def _collides(at: float, last: float, span: float) -> bool:
+    """True if a label would reach into the last one, which ends at its mark where the others begin."""
+    return last > span * 0.9 and 0 < last - at < span * _NEAR
 
 
 def _call(row: Row, span: float, grid: str) -> str:
@@ -231,7 +239,7 @@ def _failures(waterfall: Waterfall) -> Iterator[str]:
 def _failure(row: Row, waterfall: Waterfall) -> str:
     if row.status in (None, "succeeded"):
         return ""
-    text = f'<b>{_text(row.name)}</b><span class="id">{_text(row.short_id)}</span>: '
+    text = f'<b>{_text(row.name)}</b><wbr><span class="id">{_text(row.short_id)}</span>: '
     if row.status == "skipped":
         root = next((other for other in waterfall.rows if other.id == row.root), None)
         cause = "no time was left" if row.root is None else f"{row.root if root is None else root.name} failed"
