@@ -51,6 +51,7 @@ class Program:
         self.rt.add(self.narrow, id="narrow", concurrency=1, timeout=None)
         self.plain = Runtime(memory="off")  # a memory would send some retries the long way
         self.plain.add(self.recovers, id="recovers", retry=quick, breaker=never)
+        self.plain.add(self.awaits, id="awaits", read_only=True)
         self.rt.add(self.blocks, id="blocks")
         self.guarded = self.rt.add(self.works, id="works", timeout=None)
         self.once()
@@ -74,6 +75,10 @@ class Program:
     def blocks(self) -> str:
         return "blocked"
 
+    async def awaits(self) -> str:
+        await asyncio.sleep(0)
+        return "awaited"
+
     def works(self) -> str:
         return "worked"
 
@@ -88,6 +93,7 @@ class Program:
         rt.call_sync("down", {}, thread="chat")
         rt.call_sync("narrow")
         rt.call_sync("blocks")
+        self.plain.call_sync("awaits")
 
     def call_narrow(self) -> None:
         self.rt.call_sync("narrow")
@@ -252,6 +258,7 @@ def works(program: Program) -> None:
     thread.start()
     thread.join(10)
     assert done == ["narrow", "blocked"]
+    assert program.plain.call_sync("awaits").value == "awaited"
     assert program.rt.call_sync("narrow").value == "narrow"
 
 

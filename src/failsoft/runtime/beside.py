@@ -63,8 +63,8 @@ def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             ended.set_exception(error)
 
     host = _HOSTS.find(clocks.current())
-    host.loop.call_soon_threadsafe(lambda: tasks.append(host.loop.create_task(run(), context=context)))
     try:
+        host.loop.call_soon_threadsafe(lambda: tasks.append(host.loop.create_task(run(), context=context)))
         return ended.result()
     except BaseException:
         host.loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])  # the caller was interrupted

@@ -17,8 +17,9 @@ import sys
 import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from contextvars import copy_context
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from failsoft.core import own_faults
 from failsoft.core.durations import Duration, seconds
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from failsoft.runtime.engine import Engine
     from failsoft.runtime.settings import Settings
     from failsoft.runtime.tool import Tool
+
+T = TypeVar("T")
 
 _TEXT = (str, NoneType)
 
@@ -233,11 +236,37 @@ class _Loop:
 
     In a forked child it is left as it is: both listen by the same epoll, and closing it would make the parent's deaf.
     So it is in an interpreter that is being taken down, where nothing can be waited for.
+
+    An interrupted call is cancelled before the interrupt goes on: the next call would run the rest of it. asyncio leaves
+    its order to stop in the queue then, which would stop the next call, too.
     """
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
         self._owner = os.getpid()
+        self._running: _Main[Any] | None = None
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end, with the caller's context variables."""
+        if self._running is not None:
+            self._end_interrupted(self._running)
+        running = self._running = _Main(main)
+        try:
+            self.runner.run(running.run(), context=copy_context())
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._end_interrupted(running)
+            self._running = None
+            raise
+        self._running = None
+        return running.result()
+
+    def _end_interrupted(self, running: _Main[Any]) -> None:
+        loop = self.runner.get_loop()
+        running.cancel()
+        loop.call_soon(loop.stop)
+        loop.run_forever()  # with what asyncio has left in the queue
+        loop.run_until_complete(running.wait())
 
     def __del__(self) -> None:
         loop = self.runner.get_loop()
@@ -259,7 +288,53 @@ async def _end(loop: asyncio.AbstractEventLoop) -> None:
     await loop.shutdown_asyncgens()
 
 
-def loop_of_thread() -> asyncio.Runner:
+class _Main(Generic[T]):
+    """What a thread's event loop runs. Neither its end nor an interrupt inside it disturbs the loop."""
+
+    def __init__(self, main: Coroutine[Any, Any, T]) -> None:
+        self._main = main
+        self._task: asyncio.Task[Any] | None = None
+        self._ended: list[T] = []
+        self._error: BaseException | None = None
+        self._cancelled = False
+
+    async def run(self) -> None:
+        if self._cancelled:
+            return
+        self._task = asyncio.current_task()
+        try:
+            self._ended.append(await self._main)
+        except (Exception, asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # from a task it would end the loop with this call unfinished
+            self._error = error
+
+    def result(self) -> T:
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None
+        return self._ended[0]
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._main.close()
+
+    async def wait(self) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=PATIENCE)
+
+
+def run_here(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on this thread's event loop."""
+    return _loop_of_thread().run(main)
+
+
+def _loop_of_thread() -> _Loop:
     """One event loop per blocking thread, so that clients which a tool keeps stay on one loop; virtual time has its own."""
     loops: dict[clocks.Clock, _Loop] = _LOCAL.__dict__.setdefault("loops", {})
     clock = clocks.current()
@@ -267,7 +342,7 @@ def loop_of_thread() -> asyncio.Runner:
         for ended in loops.keys() - {clocks.SYSTEM}:
             del loops[ended]
         loops[clock] = _Loop()
-    return loops[clock].runner
+    return loops[clock]
 
 
 def forget_loops() -> None:

@@ -281,11 +281,11 @@ class Runtime:
         engine = self._engine
         found = engine.find(tool)
         if isinstance(found, str):
-            return calling.loop_of_thread().run(calling.call_missing(engine, found, args, options.get("id")))
+            return calling.run_here(calling.call_missing(engine, found, args, options.get("id")))
         if not (args is None or isinstance(args, Mapping)):
             return calling.misfit(engine, found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
-            return calling.loop_of_thread().run(self.call(tool, args, **options))
+            return calling.run_here(self.call(tool, args, **options))
         return calling.run_blocking(engine, make_call(engine, found, args, **options))
 
     def run(
