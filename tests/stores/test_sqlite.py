@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
@@ -154,13 +155,28 @@ def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
     store = SqliteStore(path)
     store.put("memory", "k", 1)
     assert store.flush(5)
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    store.put("memory", "k", 2)
-    assert not store.flush(0.2)
-    holder.execute("COMMIT")
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        store.put("memory", "k", 2)
+        assert not store.flush(0.2)
+        holder.execute("COMMIT")
     assert store.flush(5)
     assert SqliteStore(path).get("memory", "k") == 2
+    store.close()
+
+
+def test_a_store_that_is_dropped_without_being_closed_closes_its_connections(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.put("memory", "k", 1)
+    assert store.flush(5)
+    reading = SqliteStore(tmp_path / "a.db")
+    assert reading.get("memory", "k") == 1
+    connection = reading._reader._connection
+    assert connection is not None
+    del reading
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
     store.close()
 
 
@@ -177,13 +193,13 @@ def test_too_much_waiting_is_dropped_and_counted(tmp_path: Path, monkeypatch: py
 def test_a_newer_file_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "RETRY_SECONDS", 0.01)
     path = tmp_path / "new.db"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.commit()
-    store = SqliteStore(path)
-    store.put("memory", "k", 1)
-    assert not store.flush(0.1)
-    assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+        connection.commit()
+        store = SqliteStore(path)
+        store.put("memory", "k", 1)
+        assert not store.flush(0.1)
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
     monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.1)
     store.close()
 
@@ -365,7 +381,8 @@ def test_synchronous_is_normal_or_full(tmp_path: Path, wrong: object) -> None:
     with pytest.raises(ValueError, match="synchronous"):
         SqliteStore(tmp_path / "a.db", synchronous=wrong)  # type: ignore[arg-type]
     store = SqliteStore(tmp_path / "a.db", synchronous="full")
-    assert store._connect().execute("PRAGMA synchronous").fetchone() == (2,)
+    with closing(store._connect()) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 # --- how it waits --------------------------------------------------------------------------------------------------------

@@ -159,12 +159,15 @@ def connect_to_read(path: Path, *, patience: float) -> sqlite3.Connection:
             raise  # what is in the WAL would be missed
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True, check_same_thread=False)
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if not READS <= version <= len(MIGRATIONS):
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if not READS <= version <= len(MIGRATIONS):
+            raise sqlite3.NotSupportedError(
+                newer(version) or f"its form is number {version}: it has to be migrated, and it cannot be written"
+            )
+    except BaseException:
         connection.close()
-        raise sqlite3.NotSupportedError(
-            newer(version) or f"its form is number {version}: it has to be migrated, and it cannot be written"
-        )
+        raise
     return connection
 
 

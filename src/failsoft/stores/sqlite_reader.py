@@ -6,6 +6,7 @@ Rules
 - A file that was deleted, moved aside or replaced is not read on: what has its name now is.
 - Somebody who keeps even readers out is waited for ``PATIENCE``; then nothing is found, and for as long nobody waits.
 - A forked child opens the file anew, and never touches its parent's connection.
+- The connection is closed with the reader: programs need not close their stores.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ class Reader:
     def close(self) -> None:
         with self.lock:
             self._let_go()
+
+    def __del__(self) -> None:
+        self._let_go()
 
     def renew_after_fork(self) -> None:
         """A forked child has its parent's lock as it was."""
