@@ -107,16 +107,17 @@ _VALUE = r"""(?x)
 """
 # the next field of a list of fields, with a value that is plain
 _FIELD = r"""[ ]?
-    (?: [A-Z]{2,24}(?:[_-][A-Z]{1,24}){0,4} | [A-Za-z][a-z]{2,24}(?:[_.-]?[A-Za-z][a-z]{1,24}|[ ][A-Z][a-z]{1,24}){0,4}
-      | id|ts|db|ip|tz|to ) (?:\[\])? = (?: ["']?[\w.%+/:@*()\\-]++ (?:[&;,\s"')\]}]|\Z) | \s | \Z )
+    (?: [A-Z]{2,24}+(?:[_-][A-Z]{1,24}+){0,4}+
+      | [A-Za-z][a-z]{2,24}+(?:[_.-]?[A-Za-z][a-z]{1,24}+|[ ][A-Z][a-z]{1,24}+){0,4}+
+      | id|ts|db|ip|tz|to ) (?:\[\])? = (?: ["']?(?:[\w.%+/:@*()\\-]++|\[redacted\]) (?:[&;,\s"')\]}]|\Z) | \s | \Z )
     | (?<=&)[a-z]=[\w.%+\\-]++ (?:[&\s]|["')}]{0,3}(?:\s|\Z))"""
 _CLOSED = r"""(?x) [)\]}>]{0,3}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:;|] [ ]?["'{\[\\] | /?>(?:\s|<|\Z) | \\[nrt"'] | ["'`](?:\W|\Z)
     | [.&] [a-z]{3} | [,;)] [ ]? [A-Za-z_]\w{0,40} [=(] )"""
-_TAG = r"<(?:/[A-Za-z][a-z]{1,24}(?:[A-Z:._-]?[a-z]{1,24}){0,4}|/?(?:a|b|br|code|div|em|h\d|hr|i|li|p|pre|span|strong|td|tr)\s?/?)>"
-_PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: ["'\w] ) | < (?! {_TAG[1:]} )
+_TAG = r"<(?:/[A-Za-z][a-z]{1,24}+(?:[A-Z:._-]?[a-z]{1,24}+){0,4}+|/?(?:a|b|br|code|div|em|h\d|hr|i|li|p|pre|span|strong|td|tr)\s?/?)>"
+_PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: (?:["'\w]|\[redacted\]) ) | < (?! {_TAG[1:]} )
     | (?P<quote>["'`]) (?! [)\]}}>]{{0,3}}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:] [ ]? (?P=quote) | ,[{{\[] ) ) )"""
-_BARE = rf"(?x) \S {_PART}{{0,400}}+"  # so much is enough to judge a value by
-_REST = rf"(?x) {_PART}*+"
+_BARE = rf"(?x) \S {_PART}*+"
+_JUDGED = 400  # so many characters are enough to judge a value by
 # what a bare value that begins with a sign may be instead
 _STRUCTURE = r"""(?x) \$?[(\[{<]{1,2}[\w .:@/-]*[)\]}>]{1,2}\W{0,2}\Z | [(\[{<]*[A-Za-z_.'-]+\W{0,3}\Z
     | [(\[{]{1,3} (?: ["'][\w .@:/-]*["'] | \d{1,10}(?![:(=]) | [A-Za-z_.]{3,40} ) [,:)\]}(=] | [^A-Za-z0-9]*\Z"""
@@ -156,9 +157,27 @@ class _Sign(NamedTuple):
     spoken: bool  # the name and its value are part of a sentence, or of a table
 
 
+class _Values:
+    """Where the values of a text end that have no quotes.
+
+    A value that begins inside another one ends with it: each character is read once, however many names there are.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._first = self._end = 0
+
+    def end(self, first: int) -> int:
+        if not self._first <= first < self._end:
+            found = compiled(_BARE).match(self.text, first)
+            self._first, self._end = first, first if found is None else found.end()
+        return self._end
+
+
 def find_named(text: str) -> list[tuple[int, int]]:
     """Where in the text there are values that their names give away."""
     spans: list[tuple[int, int]] = []
+    values = _Values(text)
     done = 0
     for named in compiled(_NAMED).finditer(_lower(text)):
         if named.start() < done:
@@ -174,7 +193,7 @@ def find_named(text: str) -> list[tuple[int, int]]:
         spoken = named["spoken"] is not None or said == "|"
         sign = _Sign(pair=named["pair"] is not None, colon=said in {":", "->", "|"}, spoken=spoken)
         name = _read_name(before, sign)
-        span = None if name is None else _find_secret(text, named.end(), name, sign)
+        span = None if name is None else _find_secret(values, named.end(), name, sign)
         if span is not None:
             spans.append(span)
             done = span[1]
@@ -219,7 +238,8 @@ def _read_name(before: str, sign: _Sign) -> _Name | None:
     return _Name(sure, password, quoted, query, strong) if known else None
 
 
-def _find_secret(text: str, start: int, name: _Name, sign: _Sign) -> tuple[int, int] | None:
+def _find_secret(values: _Values, start: int, name: _Name, sign: _Sign) -> tuple[int, int] | None:
+    text = values.text
     found = compiled(_VALUE).match(text, start)
     if found is None:
         return None
@@ -229,15 +249,15 @@ def _find_secret(text: str, start: int, name: _Name, sign: _Sign) -> tuple[int, 
         span = _find_quoted(found, name, sign)
         if not name.sure or sign.pair or sign.spoken or _is_closed(text, found):
             return span
-        raw = _find_bare(text, found.start("quote" if found["list"] is None else "list"), name, sign)
+        raw = _find_bare(values, found.start("quote" if found["list"] is None else "list"), name, sign)
         return span if raw is None else raw if span is None else (min(span[0], raw[0]), max(span[1], raw[1]))
     if found["braced"] is not None:
         placeholder = found["braced"].islower() or found["braced"].isupper()
-        raw = _find_bare(text, found.start("braced") - 1, name, sign)
+        raw = _find_bare(values, found.start("braced") - 1, name, sign)
         if raw is not None and raw[1] > found.end():
             return raw
         return found.span("braced") if name.sure and not placeholder else None
-    return _find_bare(text, found.start("bare"), name, sign)
+    return _find_bare(values, found.start("bare"), name, sign)
 
 
 def _is_closed(text: str, found: re.Match[str]) -> bool:
@@ -257,16 +277,13 @@ def _find_quoted(found: re.Match[str], name: _Name, sign: _Sign) -> tuple[int, i
     return found.span("quoted") if _is_secret_quoted(value, name, sign, listed=listed) else None
 
 
-def _find_bare(text: str, first: int, name: _Name, sign: _Sign) -> tuple[int, int] | None:
-    bare = compiled(_BARE).match(text, first)
-    if bare is None:
+def _find_bare(values: _Values, first: int, name: _Name, sign: _Sign) -> tuple[int, int] | None:
+    text, end = values.text, values.end(first)
+    value = text[first : min(end, first + 1 + _JUDGED)].rstrip(_CLOSING)
+    after = first + len(value)
+    if not _is_secret_bare(value, name, sign, text[after : after + 1]):
         return None
-    value = bare[0].rstrip(_CLOSING)
-    end = first + len(value)
-    if not _is_secret_bare(value, name, sign, text[end : end + 1]):
-        return None
-    rest = compiled(_REST).match(text, bare.end())
-    return first, first + len(text[first : bare.end() if rest is None else rest.end()].rstrip(_CLOSING))
+    return first, first + len(text[first:end].rstrip(_CLOSING))
 
 
 def _is_secret_quoted(value: str, name: _Name, sign: _Sign, *, listed: bool) -> bool:
