@@ -250,7 +250,8 @@ class _Loop:
         """Run a coroutine to its end, with the caller's context variables."""
         if self._running is not None:
             self._end_interrupted(self._running)
-        running = self._running = _Main(main)
+        running = _Main(main)
+        self._running = running
         try:
             self.runner.run(running.run(), context=copy_context())
         except BaseException as error:
