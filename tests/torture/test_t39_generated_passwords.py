@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import string
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 from xml.sax.saxutils import escape
 
 import pytest
@@ -47,6 +49,21 @@ CARRIERS: dict[str, Callable[[str], str]] = {
     "TOML": lambda p: f"[database]\npassword = {json.dumps(p)}\nport = 5432",
     "properties": lambda p: f"spring.datasource.password={p}\nserver.port=80",
     "first and last": lambda p: f"PGPASSWORD={p}",
+    "quoted for a shell": lambda p: f"export DB_PASSWORD={shlex.quote(p)}\nexport DEBUG=1",
+    "docker -e": lambda p: f"docker run -e POSTGRES_PASSWORD={shlex.quote(p)} postgres:16 exited with 1",
+    "psql": lambda p: f"PGPASSWORD={shlex.quote(p)} psql -h db failed",
+    "curl": lambda p: f"curl -u app:{shlex.quote(p)} https://api.example.com returned 22",
+    "curl, quoted": lambda p: f"curl -u {shlex.quote('app:' + p)} https://api.example.com returned 22",
+    "sqlplus": lambda p: f"sqlplus app/{p}@//db:1521/orders failed",
+    "form": lambda p: f"POST /token grant_type=password&username=app&password={quote_plus(p)}&scope=all",
+    "MongoDB": lambda p: f"mongodb+srv://app:{quote(p, safe='')}@c0.example.net/orders?retryWrites=true",
+    "JDBC": lambda p: f"jdbc:postgresql://db:5432/orders?user=app&password={quote(p, safe='')}&ssl=true",
+    "libpq": lambda p: "host=db password='" + p.replace("\\", "\\\\").replace("'", "\\'") + "' dbname=orders",
+    "debugging f-string": lambda p: f"self.password = {p!r}, retries = 3",
+    "repr of an error": lambda p: repr(ValueError(f"bad settings: password={p!r}")),
+    "logfmt": lambda p: f'level=error msg="login failed" user=app password={json.dumps(p)} attempt=3',
+    "colours": lambda p: f"login: password={p[:6]}\x1b[31m{p[6:]}\x1b[0m was rejected",
+    "Basic": lambda p: json.dumps({"Authorization": f"Basic {b64encode(f'app:{p}'.encode()).decode()}"}),
 }
 
 
@@ -61,7 +78,15 @@ def test_t39_no_generated_password_survives(carrier: str) -> None:
     for password in make_passwords():
         text = CARRIERS[carrier](password)
         masked = sanitise(text)
-        forms = {password, json.dumps(password)[1:-1], quote(password, safe=""), escape(password), repr(password)[1:-1]}
+        encoded = b64encode(f"app:{password}".encode()).decode()
+        forms = {
+            password,
+            encoded,
+            json.dumps(password)[1:-1],
+            quote(password, safe=""),
+            escape(password),
+            repr(password)[1:-1],
+        }
         if any(form in masked for form in forms):
             whole.append(password)
         if any(survivors(masked, form) - survivors(CARRIERS[carrier](""), form) for form in forms):

@@ -305,12 +305,18 @@ SHAPES = (
         ("@",),
         r"((?<![\w/.:-])[\w.-]{1,64}+:)(?=[^\s@\d]{0,40}\d)[^\s@/:\"']{6,64}+(?=@[\w.-]{1,253}[:/])",
     ),
-    Format("Oracle address", ("@",), r"(jdbc:oracle:\w{1,10}:[^/\s]{1,64}+/)[^@\s]{1,128}+(?=@)", ("jdbc:oracle",)),
+    Format(
+        "Oracle address",
+        ("@",),
+        r"((?:jdbc:oracle:\w{1,10}:|sqlplus\s(?:-\w\s){0,3})[\"']?[^/\s]{1,64}+/)\S{1,128}(?=@)",
+        ("jdbc:oracle", "sqlplus"),
+    ),
     # command lines, files, speech
     Format(
         "user and password on a command line",
         ("-",),
-        r"(-(?<![\w-]-)(?i:u|-user|-proxy-user)(?:[ =]?|[\"'],\s?)[\"']?[^\s:%\"']{1,64}+[:%])(?!\d{1,5}(?!\S))[^\s\"']+",
+        r"(-(?<![\w-]-)(?i:u|-user|-proxy-user)(?:[ =]?|[\"'],\s?)[\"']?[^\s:%\"']{1,64}+[:%][\"']?)(?!\d{1,5}(?!\S))"
+        + _REST,
         ("-u",),
     ),
     Format(
@@ -326,9 +332,11 @@ SHAPES = (
         ("-", "pass:"),
         r"(?<![\w-])((?:(?:mysql|maria)[\w-]{0,12}|7z\w?)_AMONG-p[\"']?|sshpass_AMONG-p(?:_TO)?"
         r"|(?:redis|valkey)-cli_AMONG(?:-a|--pass)_TO|ldap\w{3,10}_AMONG-w_TO|sqlcmd_AMONG-P_TO"
-        r"|(?:mongo\w{0,8}|login)_AMONG-p_TO|openssl_AMONGpass:)(?![-\s\"'])[^\s\"']{3,}".replace(
-            "_AMONG", r"[\"']?,?\s(?:[^\n;|&]{0,200}?[\s\"'])??"
-        ).replace("_TO", r"(?:\s|[\"'],\s?)[\"']?"),
+        r"|(?:mongo\w{0,8}|login)_AMONG-p_TO|openssl_AMONGpass:)(?!--?[A-Za-z]|[\s\"'])(?=[^\s\"']\S\S)_REST".replace(
+            "_REST", _REST
+        )
+        .replace("_AMONG", r"[\"']?,?\s(?:[^\n;|&]{0,200}?[\s\"'])??")
+        .replace("_TO", r"(?:\s|[\"'],\s?)[\"']?"),
         (
             *("mysql", "mariadb", "sshpass", "7z", "redis-cli", "valkey-cli", "ldap", "sqlcmd", "mongo", "login -"),
             "openssl",

@@ -100,8 +100,9 @@ _VALUE = r"""(?x)
     [ ]{0,4}+ [|>][+-]?+ [ ]*+ \n (?P<indent> [ \t]++ ) (?P<block> [^\n]++ (?: \n (?P=indent) [^\n]++ )*+ )
     | (?: \s{0,16}+ (?: (?<=\s)-[ ] )?+ (?: (?P<list> [\[(] \s{0,4}+ ) (?=[bruBRU]{0,2}\\{0,16}["'`]) )?+
     (?: [bruBRU]{0,2}
-        (?P<escape> \\{0,16} ) (?P<quote> ["'`] ) (?: (?:Bearer|Basic|Token)[ ] )?+
-        (?P<quoted> (?: (?! (?<!\\) (?P=escape) (?P=quote) ) [^\n] )*+ )
+        (?P<escape> \\{0,16} ) (?P<quote> \'{3} | "{3} | ["'`] ) (?: (?:Bearer|Basic|Token)[ ] )?+
+        (?P<quoted> (?: (?! (?<!\\) (?P=escape) (?P=quote) ) [^\n]
+          | (?P=quote) (?: "'"(?P=quote) | (?P=quote)(?! (?P=quote) | [\s,] | [;:.)\]}](?:[\s,;:.)\]}]|\Z) | \Z ) ) )*+ )  # as a shell, or YAML, writes one within
       | \{ (?P<braced> [^\s{}]{6,128} ) \}
       | (?P<bare> (?!\\[nrt]) \S ) ) )
 """
@@ -122,7 +123,7 @@ _JUDGED = 400  # so many characters are enough to judge a value by
 _STRUCTURE = r"""(?x) \$?[(\[{<]{1,2}[\w .:@/-]*[)\]}>]{1,2}\W{0,2}\Z | [(\[{<]*[A-Za-z_.'-]+\W{0,3}\Z
     | [(\[{]{1,3} (?: ["'][\w .@:/-]*["'] | \d{1,10}(?![:(=]) | [A-Za-z_.]{3,40} ) [,:)\]}(=] | [^A-Za-z0-9]*\Z"""
 _NOTHING = (
-    r"(?i)\W{0,2}|\*+(?:\w{0,4}|(?-i:[a-z_]+))|<[\w .-]+>?|\$\([a-z]+|[x.•]{3,}|\$?\{{1,2}\w+\}{0,2}|(?-i:\$[A-Z_]+)|\w*\s?\[redacted\]"
+    r"(?i)\W{0,2}|\*+(?:\w{0,4}|(?-i:[a-z_]+))|<[\w .-]+>|<[a-z_ .-]+|\$\([a-z]+|[x.•]{3,}|\$?\{{1,2}\w+\}{0,2}|(?-i:\$[A-Z_]+)|\w*\s?\[redacted\]"
     r"|%\w|%\(\w+\)s|[a-z_.]+(?:\(\)?|\[)"
     r"|(?-i:[a-z_.]{3,}|(?:[A-Z][a-z]+){1,4})(?:\([\"']?[\w.,=*-]*|\[[\"'][\w.-]*)"
 )
@@ -136,6 +137,9 @@ _STRONG = (
 )
 _ENCODED = r"(?i)base64|sha\d|md5"  # "the token is base64-encoded"
 _CLOSING = "\\.,:;)]}>|"  # at the end of a bare value: not part of it
+_PATH = r"\s?/[\w./~-]*+(?![^\s,;:)\"'])"
+_ODD_SIGN = r"[!#$%&*+/:;<=>?@\\^`|~{}]"
+_PLACE = r"[\w .:$-]*"
 _PLAIN_WORD = r"[A-Z]?[a-z'’-]+|[A-Z]+"
 
 
@@ -185,7 +189,7 @@ def find_named(text: str) -> list[tuple[int, int]]:
         before = text[max(done, named.start() - _BEFORE) : named.start("sign")]
         if named[0].startswith(_ONLY_IN_QUERY) and not ("?" in before or "&" in before):
             continue
-        if named[0].startswith("pwd") and text[named.end() : named.end() + 2].lstrip().startswith("/"):
+        if named[0].startswith("pwd") and compiled(_PATH).match(text, named.end()):
             continue  # where a shell is
         said = named["sign"].strip()
         if not said and "name=" not in before and named["spoken"] is None:
@@ -247,12 +251,14 @@ def _find_secret(values: _Values, start: int, name: _Name, sign: _Sign) -> tuple
         return found.span("block")
     if found["quoted"] is not None:
         span = _find_quoted(found, name, sign)
-        if not name.sure or sign.pair or sign.spoken or _is_closed(text, found):
+        spoken = sign.spoken and not name.password
+        if not name.sure or sign.pair or spoken or _is_closed(text, found):
             return span
         raw = _find_bare(values, found.start("quote" if found["list"] is None else "list"), name, sign)
         return span if raw is None else raw if span is None else (min(span[0], raw[0]), max(span[1], raw[1]))
     if found["braced"] is not None:
-        placeholder = found["braced"].islower() or found["braced"].isupper()
+        said = found["braced"]
+        placeholder = (said.islower() or said.isupper()) and compiled(_PLACE).fullmatch(said) is not None
         raw = _find_bare(values, found.start("braced") - 1, name, sign)
         if raw is not None and raw[1] > found.end():
             return raw
@@ -266,7 +272,7 @@ def _is_closed(text: str, found: re.Match[str]) -> bool:
     if not found["quoted"] and not found["escape"]:
         return text[end : end + 2].strip(" \n,;)]}") == found["quote"]
     return bool(found["escape"]) or (
-        text[end : end + 1] == found["quote"] and compiled(_CLOSED).match(text, end + 1) is not None
+        text.startswith(found["quote"], end) and compiled(_CLOSED).match(text, end + len(found["quote"])) is not None
     )
 
 
@@ -295,7 +301,7 @@ def _is_secret_quoted(value: str, name: _Name, sign: _Sign, *, listed: bool) -> 
     if sign.spoken and not name.password:
         return _looks_random(value) and any(char.isdigit() for char in value)
     if sign.pair or listed:
-        return _looks_random(value) and not compiled(_NAME_ITSELF).search(value)
+        return (_looks_random(value) or _looks_generated(value)) and not compiled(_NAME_ITSELF).search(value)
     return name.sure or name.quoted or name.query or not sign.colon or _looks_random(value)
 
 
@@ -320,8 +326,20 @@ def _is_structure(value: str) -> bool:
     """Whether a value that begins with a sign is a placeholder, a type, a list … and not a generated password."""
     if compiled(_STRUCTURE).match(value) is None:
         return False
+    return not _has_all_kinds(value)
+
+
+def _has_all_kinds(value: str) -> bool:
+    """Whether a value has letters of both kinds, digits and signs inside, and no blank, as generated passwords have."""
     kinds = (str.islower, str.isupper, str.isdigit, lambda char: not char.isalnum())
-    return len(value) < 12 or not all(any(map(kind, value[1:-1])) for kind in kinds)
+    return len(value) >= 12 and " " not in value and all(any(map(kind, value[1:-1])) for kind in kinds)
+
+
+def _looks_generated(value: str) -> bool:
+    """Whether a value can be a password made of letters of both kinds and many signs."""
+    if len(value) < 12 or " " in value or value.islower() or value.isupper():
+        return False
+    return _has_all_kinds(value) or len(compiled(_ODD_SIGN).findall(value)) >= (3 if "(" in value else 1)
 
 
 def _looks_random(value: str) -> bool:
