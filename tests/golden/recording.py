@@ -31,7 +31,7 @@ from failsoft.core.runs import iso
 from failsoft.observe.events import CALL_CANCELLED, Event
 
 SEED = 20251105
-SHOWN = 32  # events that are written out, unless a scenario says another number
+SHOWN = 20  # events that are written out, unless a scenario says another number
 
 Play = Callable[[], object]
 

@@ -27,7 +27,7 @@ def scenarios(group: str) -> Iterator[Scenario]:
     elif group in scenes.SCENES:
         yield from scenes.SCENES[group]
     else:
-        yield from (Scenario(f"day_{seed}", partial(_live, seed), shown=120) for seed in DAYS)
+        yield from (Scenario(f"day_{seed}", partial(_live, seed), shown=100) for seed in DAYS)
 
 
 def _live(seed: int) -> list[dict[str, Any]]:
