@@ -61,7 +61,7 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
         """run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read order_status convert_lead 42
           read_write fetch_add find_replace read_modify_write select_seat take_photo open_file
           forward_geocode list_trash deploy_status resolve_library_id convert_job_to_ticket compute.disks account_info getorcreate settings
-          address listen sqlquery searchandreplace
+          address listen cancelled cancellations be_cancelled sending sqlquery searchandreplace
           read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale"""
     ),
 )

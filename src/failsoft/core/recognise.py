@@ -35,6 +35,7 @@ _SECTION = re.compile(
 )
 _PARTS = re.compile(r"__+|[./:]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_INFLECTION = re.compile(r"(?:[lt]?(?:ed|ing|er)|l?ation|ion)s?")  # "cancelled", "sending", "insertion"
 _METHOD = re.compile(r"__(?:get|head|post|put|patch|delete)$")  # "read_items_items__get"
 
 
@@ -98,21 +99,18 @@ def _by_thing(name: str, description: str) -> Recognised | None:
     named = len(words) > 1 and words[-1] in table.THINGS_TO_LOOK_AT
     if named and opening and (opening[0] in table.DESCRIBE_A_THING or opening[0] in words):
         return Recognised("read", f'its name ends in "{words[-1]}" and has no verb')
-    return _by_unparted_verb(words[-1]) if words else None
+    return _by_unparted_verb(words[0]) if len(words) == 1 else None
 
 
 def _by_unparted_verb(word: str) -> Recognised | None:
-    """What the verb says that a word begins with: "createuser", "getweather"."""
-    if word.startswith(table.UNPARTED_WRITES):
-        verb = next(verb for verb in table.UNPARTED_WRITES if word.startswith(verb))
-        return Recognised("write", f'"{verb}" in its name') if len(word) > len(verb) + 2 else None
-    for verb in table.UNPARTED_READS:
+    """What the verb says that a name of one word begins with: "createuser", "getweather"."""
+    for verb in (*table.UNPARTED_WRITES, *table.UNPARTED_READS):
         rest = word.removeprefix(verb)
-        if (
-            rest != word
-            and len(rest) > 2
-            and not any(second in rest for second in table.SECOND_HALVES | {"update", "set"})
-        ):
+        if rest == word or len(rest) < 3 or _INFLECTION.fullmatch(rest):
+            continue
+        if verb in table.UNPARTED_WRITES:
+            return Recognised("write", f'"{verb}" in its name')
+        if not any(second in rest for second in table.SECOND_HALVES | {"update", "set"}):
             return Recognised("read", f'"{verb}" in its name')
     return None
 
