@@ -810,3 +810,22 @@ def test_arguments_that_do_not_fit_are_logged_in_one_line(caplog: pytest.LogCapt
 
     assert warned(mistakes, caplog).count("Not known: ctiy") == 2
     assert not any(record.exc_text for record in caplog.records)
+
+
+def test_a_blocking_tool_that_waits_on_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
+    async def mistake() -> None:
+        rt = Runtime()
+        answers = iter([ConnectionError("x"), ConnectionError("x"), 1])
+
+        @rt.tool(retry={"initial_delay": "1ms"})
+        def get_it() -> int:
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        assert get_it() == 1
+
+    said = warned(mistake, caplog)
+    assert said.count("get_it was called as a plain function on an event loop") == 1
+    holds(said, 'await rt.call("get_it"')

@@ -15,6 +15,7 @@ from failsoft.core.breaker import Ticket
 from failsoft.core.outcome import Decision, Outcome
 from failsoft.observe import events
 from failsoft.runtime.attempt import answered, body, checked, has_slot, inline
+from failsoft.runtime.beside import is_on_loop
 from failsoft.runtime.call import Begin, Call, Ended, Invoke, Phrase, Step, TakeOffer, Wait
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.running import LONG, report_blocking
@@ -65,6 +66,14 @@ def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | Answer | 
         assert rt.ledger is not None
         return rt.ledger.begin_blocking(call)
     if isinstance(step, Wait):
+        if is_on_loop():
+            rt.warn_once(
+                f"{call.tool.id} blocks",
+                "%s was called as a plain function on an event loop, which stands still while it waits to try again: "
+                'use `await rt.call("%s", {…})` there',
+                call.tool.id,
+                call.tool.id,
+            )
         rt.clock.sleep(step.delay)
         return None
     if isinstance(step, Phrase):

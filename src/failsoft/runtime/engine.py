@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from failsoft.stores.base import Store
 
 log = logging.getLogger("failsoft")
-MOST_TYPOS = 100  # unknown names of which a warning is logged
+MOST_WARNED = 100  # warnings that are logged once
 
 
 class Engine:
@@ -108,7 +108,7 @@ class Engine:
             self.ledger = Ledger(self.store, self.notebook.pending.run)
         self.store_required = store_required
         self.tools: dict[str, Tool] = {}
-        self._typos: set[str] = set()
+        self._warned: set[str] = set()
         self.disabled: dict[str, str | None] = {}  # why, by tool id; None: enabled whatever its options say
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
@@ -306,12 +306,15 @@ class Engine:
 
     def warn_of_typo(self, name: str, *, always: bool = False) -> None:
         """Log once that no tool has this name, if one has a similar name, or ``always``."""
-        if name in self._typos or len(self._typos) >= MOST_TYPOS:
-            return
         hint = did_you_mean(name, self.tools)
         if hint or always:
-            self._typos.add(name)
-            log.warning("there is no tool %s%s", quote(name), hint)
+            self.warn_once(name, "there is no tool %s%s", quote(name), hint)
+
+    def warn_once(self, key: str, message: str, *values: object) -> None:
+        """Log a warning that is of use once; ``key`` tells it from others."""
+        if key not in self._warned and len(self._warned) < MOST_WARNED:
+            self._warned.add(key)
+            log.warning(message, *values)
 
     def unknown(self, call_id: str | int, name: str, fault: Fault) -> Outcome[Any]:
         """The outcome of a call of a tool that does not exist."""
