@@ -318,6 +318,23 @@ def test_hooks_get_the_users_own_tool(whose: str, streams: bool) -> None:
     assert all(tool is pay for tool in told)
 
 
+class Slots(RunHooks[Any]):
+    __slots__ = ("tools",)
+    __init__, on_tool_start = Seen.__init__, Seen.on_tool_start  # type: ignore[assignment]
+
+
+class Final(RunSees):
+    def __init_subclass__(cls) -> None:
+        raise TypeError("no subclasses")
+
+
+@pytest.mark.parametrize("kind", [Slots, Final])
+def test_hooks_of_any_class_get_the_users_own_tool(kind: Any) -> None:
+    pay, hooks = payer([]), kind()
+    run(guarded([pay], [("pay", {})]), hooks=hooks)
+    assert hooks.tools[0] is pay
+
+
 def test_the_hooks_of_an_agent_stay_the_users_own() -> None:
     hooks = AgentSees()
     seen: list[Any] = []

@@ -3,7 +3,8 @@
 Rules
 -----
 - While a run is under way the SDK calls hooks with the guarded tool. In its place they get the tool that was guarded.
-- The hooks themselves are not changed. The SDK gets an object of a subclass of theirs that passes everything on.
+- The hooks themselves are not changed. The SDK gets an object that passes everything on to them, of a subclass of theirs
+  where there can be one.
 - A guarded tool that was copied or unpickled has no original: hooks get the guarded one.
 """
 
@@ -55,9 +56,15 @@ def own_hooks(hooks: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _subclass(kind: Any) -> Any:
-    """Of the same name: the SDK knows the agents in a stored ``RunState`` by the names of their hooks' classes, too."""
+    """Of the same name: the SDK knows the agents in a stored ``RunState`` by the names of their hooks' classes, too.
+
+    A class with slots, or one that refuses subclasses, has none: ``isinstance`` then goes by ``__class__``.
+    """
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    return type(kind)(kind.__name__, (_Handing, kind), names)
+    try:
+        return type(kind)(kind.__name__, (_Handing, kind), names)
+    except Exception:
+        return _Handing
 
 
 def _hand(hook: Callable[..., Any]) -> Callable[..., Any]:
