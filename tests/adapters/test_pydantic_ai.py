@@ -349,6 +349,22 @@ def test_the_frameworks_own_timeout_is_a_failure(make: Any) -> None:
     assert runtime.health("pay").failure_count == 1
 
 
+@pytest.mark.parametrize("how", ["capability", "config", "tool"])
+def test_the_frameworks_own_timeout_ends_no_run_where_errors_are_raised(how: str) -> None:
+    async def pay() -> str:
+        await asyncio.sleep(20)
+        return "late"
+
+    metadata = {"failsoft": {"graceful_errors": False}} if how == "tool" else None
+    rules: Any = [Failsoft(Runtime(), graceful=how != "capability")]
+    tools = [Tool(pay, timeout=0.05, metadata=metadata)]
+    agent: Any = pydantic_ai.Agent(tools=tools, capabilities=rules)
+    if how == "config":
+        agent = Agent(tools=tools, capabilities=rules, config=AgentConfig(graceful_tool_errors=False))
+    (text,) = texts(talk(agent, "pay"))
+    assert "Timed out after 0.05 seconds." in text  # pydantic-ai itself tells the model
+
+
 def test_a_timeout_inside_a_tool_keeps_its_words() -> None:
     search, _ = failing(TimeoutError("the database is slow"))
     agent = pydantic_ai.Agent(tools=[Tool(search, timeout=9.0)], capabilities=[Failsoft(Runtime())])

@@ -48,7 +48,10 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
     runtime: Runtime  # which runs the tools
     _: KW_ONLY
     graceful: bool = True
-    """Whether failures become words for the model where a tool does not say so itself; else they are raised."""
+    """Whether failures become words for the model where a tool does not say so itself; else they are raised.
+
+    pydantic-ai itself tells the model about a tool's ``timeout`` and an MCP server's error: so does this, in any case.
+    """
     tool_failed: Failures | None = None
     """Which failures reach the model as ``ToolFailed``, which costs none of a tool's retries, instead of ``ModelRetry``.
 

@@ -141,10 +141,10 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         cause = None if outcome.fault is None else outcome.fault.cause
         error = _loud(outcome)
         failed = isinstance(cause, FailedServerError)
-        if not failed and not said(tool).get("graceful_errors", self.rules.graceful):
+        if is_made_by_framework(cause):  # pydantic-ai tells the model, and shows its own exceptions to no hook
+            failures = None
+        elif not said(tool).get("graceful_errors", self.rules.graceful):
             raise error
-        if is_made_by_framework(cause):
-            failures = None  # pydantic-ai shows its own ``ModelRetry`` and ``ToolFailed`` to no hook
         raise choose_for_hooks(failures, error, self._told(outcome, failed, ctx))
 
     async def _run(
