@@ -18,6 +18,7 @@ from tests.fakes import OFTEN
 from tests.runtime.isolation.fake_tools import pays_inside
 
 from failsoft import NothingDone, Override, Runtime, in_thread
+from failsoft.adapters.plain import run_tool_calls
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 RETRY: Any = {"max_attempts": 4, "initial_delay": "20ms", "jitter_percent": 0, "budget": False}
@@ -87,6 +88,17 @@ async def opens_a_turn(world: World) -> None:
         turn.call("pay")
 
 
+async def opens_a_turn_in_a_turn(world: World) -> None:
+    async with world.rt.turn(), world.rt.turn() as turn:
+        turn.call("pay")
+
+
+async def runs_what_a_model_asks_for(world: World) -> None:
+    asked = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    async with world.rt.turn():
+        await run_tool_calls(world.rt, [asked], timeout="5s")
+
+
 async def leaves_a_task_that_has_ended(world: World) -> None:
     world.leave(world.pay())
     await asyncio.sleep(0.002)
@@ -131,6 +143,8 @@ WAYS = (
     meets_its_bug,
     calls_one_that_blocks,
     opens_a_turn,
+    opens_a_turn_in_a_turn,
+    runs_what_a_model_asks_for,
     leaves_a_task_that_has_ended,
     leaves_a_task_that_runs,
     leaves_a_task_that_has_not_begun,

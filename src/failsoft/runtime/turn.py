@@ -219,7 +219,7 @@ class Turn:
         if isinstance(outer, Handle):
             outer = outer.whole()
         self.parent = outer if isinstance(outer, Call) else None
-        self._caller = self.parent or find_caller()
+        self._caller = self.parent or (outer._caller if isinstance(outer, Turn) else find_caller())
         if self._caller is not None:
             self._caller.inside.add(self)  # until it has ended, nobody knows what its calls will have done
         parent = outer if outer is None or isinstance(outer, Turn) else outer.turn
