@@ -171,6 +171,9 @@ def test_the_reason_names_the_word_that_decided() -> None:
     assert recognise("jira_get_issue").reason == '"get" in its name'
     assert recognise("get_or_create_user").reason == '"or create" in its name'
     assert recognise("thing", "Searches for things").reason == 'its description says "Searches"'
+    assert recognise("thing", "Perform a search").reason == 'its description says "Perform … search"'
+    assert recognise("user_info", "Information about a user").reason == 'its name ends in "info" and has no verb'
+    assert recognise("add", "Add two numbers.").reason == 'its description says "Add two numbers"'
 
 
 @pytest.mark.parametrize(

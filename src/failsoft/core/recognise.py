@@ -371,7 +371,8 @@ def _described_light(verb: str, word: str, rest: str) -> Recognised | None:
     said = _light(verb, behind)
     also = _also_writes(rest) if said is not None and said.effect == "read" else ""
     if said is not None and said.effect == "read" and not also:
-        return Recognised("read", f'its description says "{word}"')
+        thing = next(found for found in behind if found in table.LIGHT_READS)
+        return Recognised("read", f'its description says "{word} … {thing}"')
     if also or _joined(behind) or _writes(verb) or (verb == "make" and said is not None):
         return Recognised("write", f'its description says "{also or word}"')
     return None
