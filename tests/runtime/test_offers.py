@@ -26,6 +26,7 @@ from tests.fakes import (
 from tests.runtime.conversation import MISSING, THREAD, ask, faulty
 
 from failsoft import Runtime
+from failsoft.adapters.plain import run_tool_calls
 from failsoft.core.options import OnTimeout
 from failsoft.core.threads import OFFER_LASTS
 from failsoft.stores.memory import MemoryStore
@@ -484,3 +485,20 @@ async def test_what_may_have_acted_is_not_offered_at_the_deadline(options: dict[
     async with rt.turn(thread=THREAD, timeout="2s") as turn:
         turn.call("step", {"city": "PAR"})
     assert rt.threads[THREAD].offers == []
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@virtual
+async def test_a_retry_of_a_call_that_a_model_asked_for_is_made_once_if_nothing_is_known_of_its_tool(
+    restarted: bool,
+) -> None:
+    store, tool = MemoryStore(), Scripted(RESET)
+    rt = Runtime(store=store)
+    rt.add(tool, id="gadget", breaker=OFTEN)
+    asked = {"id": "c1", "type": "function", "function": {"name": "gadget", "arguments": "{}"}}
+    await run_tool_calls(rt, [asked], thread=THREAD)
+    if restarted:
+        rt = Runtime(store=store)
+        rt.add(tool, id="gadget", breaker=OFTEN)
+    outcome = await rt.threads[THREAD].retry("gadget")
+    assert (outcome.attempts, tool.attempts) == (1, 2)

@@ -116,6 +116,7 @@ class Offer(NamedTuple):
     retry: RetryOptions | None = None
     key: str | None = None  # idempotency key: the same one again, so that what went through is not done twice
     same: str | None = None  # fingerprint
+    by_agent: bool = False  # a model had asked for the call: a tool of which nothing is known counts as a write
 
     def to_dict(self) -> dict[str, Any]:
         """The offer as plain data."""

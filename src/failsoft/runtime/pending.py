@@ -52,6 +52,7 @@ class Pending:
             "timeout": offer.timeout,
             "key": offer.key,
             "same": offer.same,
+            "by_agent": offer.by_agent,
         }
         self._records.put("pending", self._offer(key, offer.tool), record, ttl=ttl)
 
@@ -93,6 +94,7 @@ class Pending:
                 None,
                 record["key"],
                 record["same"],
+                record.get("by_agent", False),  # not in offers of 0.1.0
             )
         return dict(sorted(offers.items(), key=lambda item: item[1].when))
 

@@ -41,6 +41,7 @@ from failsoft.runtime.pending import Key, Pending
 from failsoft.runtime.phrasing import phrase
 from failsoft.runtime.recovering import can_be_replaced
 from failsoft.runtime.settings import refuse_odd_names
+from failsoft.runtime.tool import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.fault import Fault
@@ -225,6 +226,7 @@ class Notebook:
             call.retry,
             call.key,
             _same(call),
+            call.by_agent,
         )
 
     def note_cut_off(self, call: Call, outcome: Outcome[Any]) -> None:
@@ -439,6 +441,8 @@ class Thread:
         call = rt.open_call(found, offer.args, dict(offer.arguments))
         call.tenant, call.thread = self._key
         call.timeout, call.retry, call.key, call.offer = offer.timeout, offer.retry, offer.key, offer
+        if offer.by_agent:
+            call.tool, call.by_agent = count_as_write(found), True
         return await rt.run(call)
 
     async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
