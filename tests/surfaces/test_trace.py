@@ -239,3 +239,40 @@ def test_prune(store: str, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "kept.db")) as connection:
         assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     assert invoke("list", "--store", store).stdout.startswith("There are no turns")
+
+
+def test_recorded_turns_show_the_labels_of_tools(tmp_path: Path) -> None:
+    async def play() -> None:
+        rt = Runtime(trace=tmp_path / "trace.jsonl")
+        rt.add(lambda: "Ritz", id="hotel_search", label="hotel finder", read_only=True)
+        rt.add(lambda: "AF", id="flight_search", read_only=True)
+        async with rt.turn(id="in-a-turn") as turn:
+            turn.call("hotel_search")
+            turn.call("flight_search")
+        run = rt.agent_run(play)
+        assert run is not None
+        await rt.run("hotel_search", {}, {"hotel_search": lambda _: asyncio.sleep(0, "Ritz")}, turn=run)
+        rt.end_agent_run(play)
+        await rt.close()
+
+    asyncio.run(play())
+    listed = CliRunner().invoke(cli, ["trace", "list", "--json", "--trace", str(tmp_path / "trace.jsonl")])
+    turns = re.findall(r'"turn_id": "([^"]+)"', listed.output)
+    assert len(turns) == 2
+    for turn in turns:
+        shown = CliRunner().invoke(cli, ["trace", "show", turn, "--trace", str(tmp_path / "trace.jsonl")]).output
+        assert "hotel finder" in shown
+    assert (
+        "flight search"
+        in CliRunner().invoke(cli, ["why", "in-a-turn", "--trace", str(tmp_path / "trace.jsonl")]).output
+    )
+
+
+@pytest.mark.parametrize("labels", [3, ["x"], {"a": 3}])
+def test_labels_that_failsoft_does_not_write_are_refused(labels: object, tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    ended = {"event_type": "TurnEnded", "turn_id": "t", "timestamp": "2025-11-06T10:33:25.100Z", "labels": labels}
+    path.write_text(json.dumps(ended) + "\n")
+    result = CliRunner().invoke(cli, ["why", "--trace", str(path)])
+    assert result.exit_code == 2
+    assert "labels" in result.output

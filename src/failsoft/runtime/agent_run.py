@@ -40,6 +40,7 @@ class AgentRun:
         self._ids: dict[str, object] = {}  # of the calls that were given one
         self._taken: list[None] = []  # one for each call: appending takes no lock
         self._succeeded: list[None] = []
+        self._tools: set[str] = set()
         self._ended = False
         engine.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
 
@@ -58,6 +59,7 @@ class AgentRun:
         Some models number their calls anew in every message. An id that is taken gets the outer call's id before it, or a
         number behind it, so that every call has its own row.
         """
+        self._tools.add(call.tool.id)
         if call.parent is None:
             call.turn = self
             self._taken.append(None)
@@ -90,6 +92,8 @@ class AgentRun:
         now = self.engine.now()
         counts = {"calls": len(self._taken), "succeeded": len(self._succeeded)}
         fields = {"duration_ms": round((now - self._started) * 1000, 3), **counts, "needs": {}}
+        if self.engine.labels:
+            fields |= self.engine.find_labels(self._tools)
         self.engine.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
         if self.engine.ledger is not None:
             self.engine.ledger.end_turn(self.id)

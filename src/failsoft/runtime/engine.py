@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic as real_time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
@@ -109,6 +109,7 @@ class Engine:
         self.store_required = store_required
         self.tools: dict[str, Tool] = {}
         self._warned: set[str] = set()
+        self.labels: dict[str, str] = {}  # by tool id, where the tool's options have one
         self.disabled: dict[str, str | None] = {}  # why, by tool id; None: enabled whatever its options say
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.trace = Trace(clock.monotonic, clock.wall)
@@ -303,6 +304,11 @@ class Engine:
         if not isinstance(tool, str):
             raise FailsoftError(_no_tool(tool))
         return tool
+
+    def find_labels(self, tools: Iterable[str]) -> dict[str, Any]:
+        """The field of an event that says how people call these tools; none without labels."""
+        labels = {id: self.labels[id] for id in {*tools} & self.labels.keys()}
+        return {"labels": labels} if labels else {}
 
     def warn_of_typo(self, name: str, *, always: bool = False) -> None:
         """Log once that no tool has this name, if one has a similar name, or ``always``."""

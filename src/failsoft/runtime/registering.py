@@ -70,6 +70,8 @@ def register(engine: Engine, settings: Settings, tool: Tool, *, replace: bool = 
     tool.quick = quicken(engine, tool) if tool.kind == "async" else None
     tool.by_name = None if tool.safe is False else tool.quick
     _warn_of_odd_options(tool, settings, engine.tools)
+    if tool.label != tool.id.replace("_", " "):
+        engine.labels[tool.id] = tool.label
     engine.tools[tool.id] = tool
     engine.index[tool.id] = engine.index[tool.guarded] = tool
     engine.notebook.note_registered(tool.id)

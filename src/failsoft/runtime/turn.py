@@ -480,11 +480,7 @@ class Turn:
                 handle.task, handle.context = None, EMPTY
                 if handle.call is not None:
                     handle.call.turn = past
-        counts = {"calls": len(calls), "succeeded": len(results)}
-        self.emit(
-            events.TURN_ENDED, None, None,
-            {"duration_ms": round(duration * 1000, 3), **counts, "needs": needs},
-        )  # fmt: skip
+        self._note_end(duration, len(results), needs)
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
             message=self._message or self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
@@ -498,6 +494,19 @@ class Turn:
         if past is not None:
             self.lanes.turn = past
             del self.lanes
+
+    def _note_end(self, duration: float, succeeded: int, needs: Mapping[str, Any]) -> None:
+        calls = self.machine.calls
+        fields: dict[str, Any] = {
+            "duration_ms": round(duration * 1000, 3),
+            "calls": len(calls),
+            "succeeded": succeeded,
+            "needs": needs,
+        }
+        if self.engine.labels:
+            tools = (handle.tool for handle in calls.values())
+            fields |= self.engine.find_labels(tool if isinstance(tool, str) else tool.id for tool in tools)
+        self.emit(events.TURN_ENDED, None, None, fields)
 
     def _past(self) -> Turn | None:
         """What a quiet turn is to its calls when it has ended: one that knows no calls.

@@ -42,7 +42,7 @@ _KINDS: dict[str, tuple[Any, str]] = {  # what every reader relies on
     "timestamp": _TEXT,
     **dict.fromkeys(("turn_id", "call_id", "tool_id", "error", "reason", "code"), (str | None, "no text")),
     **dict.fromkeys(_NUMBERS, _NUMBER),
-    "needs": (dict | None, "no object"),
+    **dict.fromkeys(("needs", "labels"), (dict | None, "no object")),
 }
 EXAMPLE = Path(__file__).with_name("example.jsonl")  # tools/record_example.py records it
 
@@ -226,4 +226,6 @@ def _find_fault(event: Any) -> str:
     for id, needs in (event.get("needs") or {}).items():
         if not isinstance(needs, list | dict) or not all(isinstance(need, str) for need in needs):
             return f"needs of {id!r:.40} is no list of ids"
+    if not all(isinstance(label, str) for label in (event.get("labels") or {}).values()):
+        return "labels has what is no text"
     return ""
