@@ -333,8 +333,7 @@ def play(story: str, name: str, *, full: bool, heard: bool = False) -> dict[str,
     with virtual_time() as clock:
         stage = Stage(told, clock, blocks=way.blocks, foreign=way.foreign, full=full)
         events: list[Event] = []
-        if heard:
-            stage.rt.subscribe(events.append)
+        leave = stage.rt.subscribe(events.append) if heard else None
         if way.waits:
             results = clock.run(_await_all(stage, way))
         else:
@@ -342,6 +341,8 @@ def play(story: str, name: str, *, full: bool, heard: bool = False) -> dict[str,
             for number in range(told.calls):
                 clock.sleep(_rest(told, number))
                 results.append(_result(lambda: way.call(stage)))
+        if leave is not None:
+            leave()  # waits for events that another thread is handing out
         return {
             "results": results,
             "metrics": {tool: _rounded(stage.rt.metrics(tool)) for tool in ("step", "inner")},
