@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.core.classify.made import make
-from tests.fakes import OFTEN
+from tests.fakes import OFTEN, Scripted, virtual
 
 from failsoft import Runtime
 from failsoft.testing import virtual_time
@@ -220,3 +220,34 @@ def test_t32_a_connection_that_timed_out_may_have_carried_the_request(error: Exc
     assert made == [40]
     assert outcome.fault is not None
     assert outcome.fault.effect == "unknown"
+
+
+class Refused(Exception):
+    """The service turned the request away."""
+
+    status_code = 400
+
+
+@pytest.mark.parametrize(
+    ("acted", "denied"),
+    [
+        ("Zahlung wurde ausgeführt, aber die Bestätigung fehlt", "Zahlung wurde nicht ausgeführt, aber gemeldet"),
+        ("paiement effectué mais erreur de confirmation", "paiement non effectué mais signalé"),
+        ("el pago se realizó pero falló la confirmación", "el pago no se realizó pero se registra"),
+        ("pagamento eseguito, ma errore di conferma", "pagamento non eseguito, ma segnalato"),
+        ("pagamento concluído, mas a confirmação falhou", "pagamento não concluído, mas registra"),
+        ("betaling uitgevoerd maar bevestiging mislukt", "betaling niet uitgevoerd maar gemeld"),
+        ("платёж проведён, но подтверждение не пришло", "платёж не проведён, но ошибка"),
+        ("支払いは完了しましたが、エラーが発生しました", "支払いは完了していませんが、エラー"),
+        ("付款已完成，但发生错误", "付款未完成，但发生错误"),
+    ],
+    ids=["de", "fr", "es", "it", "pt", "nl", "ru", "ja", "zh"],
+)
+@virtual
+async def test_t32_words_of_other_languages_say_that_something_was_done(acted: str, denied: str) -> None:
+    for words, effect in ((acted, "unknown"), (denied, "none")):
+        rt = Runtime()
+        rt.add(Scripted(Refused(words)), id="pay", idempotent=False)
+        outcome = await rt.call("pay")
+        assert outcome.fault is not None
+        assert (outcome.fault.effect, outcome.attempts) == (effect, 1)

@@ -24,7 +24,7 @@ from failsoft.core.classify.lookup import WEAK_TYPE
 from failsoft.core.classify.reading import LENGTH, Reading
 from failsoft.core.classify.recall import recalled
 from failsoft.core.classify.sources import UNCONNECTED
-from failsoft.core.classify.tables.acted import ACTED, HINTS, UNDONE
+from failsoft.core.classify.tables.acted import ACTED, ELSEWHERE, HINTS, UNDONE
 from failsoft.core.classify.tables.http import by_status
 from failsoft.core.classify.wording import find_phrase
 
@@ -40,6 +40,8 @@ _SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # in words, a lost connection is 
 _QUOTED: Final = re.compile(r"\"[^\"\n]{0,400}\"|`[^`\n]{0,400}`|(?<!\w)'[^'\n]{0,400}'(?!\w)")
 # How httpx and aiohttp state a status
 _CLIENTS: Final = re.compile(r"\b((?:Client|Server) error|Redirect response) '(\d{3} [A-Za-z' -]{2,40})'")
+MOST_WORDS: Final = 2000  # characters that are read in other languages
+BEFORE: Final = 60  # characters before what was done that may deny it
 _WORDS: Final = re.compile(r"[a-z]+")
 # Classes that are raised only after the request was sent, whatever stands around them
 _SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
@@ -94,13 +96,23 @@ def doubts_text(text: str, kind: str) -> bool:
     phrase = find_phrase(reading.bare, OPEN, firm=True)
     if phrase is not None and not reading.connecting and not (phrase.kind in UNSENT and kind in _SAME_WORDS):
         return True
-    return says_done(reading.bare)
+    return says_done(reading.bare) or says_done_elsewhere(reading.full)
 
 
 def says_done(words: str) -> bool:
     """True if the words say that something was done before the error."""
     return not HINTS.isdisjoint(_WORDS.findall(words)) and any(
         UNDONE.search(found[0]) is None for found in ACTED.finditer(words)
+    )
+
+
+def says_done_elsewhere(words: str) -> bool:
+    """The same for other languages than English."""
+    words = words[:MOST_WORDS]
+    return any(
+        denied.search(words, max(0, found.start() - BEFORE), found.end()) is None
+        for acted, denied in ELSEWHERE
+        for found in acted.finditer(words)
     )
 
 

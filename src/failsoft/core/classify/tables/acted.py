@@ -1,7 +1,8 @@
 """Words that say that something was done, although the error is about something else.
 
 ``ACTED`` finds "payment captured, but the receipt was refused" and "403 after the order was placed" in text that is
-spelled in lower case; ``UNDONE`` takes back what is denied ("no payment was captured").
+spelled in lower case; ``UNDONE`` takes back what is denied ("no payment was captured"). ``ELSEWHERE`` does both for the
+plainest form of it, "done, but", in other languages.
 """
 
 from __future__ import annotations
@@ -69,4 +70,44 @@ ACTED = re.compile(
 UNDONE = re.compile(
     r"\b(?:not|never|no|none|nothing|neither|without|cannot|could not|can't|won't|n't|unable|failed to|fails to|to be"
     r"|must|should|would|will|may|if|unless|until|before|invalid|duplicate|too many|0)\b"
+)
+
+# Per language: what was done, what denies it, and the word for "but"
+_LANGUAGES = (
+    (
+        r"\b(?:ausgeführt|abgebucht|gebucht|überwiesen|bezahlt|belastet|gesendet|versendet|verschickt|angelegt|erstellt)",
+        r"\b(?:nicht|kein\w{0,2}|nie|noch)\b",
+        r"\b(?:aber|jedoch|doch|allerdings)\b",
+    ),
+    (
+        r"\b(?:effectué|débité|payé|envoyé|réservé|créé|enregistré|validé)e?s?\b",
+        r"\b(?:pas|non|jamais|aucune?)\b",
+        r"\b(?:mais|cependant|toutefois)\b",
+    ),
+    (
+        r"\b(?:realiz|envi|reserv|cre|pag|cobr|carg|complet|efectu|proces)(?:ó|ad[oa]s?)\b",
+        r"\b(?:no|nunca|ningún|ninguna)\b",
+        r"\b(?:pero|sin embargo)\b",
+    ),
+    (
+        r"\b(?:eseguit|inviat|prenotat|creat|pagat|addebitat|effettuat|completat)[oaie]\b",
+        r"\b(?:non|mai|nessuna?)\b",
+        r"\b(?:ma|però|tuttavia)\b",
+    ),
+    (
+        r"\b(?:concluíd|realizad|enviad|reservad|criad|pag|cobrad|efetuad|debitad)[oa]s?\b",
+        r"\b(?:não|nunca|nenhuma?)\b",
+        r"\b(?:mas|porém|contudo)\b",
+    ),
+    (
+        r"\b(?:uitgevoerd|verzonden|verstuurd|geboekt|betaald|aangemaakt|afgeschreven|voltooid)\b",
+        r"\b(?:niet|geen|nooit)\b",
+        r"\b(?:maar|echter)\b",
+    ),
+    (r"\b(?:проведён|проведен|отправлен|оплачен|создан|списан|выполнен)", r"\b(?:не|нет)\b", r"\b(?:но|однако)\b"),
+    (r"(?:完了|送信|作成|予約|決済)(?:し|され)ました", r"ません", r"(?:が|けれど)"),
+    (r"已(?:经)?(?:完成|发送|创建|预订|支付|扣款|付款|成功)", r"[未没]", r"(?:但|不过|然而)"),
+)
+ELSEWHERE = tuple(
+    (re.compile(rf"{done}[^\n.;!?。]{{0,60}}?{but}"), re.compile(denied)) for done, denied, but in _LANGUAGES
 )
