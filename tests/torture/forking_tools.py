@@ -9,6 +9,7 @@ import logging
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -95,6 +96,24 @@ def use_multiprocessing(number: int) -> int:
     child = multiprocessing.get_context("fork").Process(target=_child, args=(number,))
     child.start()
     child.join()
+    return number
+
+
+def use_pools(number: int) -> int:
+    """A pool ends its processes by a signal, and waits until they have ended."""
+    for _ in range(3):
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            number = pool.map(abs, [number])[0]
+    return number
+
+
+def fork_and_terminate(number: int) -> int:
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(1)
+    os.kill(child, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
     return number
 
 

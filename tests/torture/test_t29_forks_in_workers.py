@@ -36,6 +36,8 @@ HONEST = (
     "fork_from_a_thread",
     "fork_and_log",
     "use_multiprocessing",
+    "use_pools",
+    "fork_and_terminate",
     "fork_in_a_coroutine",
 )  # the worker itself answers as it should
 FATAL = ("fork_and_hang", "fork_and_die")

@@ -30,6 +30,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -267,7 +268,32 @@ def _run_worker(sock: socket.socket, _fds: list[int], options: Any) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _heard)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_listen_again)
     worker.serve(sock, *options)
+
+
+_DEFAULTS: Final[dict[signal.Signals, Any]] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+_masks: dict[int, set[Any]] = {}  # of threads that are about to fork
+
+
+def _hold_signals() -> None:
+    _masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, _DEFAULTS)
+
+
+def _release_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop(threading.get_ident(), ()))
+
+
+def _listen_again() -> None:
+    """Let processes that a tool forks be ended by signals: ``multiprocessing`` ends its pools so, and waits for them."""
+    for number, default in _DEFAULTS.items():
+        if signal.getsignal(number) is _heard:
+            signal.signal(number, default)
+    _release_signals()
 
 
 def _run_command(sock: socket.socket, fds: list[int], options: Any) -> None:
