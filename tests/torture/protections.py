@@ -179,8 +179,8 @@ PROTECTIONS: dict[int, Protection] = {
     28: Protection(
         "outcomes are kept in submission order",
         "runtime/turn.py",
-        "        calls = self.machine.calls\n",
-        "        calls = {handle.id: handle for handle in self.arrived}\n",
+        "        calls = self.machine.calls\n        results, needs",
+        "        calls = {handle.id: handle for handle in self.arrived}\n        results, needs",
     ),
     29: Protection(
         "an answer must have the number of its call",
