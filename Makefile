@@ -73,9 +73,9 @@ test-million: $(DEV) ## a million breaker sequences against the reference model
 	@FAILSOFT_SEQUENCES=1000000 $(BIN)/python -m pytest -q -n $(JOBS) tests/properties/test_breaker_model.py
 
 mutation: $(DEV) ## break backoff, breaker and turn machine on purpose: do the tests notice?
-	@for part in backoff breaker turn; do \
+	@for part in resilience/backoff resilience/circuit_breaker turn/machine; do \
 	  $(BIN)/python tools/mutate.py --least 90 --jobs $(JOBS) src/failsoft/core/$$part.py -- \
-	    tests/core/test_$$part.py || exit 1; \
+	    tests/core/$$(dirname $$part)/test_$$(basename $$part).py || exit 1; \
 	done
 
 corpus: $(CORPUS) ## classification on real errors of 40 libraries, beside others' rules

@@ -72,8 +72,8 @@ def many_writes(store: str) -> Callable[..., Any]:
 
 
 def events(*, as_run: bool) -> Callable[..., Any]:
-    from failsoft.core.runs import Run
-    from failsoft.stores.sqlite import SqliteStore
+    from failsoft.observe.success_runs import Run
+    from failsoft.stores.sqlite.store import SqliteStore
 
     store = SqliteStore(Path(PLACE.name, f"events-{as_run}.db"))
     times = array("d", [0.1] * EVENTS)

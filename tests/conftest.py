@@ -9,7 +9,7 @@ import logging
 
 from hypothesis import HealthCheck, settings
 
-from failsoft.observe import log as failsoft_log
+from failsoft.observe.sinks import log as failsoft_log
 
 failsoft_log.WINDOW = 3_600.0  # no test is told of the failures of another a minute later
 logging.getLogger("failsoft").addHandler(logging.NullHandler())  # failures that tests cause are not news at their end

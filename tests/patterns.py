@@ -57,31 +57,31 @@ class Found(NamedTuple):
 
 
 def _phrases() -> Iterator[tuple[str, int]]:
-    from failsoft.core.classify import wording
+    from failsoft.core.classify import phrase_match
     from failsoft.core.classify.tables.phrases import PHRASES
 
     for phrase in PHRASES:
-        row = wording._Row(phrase.pattern)
+        row = phrase_match._Row(phrase.pattern)
         for start in row.starts:
             yield row.pattern(start), 0
 
 
 def _noise() -> Iterator[tuple[str, int]]:
-    from failsoft.core.classify import reading
+    from failsoft.core.classify import text_reader
 
-    yield "|".join(pattern for _, pattern in reading._NOISE), 0
-    for _, pattern in reading._NOISE:
+    yield "|".join(pattern for _, pattern in text_reader._NOISE), 0
+    for _, pattern in text_reader._NOISE:
         yield pattern, 0
 
 
 def _spots() -> Iterator[tuple[str, int]]:
-    from failsoft.core.classify import reading
+    from failsoft.core.classify import text_reader
 
-    return ((pattern, 0) for _, pattern, _ in reading._SPOTS)
+    return ((pattern, 0) for _, pattern, _ in text_reader._SPOTS)
 
 
 def _formats() -> Iterator[tuple[str, int]]:
-    from failsoft.core import secret_formats
+    from failsoft.core.redact import secret_formats
 
     for table in (secret_formats.SHAPES, secret_formats.TOKENS, secret_formats.WORDS, secret_formats.BLOCKS):
         yield from ((form.pattern, re.ASCII) for form in table)
@@ -93,16 +93,16 @@ def _nothing() -> Iterator[tuple[str, int]]:
 
 # where a pattern is put together at run time -> what it may be
 MADE: dict[str, Callable[[], Iterable[tuple[str, int]]]] = {
-    "failsoft.core.classify.wording._Row.fits": _phrases,
-    "failsoft.core.classify.reading.Reading.full": _noise,
-    "failsoft.core.classify.reading.Reading.codes": _spots,
-    "failsoft.core.secret_formats.Format.find": _formats,
-    "failsoft.core.secret_formats.compiled": _nothing,  # what it is called with is found where it is called
-    "failsoft.core.classify.recall.compiled": _nothing,
+    "failsoft.core.classify.phrase_match._Row.fits": _phrases,
+    "failsoft.core.classify.text_reader.Reading.full": _noise,
+    "failsoft.core.classify.text_reader.Reading.codes": _spots,
+    "failsoft.core.redact.secret_formats.Format.find": _formats,
+    "failsoft.core.redact.secret_formats.compiled": _nothing,  # what it is called with is found where it is called
+    "failsoft.core.classify.cache.compiled": _nothing,
     "failsoft.core.classify.overrides._by_row": _nothing,  # the user's own patterns are not checked for their cost
     "failsoft.core.classify.overrides._is_a": lambda: [(r"(?<![\w.])ConnectionError\b", 0)],
-    "failsoft.core.options._refuse_odd_pattern": _nothing,
-    "failsoft.core.manifest.reading._explain": _nothing,
+    "failsoft.core.model.options._refuse_odd_pattern": _nothing,
+    "failsoft.config.manifest.reading._explain": _nothing,
 }
 
 

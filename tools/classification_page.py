@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from failsoft.core.classify import lookup
-from failsoft.core.classify.engine import FIRM_TYPE, FIRM_WORDS, GUESS, TEXT, WORDS
-from failsoft.core.classify.hints import LONGEST
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.classify.tables import codes, errnos, http, phrases, providers, spots, sql, types
+from failsoft.core.classify.retry_after import LONGEST
+from failsoft.core.classify.tables import codes, errnos, http, phrases, providers, sql, text_patterns, types
+from failsoft.core.classify.weigh import FIRM_TYPE, FIRM_WORDS, GUESS, TEXT, WORDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "classification.md"
 
@@ -111,7 +111,7 @@ def words() -> list[str]:
 
 def places() -> list[str]:
     lines = ["## Codes in text", "", *table("space", "who writes it so")]
-    lines += [row(spot.space, spot.source) for spot in spots.SPOTS]
+    lines += [row(spot.space, spot.source) for spot in text_patterns.SPOTS]
     return [*lines, ""]
 
 

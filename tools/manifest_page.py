@@ -12,11 +12,11 @@ import yaml
 from tools.manifest_words import INTRO, PLAN, PLANS, SECTIONS, Section
 from tools.pages import DOCS, table, write
 
-from failsoft.core.entrypoint import Command
-from failsoft.core.manifest.block import Block, keys_of
-from failsoft.core.manifest.plan import CallBlock, PlanBlock
-from failsoft.core.manifest.schema import schema
-from failsoft.core.options import Isolation
+from failsoft.config.manifest.block import Block, keys_of
+from failsoft.config.manifest.plan import CallBlock, PlanBlock
+from failsoft.config.manifest.schema import schema
+from failsoft.core.model.entrypoint import Command
+from failsoft.core.model.options import Isolation
 
 PAGE = DOCS / "reference" / "manifest.md"
 _DEFAULTS = {  # those that the schema cannot know, because they are of another block

@@ -12,7 +12,7 @@ import yaml
 
 INTRO = """# Manifest
 
-<!-- Written by tools/manifest_page.py from the manifest's JSON Schema. Change src/failsoft/core/manifest. -->
+<!-- Written by tools/manifest_page.py from the manifest's JSON Schema. Change src/failsoft/config/manifest. -->
 
 A manifest is one YAML (or JSON) file that says what failsoft should know about your tools. You need none: everything has
 a default, and most can be said in Python as well, with the same words (`@rt.tool(timeout="5s", read_only=True)`).

@@ -1,6 +1,6 @@
 """Mutation testing: change one thing in a module, run its tests, see whether they notice.
 
-    python tools/mutate.py src/failsoft/core/breaker.py -- tests/core/test_breaker.py
+    python tools/mutate.py src/failsoft/core/resilience/circuit_breaker.py -- tests/core/test_breaker.py
 
 Prints the mutants that no test has killed, and killed/total. ``--least 90`` fails below 90 %. Each mutant lives in a
 forked process that compiles the changed syntax tree in the module's place; nothing is written to the source.

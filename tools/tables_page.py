@@ -12,19 +12,19 @@ from typing import cast, get_args
 
 from tools.pages import DOCS, fill, table, write
 
-from failsoft.core import breaker
-from failsoft.core.backoff import delay
-from failsoft.core.breaker import BreakerState, Refusal, Ticket, admit, observe, record
-from failsoft.core.budget import FULL, Budget, spend
-from failsoft.core.cascade import cascade
 from failsoft.core.classify import classify
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.fallback import bars_others, may_have_acted
-from failsoft.core.fault import Category, Code, Effect, Fault
-from failsoft.core.options import BreakerOptions, RetryOptions
-from failsoft.core.recovery import ErrorReport, decide
-from failsoft.core.retry import Attempts, Retry, plan_retry
-from failsoft.core.tool_effect import KnownEffect
+from failsoft.core.effects.tool_effect import KnownEffect
+from failsoft.core.model.fault import Category, Code, Effect, Fault
+from failsoft.core.model.options import BreakerOptions, RetryOptions
+from failsoft.core.resilience import circuit_breaker
+from failsoft.core.resilience.backoff import delay
+from failsoft.core.resilience.circuit_breaker import BreakerState, Refusal, Ticket, admit, observe, record
+from failsoft.core.resilience.error_handler import ErrorReport, decide
+from failsoft.core.resilience.fallback import bars_others, may_have_acted
+from failsoft.core.resilience.retry import Attempts, Retry, plan_retry
+from failsoft.core.resilience.retry_budget import FULL, Budget, spend
+from failsoft.core.turn.cascade import cascade
 from failsoft.testing import faults
 
 # --- is it safe to retry? --------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def breaker_table() -> str:
         else:
             call = "let through" if answer.probe is None else f"let through as the probe → {after.state}"
         cells = []
-        for result in get_args(breaker.Result):
+        for result in get_args(circuit_breaker.Result):
             end = record(state, OPTIONS, ticket, result, now=now)
             if end is state:
                 cells.append("as before")
@@ -192,7 +192,7 @@ def breaker_diagram() -> str:
         before = state.state
         if observe(state, OPTIONS, now=now) != before:
             edges[before, observe(state, OPTIONS, now=now)] = "timeout is over"
-        for result in get_args(breaker.Result):
+        for result in get_args(circuit_breaker.Result):
             after = record(state, OPTIONS, ticket, result, now=now).state
             if after != before:
                 edges[before, after] = words[result] if before == "closed" or result == "success" else "a probe fails"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from tools.pages import DOCS, table, write
 
-from failsoft.core.phrases import CALL_FACTS, ENGLISH
+from failsoft.core.explain.catalogue import CALL_FACTS, ENGLISH
 
 PAGE = DOCS / "reference" / "texts.md"
 
 INTRO = """# Texts
 
-<!-- Written by tools/texts_page.py from src/failsoft/core/phrases.py. Change that. -->
+<!-- Written by tools/texts_page.py from src/failsoft/core/explain/catalogue.py. Change that. -->
 
 Every text that users, models and operators read, by its key. Those of your own stand in the manifest, in any language;
 what you leave out stays as it is here. How to: [Explanations](../concepts/explanations.md#words-of-your-own).

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from failsoft._version import __version__ as __version__
+from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.classify import classify
-from failsoft.core.effects import NothingDone
-from failsoft.core.fault import Code, ErrorStatusCode, Fault
-from failsoft.core.options import BreakerOptions, Fallback, Override, RetryOptions
-from failsoft.core.outcome import Decision, Outcome
-from failsoft.core.partial import partial
-from failsoft.core.recovery import ErrorReport, Handler, decide
-from failsoft.core.report import TurnReport
+from failsoft.core.effects.call_effect import NothingDone
+from failsoft.core.model.fault import Code, ErrorStatusCode, Fault
+from failsoft.core.model.options import BreakerOptions, Fallback, Override, RetryOptions
+from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.partial import partial
+from failsoft.core.resilience.error_handler import ErrorReport, Handler, decide
 from failsoft.errors import (
     CallFailed,
     CircuitOpen,
@@ -21,10 +21,10 @@ from failsoft.errors import (
     TurnError,
 )
 from failsoft.runtime.default import default_runtime, tool
-from failsoft.runtime.handle import Handle
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import in_thread
-from failsoft.runtime.turn import Turn
+from failsoft.runtime.turn.handle import Handle
+from failsoft.runtime.turn.turn import Turn
 
 __all__ = [
     "BreakerOptions",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from failsoft.core.fault import Fault
-    from failsoft.core.outcome import Outcome
+    from failsoft.core.model.fault import Fault
+    from failsoft.core.model.outcome import Outcome
 
 
 class FailsoftError(Exception):

@@ -16,7 +16,7 @@ from tests.adapters.test_langchain import agent, model, told
 
 from failsoft import CallFailed, Runtime
 from failsoft.adapters.langchain import FailsoftMiddleware, private
-from failsoft.core.why import explain_turn
+from failsoft.analysis.why import explain_turn
 
 try:
     from langchain.agents.middleware import ToolErrorMiddleware

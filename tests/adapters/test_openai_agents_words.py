@@ -34,7 +34,7 @@ from tests.adapters.test_openai_agents import QUIET, Scripted, Server, answers, 
 
 from failsoft import CallFailed, Runtime
 from failsoft.adapters.openai_agents import guard_agent, private
-from failsoft.core.why import explain_turn
+from failsoft.analysis.why import explain_turn
 from failsoft.errors import FailsoftError
 
 QUICK = {"max_attempts": 3, "initial_delay": "1ms", "max_delay": "2ms"}

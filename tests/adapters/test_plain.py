@@ -22,7 +22,7 @@ from tests.fakes import OFTEN, virtual
 
 from failsoft import Runtime
 from failsoft.adapters.plain import close_tool_calls, run_tool_calls, run_tool_calls_sync
-from failsoft.core.partial import partial
+from failsoft.core.model.partial import partial
 from failsoft.errors import FailsoftError
 from failsoft.stores.memory import MemoryStore
 from failsoft.testing import Ask, Seen, adapter_checks, check_adapter

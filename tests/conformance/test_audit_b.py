@@ -15,8 +15,8 @@ from tests.fakes import DOWN, INVALID, ONCE, TIMEOUT, Scripted, Takes, records, 
 
 import failsoft
 from failsoft import Decision, ErrorReport, ManifestError, Runtime, classify
-from failsoft.core.manifest import check, load, load_plan
-from failsoft.core.wanted import find_inputs
+from failsoft.config.manifest import check, load, load_plan
+from failsoft.core.explain.named_inputs import find_inputs
 
 # --- B1: the Error Handler as a function (S-spec 6.1) -----------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from tests.fakes import DOWN, INVALID, OFTEN, ONCE, Scripted, Takes, records, vi
 
 import failsoft
 from failsoft import Code, Decision, ErrorReport, Runtime, classify
-from failsoft.core.manifest import check, load
-from failsoft.core.replay import replay
+from failsoft.analysis.replay import replay
+from failsoft.config.manifest import check, load
 from failsoft.testing import FaultPlan
 
 # --- C2: the state half-open is an input (S-spec 6.2, R42) ------------------------------------------------------------

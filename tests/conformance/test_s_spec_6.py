@@ -10,7 +10,7 @@ import pytest
 from tests.fakes import AUTH, DOWN, INVALID, NOT_FOUND, ONCE, TIMEOUT, Scripted, Takes, phrases, records, virtual
 
 from failsoft import Decision, ErrorReport, Runtime, partial
-from failsoft.core.recovery import decide, rebuild
+from failsoft.core.resilience.error_handler import decide, rebuild
 from failsoft.testing import FaultPlan
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from failsoft.core import effect_words
-from failsoft.core.recognise import recognise
+from failsoft.core.effects import words as effect_words
+from failsoft.core.effects.recognition import recognise
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "tools.jsonl").read_text().splitlines()]
 SOURCES = list(dict.fromkeys(row["source"] for row in ROWS))

@@ -36,7 +36,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 from click.testing import CliRunner
 
-from failsoft.core.manifest import load, load_plan
+from failsoft.config.manifest import load, load_plan
 from failsoft.surfaces.cli import cli
 
 ROOT = Path(__file__).parents[2]

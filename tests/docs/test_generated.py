@@ -14,8 +14,8 @@ from tools import api_page, cli_page, manifest_words
 
 import failsoft
 from failsoft import testing
-from failsoft.core import own_faults
-from failsoft.core.manifest import load, load_plan
+from failsoft.config.manifest import load, load_plan
+from failsoft.core.model import builtin_faults
 from failsoft.surfaces.cli import cli
 
 ROOT = Path(__file__).parents[2]
@@ -63,5 +63,5 @@ def test_every_public_name_has_a_docstring_worth_reading() -> None:
 def test_every_fault_of_failsofts_own_is_in_the_trouble_page() -> None:
     page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
     rows = {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
-    known = {value for name, value in vars(own_faults).items() if name == str(value).upper()}
+    known = {value for name, value in vars(builtin_faults).items() if name == str(value).upper()}
     assert rows == known

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from failsoft import Decision, FailsoftError, Override, RetryOptions, Runtime, classify, decide, in_thread
 from failsoft.adapters.plain import run_tool_calls
-from failsoft.observe.log import flush as flush_log
+from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.surfaces.cli import cli
 from failsoft.testing import FaultPlan, HttpError, virtual_time
 

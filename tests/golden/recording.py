@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from failsoft import Runtime
-from failsoft.core.plain import plain
-from failsoft.core.runs import iso
+from failsoft.core.model.json_values import plain
 from failsoft.observe.events import CALL_CANCELLED, Event
+from failsoft.observe.success_runs import iso
 
 SEED = 20251105
 SHOWN = 20  # events that are written out, unless a scenario says another number

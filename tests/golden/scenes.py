@@ -524,7 +524,7 @@ async def a_tool_that_blocks_the_loop() -> None:
 
 def virtual_clock() -> Callable[[float], None]:
     """Let virtual time pass without giving up control, as a blocking function does."""
-    from failsoft.runtime import clock
+    from failsoft.runtime.execution import clock
 
     return clock.current().sleep
 

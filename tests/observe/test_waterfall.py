@@ -12,10 +12,10 @@ from inline_snapshot import snapshot
 from tests.fakes import AUTH, DOWN, ONCE, Scripted, Takes, virtual
 
 from failsoft import Decision, Runtime, TurnReport, partial
-from failsoft.core.recovery import ErrorReport
-from failsoft.core.waterfall import build
-from failsoft.core.waterfall.layout import summarise
-from failsoft.core.waterfall.words import sum_up, tell_row
+from failsoft.analysis.waterfall import build
+from failsoft.analysis.waterfall.row_text import sum_up, tell_row
+from failsoft.analysis.waterfall.terminal import summarise
+from failsoft.core.resilience.error_handler import ErrorReport
 from failsoft.observe import events
 
 STEADY = {"initial_delay": "500ms", "jitter_percent": 0, "max_total_time": "60s"}
@@ -333,7 +333,7 @@ async def test_events_of_other_turns_are_passed_over() -> None:
 
 
 def test_every_event_that_is_read_exists() -> None:
-    from failsoft.core.waterfall.build import _READERS
+    from failsoft.analysis.waterfall.build import _READERS
 
     there = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
     assert {*_READERS, "LateResult", "TurnTimedOut", "TurnEnded"} <= there

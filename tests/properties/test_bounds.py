@@ -9,12 +9,12 @@ from typing import get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from failsoft.core.backoff import LONGEST_HINT, delay
-from failsoft.core.budget import FULL, Budget, spend
-from failsoft.core.durations import LONGEST, PATTERN, Seconds, seconds, text
-from failsoft.core.fault import Category, Code, Effect, Fault
-from failsoft.core.options import RetryOptions, RetryRule
-from failsoft.core.retry import Attempts, NoRetry, add_failure, plan_retry
+from failsoft.core.model.durations import LONGEST, PATTERN, Seconds, seconds, text
+from failsoft.core.model.fault import Category, Code, Effect, Fault
+from failsoft.core.model.options import RetryOptions, RetryRule
+from failsoft.core.resilience.backoff import LONGEST_HINT, delay
+from failsoft.core.resilience.retry import Attempts, NoRetry, add_failure, plan_retry
+from failsoft.core.resilience.retry_budget import FULL, Budget, spend
 
 durations = st.floats(0, LONGEST).map(Seconds)
 jitters = st.floats(0, 1, exclude_max=True)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.properties.breaker_model import CLOSED, OPENED, PROBE, RETURNED, Model
 
-from failsoft.core.breaker import INITIAL, Result, Ticket, admit, is_pristine, observe, record
-from failsoft.core.options import BreakerOptions
+from failsoft.core.model.options import BreakerOptions
+from failsoft.core.resilience.circuit_breaker import INITIAL, Result, Ticket, admit, is_pristine, observe, record
 
 SEQUENCES = int(os.environ.get("FAILSOFT_SEQUENCES", "100000"))
 PARTS = 20  # so that several workers can share them

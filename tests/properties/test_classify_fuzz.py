@@ -14,8 +14,8 @@ import pytest
 
 from failsoft.core.classify import classify
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.classify.tables.spaces import WANTED
-from failsoft.core.fault import Fault
+from failsoft.core.classify.tables.code_spaces import WANTED
+from failsoft.core.model.fault import Fault
 
 COUNT = int(os.environ.get("FAILSOFT_FUZZ", "100000"))
 SHARDS = 4  # so that several processes can share the work

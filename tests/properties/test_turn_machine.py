@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.turn_by_id import Cancel, Command, Leave, RecordLate, Skip, Start, TurnById, said
+from tests.core.turn.turn_by_id import Cancel, Command, Leave, RecordLate, Skip, Start, TurnById, said
 
-from failsoft.core.turn import Call
+from failsoft.core.turn.machine import Call
 
 Choose = Callable[[int, int], int]  # a whole number between two, both included
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.fakes import DOWN, ONCE, RESET, Scripted, Takes, real, records, virtual
-from tests.runtime.isolation import fake_tools
+from tests.runtime.execution.processes import fake_tools
 from tests.soak.leaks import settle
 
 from failsoft import FailsoftError, ManifestError, Runtime

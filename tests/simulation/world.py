@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from failsoft import Runtime
-from failsoft.core.memory import Mode
+from failsoft.core.resilience.recovery_memory import Mode
 from failsoft.testing import virtual_time
 
 TURNS = 10_000

@@ -25,8 +25,8 @@ from tests.soak.trouble import DAY, ShakyStore, Shift, draw
 from tests.soak.world import SPECS, World
 
 from failsoft import Runtime
-from failsoft.runtime import threads as conversations
-from failsoft.runtime.clock import Clock
+from failsoft.runtime.conversation import threads as conversations
+from failsoft.runtime.execution.clock import Clock
 from failsoft.testing import VirtualClock, virtual_time
 
 # Soon after 1970 a float of seconds is exact to a fraction of a nanosecond: when a batch of events is stamped, which is

@@ -32,8 +32,8 @@ from tests.soak import load_tools
 from tests.soak.leaks import MB, children, count, descendants, rss, settle
 
 from failsoft import CallFailed, Runtime
-from failsoft.stores import sqlite
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite.store import SqliteStore
 
 MOST_GROWTH = 5.0  # MB
 CONVERSATIONS = 300

@@ -9,13 +9,13 @@ import pytest
 from tests.soak.day import Lived, live
 from tests.soak.invariants import CHECKS, find_violations
 
-from failsoft.core import breaker, budget
-from failsoft.core.breaker import BreakerState
-from failsoft.core.budget import Budget
-from failsoft.core.report import TurnReport
-from failsoft.observe.trace import Trace
-from failsoft.runtime import keeping
-from failsoft.runtime.keeping import Keeper
+from failsoft.analysis.turn_report import TurnReport
+from failsoft.core.resilience import circuit_breaker, retry_budget
+from failsoft.core.resilience.circuit_breaker import BreakerState
+from failsoft.core.resilience.retry_budget import Budget
+from failsoft.observe.recorder import Trace
+from failsoft.runtime.persistence import event_writer
+from failsoft.runtime.persistence.event_writer import Keeper
 
 SEED = 3
 Patch = pytest.MonkeyPatch
@@ -70,29 +70,29 @@ def test_double_effects__a_write_is_said_to_be_idempotent() -> None:
 
 
 def test_stuck_circuits__a_cancelled_probe_keeps_its_slot(monkeypatch: Patch) -> None:
-    record = breaker.record
+    record = circuit_breaker.record
 
     def forgetful(state: BreakerState, options: Any, ticket: Any, result: Any, *, now: float) -> BreakerState:
         return state if result == "neutral" else record(state, options, ticket, result, now=now)
 
-    monkeypatch.setattr(breaker, "record", forgetful)
+    monkeypatch.setattr(circuit_breaker, "record", forgetful)
     assert "stuck_circuits" in found_by(live(SEED, agents=10, spells=4))
 
 
 def test_stuck_circuits__one_that_never_closes(monkeypatch: Patch) -> None:
-    admit = breaker.admit
+    admit = circuit_breaker.admit
 
     def never(state: BreakerState, options: Any, *, now: float, lease: float) -> Any:
         if state.state != "closed":
             state = state._replace(state="open", since=now)
         return admit(state, options, now=now, lease=lease)
 
-    monkeypatch.setattr(breaker, "admit", never)
+    monkeypatch.setattr(circuit_breaker, "admit", never)
     assert "stuck_circuits" in found_by(short())
 
 
 def test_overspent_budgets__retries_cost_nothing(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(budget, "spend", lambda budget, *, now, successes=0: (Budget(90.0, now), True))
+    monkeypatch.setattr(retry_budget, "spend", lambda retry_budget, *, now, successes=0: (Budget(90.0, now), True))
     assert "overspent_budgets" in found_by(short())
 
 
@@ -109,8 +109,8 @@ def test_disordered_turns__a_report_is_sorted(monkeypatch: Patch) -> None:
 def test_unkept_turns__what_was_lost_is_acknowledged(monkeypatch: Patch) -> None:
     has = Keeper._has
     monkeypatch.setattr(Keeper, "_has", lambda self, batches: has(self, batches) or True)
-    monkeypatch.setattr(keeping, "PAUSE", 0.0)  # each turn hands over what it has, also to a store in trouble
-    monkeypatch.setattr(keeping, "PATIENCE", 0.01)
+    monkeypatch.setattr(event_writer, "PAUSE", 0.0)  # each turn hands over what it has, also to a store in trouble
+    monkeypatch.setattr(event_writer, "PATIENCE", 0.01)
     assert "unkept_turns" in found_by(short())
 
 

@@ -4,7 +4,7 @@ Rules
 -----
 - Agents work in a few busy spells; outages lie around those, so that they are noticed.
 - All outages are over when the working day ends: what comes after shows whether everything has recovered.
-- A store never raises for its own troubles (``stores.base``). One that fails loses what it is given and finds nothing;
+- A store never raises for its own troubles (``stores.ports``). One that fails loses what it is given and finds nothing;
   one that hangs takes events only when it is back.
 """
 
@@ -15,8 +15,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from failsoft.stores.base import Kind
 from failsoft.stores.memory import MemoryStore
+from failsoft.stores.ports import Kind
 
 DAY = 86_400.0
 WORK = 84_000.0  # seconds: then the agents go home

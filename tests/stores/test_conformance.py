@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from failsoft.stores.base import Kind
 from failsoft.stores.memory import MemoryStore
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.stores.ports import Kind
+from failsoft.stores.sqlite.store import SqliteStore
 from failsoft.testing import check_store
 
 

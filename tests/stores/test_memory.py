@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from failsoft.stores.base import Store, key_of
 from failsoft.stores.memory import MemoryStore
+from failsoft.stores.ports import Store, key_of
 
 
 class Clock:

@@ -128,7 +128,7 @@ def test_help_loads_nothing_that_it_does_not_need() -> None:
     code = (
         "import sys, contextlib\nfrom failsoft.surfaces.cli import cli\n"
         "with contextlib.suppress(SystemExit): cli.main(['--help'])\n"
-        "print('LOADED', *(name for name in ('rich', 'pydantic', 'yaml', 'failsoft.core.waterfall') if name in sys.modules))"
+        "print('LOADED', *(name for name in ('rich', 'pydantic', 'yaml', 'failsoft.analysis.waterfall') if name in sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.splitlines()[-1] == "LOADED "[:-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from failsoft.core.manifest import load, schema
+from failsoft.config.manifest import load, schema
 from failsoft.surfaces.cli import cli
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from failsoft.core.waterfall.layout import CRITICAL, FALLBACK, FORMS, SIGNS
+from failsoft.analysis.waterfall.terminal import CRITICAL, FALLBACK, FORMS, SIGNS
 from failsoft.surfaces.cli import cli
 from failsoft.surfaces.cli.streams import is_utf8, prepare
 

@@ -10,7 +10,7 @@ PROJECT = """
 import asyncio
 import threading
 import pytest
-from failsoft.runtime import clock
+from failsoft.runtime.execution import clock
 
 threads = []
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from failsoft import Runtime
-from failsoft.runtime import clock as clocks
+from failsoft.runtime.execution import clock as clocks
 from failsoft.testing import virtual_time
 
 HOUR = 3600.0

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from failsoft.runtime.isolation import wire
-from failsoft.runtime.isolation.worker import Line
+from failsoft.runtime.execution.processes import wire
+from failsoft.runtime.execution.processes.worker import Line
 
 log = logging.getLogger("tests.torture.forking")
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from failsoft import Runtime
-from failsoft.runtime import ledger
+from failsoft.runtime.persistence import effect_ledger
 
-ledger.PATIENCE = 20.0  # a busy machine may need longer
+effect_ledger.PATIENCE = 20.0  # a busy machine may need longer
 FOLDER, SECONDS = Path(os.environ["FOLDER"]), float(os.environ["SECONDS"])
 BESIDE = (
     "beside" in os.environ["ROUTE"]

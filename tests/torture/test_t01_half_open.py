@@ -12,7 +12,7 @@ import pytest
 from tests.fakes import DOWN, ONCE, Scripted, Takes, virtual
 
 from failsoft import CallFailed, Runtime
-from failsoft.runtime import clock as clocks
+from failsoft.runtime.execution import clock as clocks
 from failsoft.stores.memory import MemoryStore
 
 TASKS = 1_000

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import DOWN, ONCE, Scripted, Takes, virtual
 
 from failsoft import Runtime
-from failsoft.runtime.health import LEASE, LONGEST_PROBE
+from failsoft.runtime.tools.health import LEASE, LONGEST_PROBE
 
 PROBES = 200
 

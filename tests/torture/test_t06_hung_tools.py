@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import OFTEN, ONCE, real
-from tests.runtime.isolation import fake_tools
-from tests.runtime.isolation.conftest import descendants, eventually
+from tests.runtime.execution.processes import fake_tools
+from tests.runtime.execution.processes.conftest import descendants, eventually
 from tests.torture.scale import times
 
 from failsoft import Runtime
-from failsoft.runtime.offload import MOST_ABANDONED, MOST_THREADS
+from failsoft.runtime.execution.thread_pool import MOST_ABANDONED, MOST_THREADS
 
 LATE = 0.1
 HANGING = (

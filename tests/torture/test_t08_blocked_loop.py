@@ -8,7 +8,7 @@ import time
 from tests.fakes import ONCE, real, records, virtual
 
 from failsoft import CallFailed, Runtime
-from failsoft.runtime import clock as clocks
+from failsoft.runtime.execution import clock as clocks
 
 
 @virtual

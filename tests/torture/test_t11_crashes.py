@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes import OFTEN, ONCE, real
-from tests.runtime.isolation import fake_tools
+from tests.runtime.execution.processes import fake_tools
 from tests.torture.scale import times
 
 from failsoft import Runtime

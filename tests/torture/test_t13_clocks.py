@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import DOWN, ONCE
 
 from failsoft import Runtime
-from failsoft.runtime.clock import Clock
+from failsoft.runtime.execution.clock import Clock
 from failsoft.stores.memory import MemoryStore
 
 WINDOW = 30.0

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.fakes import real, virtual
-from tests.runtime.test_guard import ASYNC, BLOCKING
-from tests.runtime.test_streams import Source
+from tests.runtime.call.test_streams import Source
+from tests.runtime.fastpath.test_guarded import ASYNC, BLOCKING
 
 from failsoft import CallFailed, ManifestError, Runtime
 

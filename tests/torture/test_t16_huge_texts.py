@@ -12,7 +12,7 @@ import pytest
 from tests.fakes import ONCE, records
 
 from failsoft import Runtime
-from failsoft.core.redact import LIMIT
+from failsoft.core.redact.sanitise import LIMIT
 
 STALL = 0.020
 MEGABYTES = 5_000_000

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.core.planted import PLANTED, Planted, survivors
+from tests.core.redact.planted import PLANTED, Planted, survivors
 from tests.torture.scale import times
 
 from failsoft import CallFailed, Runtime
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.stores.sqlite.store import SqliteStore
 from failsoft.surfaces.cli.drawing import show_waterfall
 
 

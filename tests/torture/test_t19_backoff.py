@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from failsoft import ManifestError, Runtime
-from failsoft.core.backoff import delay
-from failsoft.core.options import RetryOptions
+from failsoft.core.model.options import RetryOptions
+from failsoft.core.resilience.backoff import delay
 
 RETRIES = (*range(1, 2_000), 10_000, 10**9, 10**400)
 

@@ -12,9 +12,9 @@ import pytest
 from tests.fakes import virtual
 
 from failsoft import Runtime, classify
-from failsoft.core.backoff import LONGEST_HINT, delay
-from failsoft.core.options import RetryOptions
-from failsoft.runtime import clock as clocks
+from failsoft.core.model.options import RetryOptions
+from failsoft.core.resilience.backoff import LONGEST_HINT, delay
+from failsoft.runtime.execution import clock as clocks
 from failsoft.testing import HttpError
 
 SEEDS = 200

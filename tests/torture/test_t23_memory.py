@@ -13,9 +13,9 @@ from tests.fakes import DOWN, ONCE, RESET
 from tests.torture.scale import FULL, times
 
 from failsoft import CircuitOpen, Runtime
-from failsoft.core import memory as core_memory
-from failsoft.runtime import threads
-from failsoft.runtime.deadline import QUEUES
+from failsoft.core.resilience import recovery_memory as core_memory
+from failsoft.runtime.conversation import threads
+from failsoft.runtime.execution.deadline import QUEUES
 
 REJECTIONS = times(1_000_000, 200_000)
 KEYS = times(1_000_000, 3_000)

@@ -16,8 +16,8 @@ import pytest
 from tests.fakes import DOWN, ONCE, Scripted
 
 from failsoft import Runtime
-from failsoft.stores import sqlite
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite.store import SqliteStore
 
 WHERE: ContextVar[str] = ContextVar("where", default="nowhere")
 

@@ -15,7 +15,7 @@ import pytest
 from tests.torture.scale import times
 
 from failsoft import Runtime
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.stores.sqlite.store import SqliteStore
 
 KILLS = times(200, 10)
 

@@ -20,8 +20,8 @@ from tests.torture import forking_tools
 from tests.torture.scale import times
 
 from failsoft import Outcome, Runtime
-from failsoft.core.options import Isolation
-from failsoft.runtime.isolation import wire
+from failsoft.core.model.options import Isolation
+from failsoft.runtime.execution.processes import wire
 
 CALLS = times(1_000, 200)
 FORKS = times(50, 20)

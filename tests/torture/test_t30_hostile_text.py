@@ -14,9 +14,9 @@ from tests.steps import Counter, TooMany
 from tests.torture.scale import FULL, times
 
 from failsoft import classify
-from failsoft.core import redact
-from failsoft.core.fingerprint import fingerprint
-from failsoft.core.redact import sanitise
+from failsoft.core.redact import sanitise as redact
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.core.resilience.error_family import fingerprint
 
 GROWTH = 3
 SHORT = 4096
@@ -51,7 +51,11 @@ def growth(found: Found, attack: tuple[str, str, str]) -> float:
 def test_t30_every_pattern_is_found() -> None:
     places = {found.where for found in PATTERNS}
     assert len(PATTERNS) > 1000
-    for place in ("core.escapes._ESCAPE", "core.secret_names.find_named", "core.classify.wording._Row.fits"):
+    for place in (
+        "core.redact.escapes._ESCAPE",
+        "core.redact.secret_names.find_named",
+        "core.classify.phrase_match._Row.fits",
+    ):
         assert f"failsoft.{place}" in places
 
 

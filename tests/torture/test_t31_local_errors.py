@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 from tests.fakes import OFTEN
-from tests.runtime.isolation.fake_tools import raises_after_paying
+from tests.runtime.execution.processes.fake_tools import raises_after_paying
 
 from failsoft import CallFailed, NothingDone, Override, Runtime
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.fakes import OFTEN
-from tests.runtime.isolation.fake_tools import pays_inside
+from tests.runtime.execution.processes.fake_tools import pays_inside
 
 from failsoft import NothingDone, Override, Runtime, in_thread
 from failsoft.adapters.plain import run_tool_calls

@@ -13,7 +13,7 @@ import pytest
 from tests.torture.scale import times
 
 from failsoft import Runtime
-from failsoft.runtime.call import Call
+from failsoft.runtime.call.model import Call
 
 RUNS = times(10_000, 600)
 
@@ -153,7 +153,7 @@ def test_t34_at_the_very_moment_when_the_thread_begins(how: str, monkeypatch: py
 
 
 def test_t34_what_never_got_a_thread_is_told_as_not_run_and_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failsoft.runtime.offload.MOST_THREADS", 1)
+    monkeypatch.setattr("failsoft.runtime.execution.thread_pool.MOST_THREADS", 1)
     till = Till()
     free = threading.Event()
     till.rt.add(lambda: free.wait(5), id="hog", timeout="5s", idempotent=False)

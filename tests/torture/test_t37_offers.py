@@ -19,9 +19,9 @@ RACES = times(1000, 40)
 RACER = """
 import asyncio, os, signal, sys
 from failsoft import Runtime
-from failsoft.runtime import asking
+from failsoft.runtime.persistence import store_reads
 
-asking.PATIENCE = 20.0  # a busy machine may need longer
+store_reads.PATIENCE = 20.0  # a busy machine may need longer
 folder, dies = sys.argv[1], sys.argv[2] == "dies"
 rt = Runtime(store=f"sqlite:///{folder}/failsoft.db")
 

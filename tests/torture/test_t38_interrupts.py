@@ -24,7 +24,7 @@ from tests.torture.test_t24_fork_and_context import locks_of
 import failsoft
 from failsoft import Runtime
 from failsoft.runtime.scope import LIGHT, SCOPE
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.stores.sqlite.store import SqliteStore
 
 pytestmark = [  # an interrupt may come between making a coroutine and awaiting it
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

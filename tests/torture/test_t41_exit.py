@@ -14,7 +14,7 @@ import pytest
 from tests.torture.scale import times
 
 from failsoft import FailsoftError, Runtime
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.stores.sqlite.store import SqliteStore
 
 CLOSES = times(200, 20)
 PROGRAM = """

@@ -20,9 +20,9 @@ from tests.fakes import ONCE
 from tests.torture.scale import times
 
 from failsoft import ManifestError, Runtime, TurnError
-from failsoft.core.plain import plain
-from failsoft.core.threads import OFFER_LASTS, time_left
-from failsoft.stores.sqlite import SqliteStore
+from failsoft.core.conversation.thread_state import OFFER_LASTS, time_left
+from failsoft.core.model.json_values import plain
+from failsoft.stores.sqlite.store import SqliteStore
 from failsoft.surfaces.cli import Cli
 from failsoft.surfaces.cli import cli as command_line
 from failsoft.surfaces.cli.sources import EXAMPLE

@@ -1,0 +1,5 @@
+"""Decisions as pure functions: no clock, no randomness, no I/O, no third-party module.
+
+Everything failsoft decides is here and can be tested without running a tool. Import contracts in pyproject.toml keep it
+pure; ``tests/core`` mirrors it.
+"""

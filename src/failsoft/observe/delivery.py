@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
-from failsoft.observe.describe import describe
+from failsoft.observe.exception_text import describe
 
 PATIENCE = 0.05
 CAPACITY = 100_000

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from failsoft.core.memory import Evidence
-from failsoft.core.runs import iso
+from failsoft.core.resilience.recovery_memory import Evidence
+from failsoft.observe.success_runs import iso
 
 # Every event type there is, with what it tells.
 CALL_SUCCEEDED = "CallSucceeded"

@@ -8,7 +8,7 @@ from failsoft.observe import events
 
 
 class Retries:
-    """One tool's retries on the short way (``runtime.again``), counted there, under the runtime's lock."""
+    """One tool's retries on the short way (``runtime.fastpath.retry``), counted there, under the runtime's lock."""
 
     __slots__ = ("made", "recovered", "seconds")
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, Unpack, overload
 
-from failsoft.runtime.keywords import ToolKeywords
+from failsoft.runtime.call_options import ToolKeywords
 from failsoft.runtime.runtime import Runtime
 
 F = TypeVar("F", bound=Callable[..., Any])

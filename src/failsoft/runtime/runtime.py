@@ -13,32 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeV
 from uuid import uuid4
 from weakref import WeakSet
 
-from failsoft.core.durations import Duration
-from failsoft.core.options import OnTimeout, TurnOptions
-from failsoft.core.outcome import Outcome
-from failsoft.core.recovery import Handler
-from failsoft.core.report import TurnReport
-from failsoft.core.tool_effect import Undeclared
-from failsoft.errors import FailsoftError, ManifestError
-from failsoft.observe.events import Event
-from failsoft.observe.log import flush as flush_log
-from failsoft.runtime import calling, foreign
-from failsoft.runtime import clock as clocks
-from failsoft.runtime.agent_run import AgentRun, AgentRuns
-from failsoft.runtime.beside import is_on_loop
-from failsoft.runtime.calling import just, make_call
-from failsoft.runtime.clock import Clock
-from failsoft.runtime.engine import Engine
-from failsoft.runtime.foreign import About
-from failsoft.runtime.gates import refuse
-from failsoft.runtime.health import HealthView
-from failsoft.runtime.keywords import CallKeywords, ToolKeywords
-from failsoft.runtime.memory import RecoveryMemory
-from failsoft.runtime.phrasing import Catalogue, Phraser
-from failsoft.runtime.registering import declare, make_tool, register, set_enabled
-from failsoft.runtime.running import RunningCall, list_running
-from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.settings import (
+from failsoft.analysis.turn_report import TurnReport
+from failsoft.config.settings import (
     Settings,
     read_manifest,
     read_mode,
@@ -50,19 +26,44 @@ from failsoft.runtime.settings import (
     refuse_odd_parts,
     tool_options,
 )
-from failsoft.runtime.threads import Threads
-from failsoft.runtime.tool import unguarded
-from failsoft.runtime.tool_info import ToolIds
-from failsoft.runtime.turn import Turn
+from failsoft.core.effects.tool_effect import Undeclared
+from failsoft.core.model.durations import Duration
+from failsoft.core.model.options import OnTimeout, TurnOptions
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.resilience.error_handler import Handler
+from failsoft.errors import FailsoftError, ManifestError
+from failsoft.integration import framework_tool
+from failsoft.integration.framework_tool import About
+from failsoft.observe.events import Event
+from failsoft.observe.sinks.log import flush as flush_log
+from failsoft.runtime.call import build as calling
+from failsoft.runtime.call.admission import refuse
+from failsoft.runtime.call.build import just, make_call
+from failsoft.runtime.call.running import RunningCall, list_running
+from failsoft.runtime.call.user_text import Catalogue, Phraser
+from failsoft.runtime.call_options import CallKeywords, ToolKeywords
+from failsoft.runtime.conversation.threads import Threads
+from failsoft.runtime.execution import clock as clocks
+from failsoft.runtime.execution.blocking_loop import is_on_loop
+from failsoft.runtime.execution.clock import Clock
+from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
+from failsoft.runtime.registry import declare, make_tool, register, set_enabled
+from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.services import Engine
+from failsoft.runtime.tools.health import HealthView
+from failsoft.runtime.tools.tool import unguarded
+from failsoft.runtime.tools.tool_info import ToolIds
+from failsoft.runtime.turn.agent_run import AgentRun, AgentRuns
+from failsoft.runtime.turn.turn import Turn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from failsoft.core.explain import Explanation
-    from failsoft.core.memory import Mode
-    from failsoft.core.policy import Policy
-    from failsoft.runtime.isolation.workers import Counts
-    from failsoft.stores.base import Store
+    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.resilience.policy import Policy
+    from failsoft.core.resilience.recovery_memory import Mode
+    from failsoft.runtime.execution.processes.pool import Counts
+    from failsoft.stores.ports import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -124,7 +125,7 @@ class Runtime:
         clock = clock or clocks.current()
         kept: Store | None = None
         if store != "memory:":
-            from failsoft.runtime.shielding import open_shielded
+            from failsoft.stores.failsafe import open_shielded
 
             kept = open_shielded(store, wall=clock.wall)
         if store_required and kept is None:
@@ -147,7 +148,7 @@ class Runtime:
         engine.memory = None if mode == "off" else self._memory
         self._threads = Threads(self._engine)
         if kept is not None:
-            from failsoft.runtime.keeping import Keeper
+            from failsoft.runtime.persistence.event_writer import Keeper
 
             engine.keeper = Keeper(kept, engine.trace, clock)
             engine.keeper.ledger = engine.ledger
@@ -155,11 +156,11 @@ class Runtime:
             if not tool.options.enabled:
                 engine.disabled[id] = "enabled: false"
             if tool.entrypoint is not None:
-                from failsoft.runtime.entrypoints import load_entrypoint
+                from failsoft.runtime.tools.entrypoint import load_entrypoint
 
                 register(engine, self._settings, load_entrypoint(tool, self._settings.defaults))
         if trace is not None:
-            from failsoft.observe.jsonl import write_to
+            from failsoft.observe.sinks.jsonl import write_to
 
             write_to(engine.trace, trace)
         self._runs = AgentRuns(engine, self._new_turn_id)
@@ -292,10 +293,10 @@ class Runtime:
         self,
         tool: str,
         args: Arguments,
-        runners: foreign.Runners,
+        runners: framework_tool.Runners,
         /,
         *,
-        control: foreign.Control = (),
+        control: framework_tool.Control = (),
         turn: AgentRun | None = None,
         **options: Unpack[CallKeywords],
     ) -> Coroutine[Any, Any, Outcome[Any]]:
@@ -306,21 +307,21 @@ class Runtime:
         ``agent_run``.
         """
         call = calling.make_foreign_call(self._engine, self._settings, tool, args, turn, options)
-        return calling.run_foreign(self._engine, call, foreign.Running(runners, control))
+        return calling.run_foreign(self._engine, call, framework_tool.Running(runners, control))
 
     def run_sync(
         self,
         tool: str,
         args: Arguments,
-        runners: foreign.Runners,
+        runners: framework_tool.Runners,
         /,
         *,
-        control: foreign.Control = (),
+        control: framework_tool.Control = (),
         turn: AgentRun | None = None,
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
         """``run`` for frameworks that block: here ``runners`` are functions that block, too."""
-        running = foreign.Running(runners, control)
+        running = framework_tool.Running(runners, control)
         return copy_context().run(
             calling.run_foreign_blocking, self._engine, self._settings, tool, args, turn, options, running
         )  # fmt: skip
@@ -386,7 +387,7 @@ class Runtime:
 
     async def run_plan(self, plan: Any) -> TurnReport:
         """Run a turn that is written down as data: a mapping, YAML or JSON text, or a file's path."""
-        from failsoft.runtime.plans import run_plan
+        from failsoft.runtime.turn.plan_runner import run_plan
 
         return await run_plan(self, plan)
 

@@ -14,15 +14,15 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from failsoft.runtime.agent_run import AgentRun
-    from failsoft.runtime.call import Call
-    from failsoft.runtime.handle import Handle
-    from failsoft.runtime.turn import Turn
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.turn.agent_run import AgentRun
+    from failsoft.runtime.turn.handle import Handle
+    from failsoft.runtime.turn.turn import Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# An attempt's box (``runtime.deadline``), and after what that holds: engine, tool, arguments, keywords, start; then its
+# An attempt's box (``runtime.execution.deadline``), and after what that holds: engine, tool, arguments, keywords, start; then its
 # call, once somebody has asked for it. A list, because anything else costs more than all the rest of it.
 LightAttempt = list[Any]
 _CALL = 7
@@ -72,15 +72,15 @@ class _Elsewhere:
 
     @staticmethod
     def new_call(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any], started: float) -> Call:
-        from failsoft.runtime.call import Call
+        from failsoft.runtime.call.model import Call
 
         return Call("", tool, args, kwargs, started)
 
 
 def find_caller() -> Call | None:
     """The call from whose tool this is asked, whether its inner calls are its children or not."""
-    from failsoft.runtime.call import Call
-    from failsoft.runtime.handle import Handle
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.turn.handle import Handle
 
     scope = SCOPE.get()
     if isinstance(scope, Handle):
@@ -119,7 +119,7 @@ def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def leave(variable: ContextVar[Any], token: Token[Any]) -> None:
-    """Back to what was before; also for an orphan (``runtime.deadline``), which goes on in another context."""
+    """Back to what was before; also for an orphan (``runtime.execution.deadline``), which goes on in another context."""
     try:
         variable.reset(token)
     except ValueError:
@@ -131,8 +131,8 @@ def step_out(tool: object, started: float) -> None:
 
     What has begun in the same moment is the attempt's own call if it is one of the same tool.
     """
-    from failsoft.runtime.call import Call
-    from failsoft.runtime.turn import Turn
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.turn.turn import Turn
 
     scope = SCOPE.get()
     while isinstance(scope, Turn) or (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from failsoft.stores.base import Kind
+from failsoft.stores.ports import Kind
 
 EVENTS = 100_000  # the oldest go first
 

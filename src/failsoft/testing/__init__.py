@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from failsoft.testing.check_adapter import AdapterDriver, Ask, Seen, adapter_checks, check_adapter
 from failsoft.testing.check_store import check_store
-from failsoft.testing.driver import Deadlock
 from failsoft.testing.faults import FaultPlan, HttpError
 from failsoft.testing.virtual import VirtualClock, virtual_time
+from failsoft.testing.virtual_loop import Deadlock
 
 __all__ = [
     "AdapterDriver",

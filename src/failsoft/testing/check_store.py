@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from failsoft.core.runs import Run
-from failsoft.stores.base import Store, key_of
+from failsoft.observe.success_runs import Run
+from failsoft.stores.ports import Store, key_of
 
 MakeStore = Callable[[Callable[[], float]], Store]
 
@@ -28,7 +28,7 @@ class _Wall:
 
 
 def check_store(make: MakeStore) -> None:
-    """Raise AssertionError, with the rule that is broken, unless ``make`` gives stores as ``stores.base`` wants them."""
+    """Raise AssertionError, with the rule that is broken, unless ``make`` gives stores as ``stores.ports`` wants them."""
     for check in _CHECKS:
         wall = _Wall()
         store = make(wall)

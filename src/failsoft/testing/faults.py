@@ -28,8 +28,8 @@ from http import HTTPStatus
 from itertools import chain, repeat
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
-from failsoft.runtime import clock as clocks
-from failsoft.runtime.tool import unguarded
+from failsoft.runtime.execution import clock as clocks
+from failsoft.runtime.tools.tool import unguarded
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -4,7 +4,7 @@ Rules
 -----
 - The clock starts at 0 and stands still while code runs. When nothing is ready it jumps to the next timer.
 - It never jumps while work is outstanding that the loop cannot foresee: ``run_in_executor`` and ``to_thread``,
-  subprocesses, whatever failsoft runs in threads and processes of its own (``runtime.clock.outside_started``).
+  subprocesses, whatever failsoft runs in threads and processes of its own (``runtime.execution.clock.outside_started``).
   Meanwhile, after a moment, timers come due at the pace of real time; work that ends before costs no virtual time.
 - While a socket or pipe is registered with the loop (a server that listens, an idle connection too), virtual time
   runs as real time does.
@@ -27,9 +27,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
-from failsoft.runtime import clock as clocks
-from failsoft.runtime.beside import end_hosts
-from failsoft.testing.driver import Driver
+from failsoft.runtime.execution import clock as clocks
+from failsoft.runtime.execution.blocking_loop import end_hosts
+from failsoft.testing.virtual_loop import Driver
 
 T = TypeVar("T")
 

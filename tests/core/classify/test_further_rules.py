@@ -9,7 +9,7 @@ import pytest
 from tests.core.classify.made import error_type, http_error, make
 
 from failsoft.core.classify import classify
-from failsoft.core.fault import Code
+from failsoft.core.model.fault import Code
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from tests.core.classify.made import error_type, http_error, make
 
 from failsoft.core.classify import classify
-from failsoft.core.fault import Code, Fault
-from failsoft.core.options import Override
+from failsoft.core.model.fault import Code, Fault
+from failsoft.core.model.options import Override
 
 SeatError = error_type("acme.limits.SeatError")
 SmallSeatError = type("SmallSeatError", (SeatError,), {"__module__": "acme.limits"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from failsoft.core.classify import classify
-from failsoft.core.fault import Code
-from failsoft.core.options import Override
+from failsoft.core.model.fault import Code
+from failsoft.core.model.options import Override
 
 
 @pytest.mark.parametrize(

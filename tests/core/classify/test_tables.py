@@ -12,8 +12,8 @@ import pytest
 from tests.core.classify.made import samples
 
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.classify.reading import spell
-from failsoft.core.classify.tables import Group, codes, errnos, http, phrases, providers, spots, sql, types
+from failsoft.core.classify.tables import Group, codes, errnos, http, phrases, providers, sql, text_patterns, types
+from failsoft.core.classify.text_reader import spell
 
 ROOT = Path(__file__).parents[3]
 MODULES = (codes, errnos, http, providers, sql, types)
@@ -43,7 +43,7 @@ def test_every_kind_is_named_somewhere() -> None:
 
 def test_every_group_names_its_source() -> None:
     assert [group for group in all_groups() if len(group.source) < 5 or not group.rows] == []
-    assert [spot for spot in spots.SPOTS if not spot.source] == []
+    assert [spot for spot in text_patterns.SPOTS if not spot.source] == []
 
 
 def test_transient_and_its_category_go_together() -> None:

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from failsoft.adapters.langchain.messages import answers
 from failsoft.adapters.langchain.private import IN_A_GRAPH, MISFIT, is_control
 from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, runs_as_usual, watch_over
-from failsoft.core import own_faults
-from failsoft.core.fault import Fault
-from failsoft.runtime.arguments import BrokenToolError, MisfitError
-from failsoft.runtime.foreign import BrokenOffError, Passing, Runner
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.fault import Fault
+from failsoft.integration.arguments import BrokenToolError, MisfitError
+from failsoft.integration.framework_tool import BrokenOffError, Passing, Runner
 from failsoft.runtime.scope import leave
 
 Execute = Callable[[ToolCallRequest], Any]
@@ -140,7 +140,7 @@ def _misfit(error: ValidationError, words: str) -> Fault:
     invalid = [str(one["loc"][0]) for one in found if one["type"] != "missing" and one["loc"]]
     details = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}." for one in found if one["type"] != "missing"]
     detail = " ".join([*details, *filter(None, [words])])
-    return own_faults.bad_arguments(missing=missing, invalid=dict.fromkeys(invalid), detail=detail)
+    return builtin_faults.bad_arguments(missing=missing, invalid=dict.fromkeys(invalid), detail=detail)
 
 
 def guarded_function(tool: BaseTool) -> Any:

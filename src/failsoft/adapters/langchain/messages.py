@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.prebuilt.tool_node import msg_content_output
 from langgraph.types import Command
 
-from failsoft.core.outcome import Outcome
+from failsoft.core.model.outcome import Outcome
 
 
 def translate(id: str | None, outcome: Outcome[Any]) -> Any:

@@ -23,15 +23,15 @@ from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attem
 from failsoft.adapters.langchain.messages import find_dangling, keep_words, to_message, translate
 from failsoft.adapters.langchain.private import at_end_of, find_run, has_handler, is_inside_handler
 from failsoft.adapters.langchain.watching import Copies
-from failsoft.core.outcome import Outcome
-from failsoft.core.own_faults import BAD_ARGUMENTS
+from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
+from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
-from failsoft.runtime.agent_run import AgentRun
-from failsoft.runtime.dangling import explain_dangling
-from failsoft.runtime.executor import use_daemon_threads
-from failsoft.runtime.foreign import About, asked_for, hide, introduce, refuse_other
-from failsoft.runtime.frames import without_frames
+from failsoft.integration.framework_tool import About, asked_for, hide, introduce, refuse_other
+from failsoft.integration.unanswered import explain_dangling
+from failsoft.runtime.call.tracebacks import without_frames
+from failsoft.runtime.execution.executor import use_daemon_threads
 from failsoft.runtime.runtime import Runtime
+from failsoft.runtime.turn.agent_run import AgentRun
 
 KEY = "failsoft"  # in a tool's metadata: its options
 ANY = ("any", "required", True)  # choices that name no tool

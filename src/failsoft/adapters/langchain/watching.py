@@ -18,7 +18,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
 
 from failsoft.adapters.langchain.messages import answers
-from failsoft.core.partial import Partial
+from failsoft.core.model.partial import Partial
 
 WATCH: ContextVar[Watch | None] = ContextVar("failsoft_watch", default=None)
 Copies = dict[str, tuple[BaseTool, dict[str, Any], BaseTool]]  # by name: a tool, what it was made of then, its copy

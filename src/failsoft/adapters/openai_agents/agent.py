@@ -13,7 +13,7 @@ from failsoft.adapters.openai_agents.own_tools import hand_own_tools, own_hooks,
 from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.adapters.openai_agents.twins import Twin, make_twin
 from failsoft.errors import FailsoftError
-from failsoft.runtime.foreign import refuse_other
+from failsoft.integration.framework_tool import refuse_other
 from failsoft.runtime.scope import leave
 
 A = TypeVar("A", bound=Agent[Any])

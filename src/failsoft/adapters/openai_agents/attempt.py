@@ -19,10 +19,10 @@ from agents.tool_context import ToolContext
 from pydantic import ValidationError
 
 from failsoft.adapters.openai_agents.private import forget_prepared, is_made_by_sdk, without_failure_function
-from failsoft.core import own_faults
-from failsoft.core.outcome import Outcome
-from failsoft.runtime.arguments import BrokenToolError, MisfitError, find_misfit
-from failsoft.runtime.foreign import BrokenOffError, Passing
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Outcome
+from failsoft.integration.arguments import BrokenToolError, MisfitError, find_misfit
+from failsoft.integration.framework_tool import BrokenOffError, Passing
 
 
 class Attempts:
@@ -77,7 +77,7 @@ def _read(tool: FunctionTool, invoker: Any, name: str, text: str, error: Excepti
             return _from(None, BrokenOffError("The model of an agent inside has misbehaved."))
         if is_made_by_sdk(invoker) and not _was_raised_by_sdk(error):
             return _from(error, BrokenToolError(str(error)))  # the function itself raised it, and has run
-        misfit = own_faults.bad_arguments(detail=error)
+        misfit = builtin_faults.bad_arguments(detail=error)
     if misfit is not None:
         return _from(error, MisfitError(misfit))
     if isinstance(error, UserError) and str(error).startswith(f"Function tool {name} returned an output that does not"):

@@ -21,16 +21,24 @@ from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.attempt import Attempts, invoke_bare, say
 from failsoft.adapters.openai_agents.servers import GuardedServer, guard_server
 from failsoft.adapters.openai_agents.tools import GuardedTool, guard_tool, timeout_of
-from failsoft.core.fault import Fault
-from failsoft.core.outcome import Outcome
-from failsoft.core.own_faults import TOOL_TIMEOUT
-from failsoft.core.redact import sanitise
+from failsoft.core.model.builtin_faults import TOOL_TIMEOUT
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import CallFailed
-from failsoft.runtime.agent_run import AgentRun
-from failsoft.runtime.arguments import read_arguments
-from failsoft.runtime.executor import use_daemon_threads
-from failsoft.runtime.foreign import About, MadeWhenAsked, Runner, asked_for, changed_timeout, hide, introduce
+from failsoft.integration.arguments import read_arguments
+from failsoft.integration.framework_tool import (
+    About,
+    MadeWhenAsked,
+    Runner,
+    asked_for,
+    changed_timeout,
+    hide,
+    introduce,
+)
+from failsoft.runtime.execution.executor import use_daemon_threads
 from failsoft.runtime.runtime import Runtime
+from failsoft.runtime.turn.agent_run import AgentRun
 
 log = logging.getLogger("failsoft")
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from agents.exceptions import UserError
 
 from failsoft.adapters.openai_agents.twins import Twin, make_twin
-from failsoft.core import own_faults
-from failsoft.core.outcome import Outcome
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from agents.mcp import MCPServer
@@ -57,7 +57,7 @@ class GuardedServer(Twin):
 def guard_server(server: MCPServer, guard: Guard, number: int = 1) -> GuardedServer:
     """The guarded twin of a server; ``number`` tells it from others of its name."""
     twin = cast("GuardedServer", make_twin(server, guard, GuardedServer))
-    twin._id = f"mcp:{own_faults.quote(server.name)}" + (f"-{number}" if number > 1 else "")
+    twin._id = f"mcp:{builtin_faults.quote(server.name)}" + (f"-{number}" if number > 1 else "")
     twin.lost = None
     return twin
 

@@ -18,9 +18,9 @@ from pydantic_ai.tools import AgentDepsT, ToolParams
 from failsoft.adapters.pydantic_ai.capability import Failsoft, Failures, Graceful
 from failsoft.adapters.pydantic_ai.graceful import make_graceful
 from failsoft.adapters.pydantic_ai.toolset import KEY
+from failsoft.config.settings import Settings, refuse_odd_flag, tool_options
 from failsoft.errors import ManifestError
-from failsoft.runtime.foreign import read_words
-from failsoft.runtime.settings import Settings, refuse_odd_flag, tool_options
+from failsoft.integration.framework_tool import read_words
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ToolKind, ToolPartKind
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm, TypeVar
 
     from failsoft.adapters.pydantic_ai.keywords import AgentKeywords, DecoratorKeywords, SpecKeywords
-    from failsoft.runtime.keywords import ToolKeywords
+    from failsoft.runtime.call_options import ToolKeywords
 
     MadeDepsT = TypeVar("MadeDepsT", default=object)  # of an agent that a class method makes
     MadeOutputT = TypeVar("MadeOutputT", default=str)

@@ -22,14 +22,14 @@ from failsoft.adapters.pydantic_ai.interrupted import explain_interrupted
 from failsoft.adapters.pydantic_ai.private import Always, has_executor
 from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
-from failsoft.core.durations import Duration
-from failsoft.core.report import TurnReport
-from failsoft.core.values import one_of, texts
+from failsoft.analysis.turn_report import TurnReport
+from failsoft.config.settings import read_time, refuse_odd_flag, refuse_odd_hooks
+from failsoft.core.model.durations import Duration
+from failsoft.core.model.validation import one_of, texts
 from failsoft.errors import ManifestError
-from failsoft.runtime.foreign import hide, open_turn, refuse_other
+from failsoft.integration.framework_tool import hide, open_turn, refuse_other
 from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.settings import read_time, refuse_odd_flag, refuse_odd_hooks
-from failsoft.runtime.turn import Turn
+from failsoft.runtime.turn.turn import Turn
 
 Failures = Literal["never", "permanent", "always"]
 
@@ -123,7 +123,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
         """Run blocking functions in threads that do not keep the program from ending, unless the user chose others."""
         if has_executor():
             return nullcontext()
-        from failsoft.runtime.executor import executor_of  # not importable in Temporal's workflow sandbox
+        from failsoft.runtime.execution.executor import executor_of  # not importable in Temporal's workflow sandbox
 
         return Agent.using_thread_executor(executor_of(self.runtime))
 

@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 from pydantic_ai import exceptions
 
 from failsoft.adapters.pydantic_ai.private import came_from_agent, came_from_server
-from failsoft.core.redact import sanitise
-from failsoft.core.secret_formats import REDACTED
-from failsoft.runtime.foreign import BrokenOffError, Passing
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.core.redact.secret_formats import REDACTED
+from failsoft.integration.framework_tool import BrokenOffError, Passing
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,9 +13,9 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart, ToolReturnPart
 from pydantic_core import from_json
 
 from failsoft.adapters.pydantic_ai.private import SYNTHESIZED
-from failsoft.core.fault import Fault
-from failsoft.core.own_faults import bad_arguments
-from failsoft.runtime.dangling import Unanswered, explain_dangling
+from failsoft.core.model.builtin_faults import bad_arguments
+from failsoft.core.model.fault import Fault
+from failsoft.integration.unanswered import Unanswered, explain_dangling
 from failsoft.runtime.runtime import Runtime
 
 _TOLD = "failsoft"  # in the metadata of an answer that pydantic-ai made up: the outcome

@@ -26,10 +26,10 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 
 from failsoft.adapters.pydantic_ai.graceful import CONTROL
-from failsoft.core.durations import text
-from failsoft.core.options import RetryOptions
-from failsoft.core.outcome import Outcome
-from failsoft.runtime.foreign import timeout_of
+from failsoft.core.model.durations import text
+from failsoft.core.model.options import RetryOptions
+from failsoft.core.model.outcome import Outcome
+from failsoft.integration.framework_tool import timeout_of
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:

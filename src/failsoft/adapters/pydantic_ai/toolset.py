@@ -27,12 +27,12 @@ from failsoft.adapters.pydantic_ai.graceful import (
 )
 from failsoft.adapters.pydantic_ai.hooks import choose_for_hooks, give_back, take_failures
 from failsoft.adapters.pydantic_ai.private import function_of, origin_of
-from failsoft.core.effects import NothingDone
-from failsoft.core.outcome import Outcome
-from failsoft.core.own_faults import bad_arguments
+from failsoft.core.effects.call_effect import NothingDone
+from failsoft.core.model.builtin_faults import bad_arguments
+from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
-from failsoft.runtime.arguments import MisfitError
-from failsoft.runtime.foreign import About, BrokenOffError, Runner, asked_for, introduce, read_words
+from failsoft.integration.arguments import MisfitError
+from failsoft.integration.framework_tool import About, BrokenOffError, Runner, asked_for, introduce, read_words
 
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft

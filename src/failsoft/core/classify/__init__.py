@@ -7,7 +7,7 @@ Rules
 - A wrapper takes the label of what it wraps; a specific outer error beats a generic inner one.
 - An exception group is permanent if any leaf is (R28).
 - The fault says where its evidence comes from (``sources``), and whether another part of the error says otherwise about
-  the effect (``doubts``). What a call makes of that is ``core.effects``.
+  the effect (``doubts``). What a call makes of that is ``core.effects.call_effect``.
 - The fault of a guarded call inside is kept as it is: it has been classified where more was known (R24).
 - Nothing is imported, awaited or asked of the outside; no error is so broken that classifying it raises.
 - What has been classified is remembered where type and text are all there is to know; so many, and no more. Texts in
@@ -22,18 +22,18 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any, Final
 
-from failsoft.core.classify.chain import LEAVES, Finding, codes_of, examine, find_doubt, leaves
-from failsoft.core.classify.doubts import doubts_text, is_only_quoted
-from failsoft.core.classify.engine import TEXT, judge_text
-from failsoft.core.classify.hints import find_delay
+from failsoft.core.classify.cause_chain import LEAVES, Finding, codes_of, examine, find_doubt, leaves
+from failsoft.core.classify.contradictions import doubts_text, is_only_quoted
+from failsoft.core.classify.evidence_source import find_source
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, UNKNOWN, Verdict, by_code, facts_of
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
-from failsoft.core.classify.reading import LENGTH
-from failsoft.core.classify.sources import find_source
-from failsoft.core.effects import BELIEVED, NothingDone, weakest, worst
-from failsoft.core.fault import Fault, Source
-from failsoft.core.redact import read_text, sanitise
+from failsoft.core.classify.retry_after import find_delay
+from failsoft.core.classify.text_reader import LENGTH
+from failsoft.core.classify.weigh import TEXT, judge_text
+from failsoft.core.effects.call_effect import BELIEVED, NothingDone, weakest, worst
+from failsoft.core.model.fault import Fault, Source
+from failsoft.core.redact.sanitise import read_text, sanitise
 from failsoft.errors import CallFailed
 
 __all__ = ["classify", "key_of"]

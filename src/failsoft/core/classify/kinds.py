@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from failsoft.core.fault import Category, Classification, Code, Effect
+from failsoft.core.model.fault import Category, Classification, Code, Effect
 
 
 class Kind(NamedTuple):

@@ -16,9 +16,9 @@ from functools import lru_cache
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Final, NamedTuple
 
-from failsoft.core.classify.reading import phrase_of_name, spell
 from failsoft.core.classify.tables import codes, errnos, http, providers, sql, types
-from failsoft.core.classify.tables.spaces import SPACES, UNREAD, WANTED
+from failsoft.core.classify.tables.code_spaces import SPACES, UNREAD, WANTED
+from failsoft.core.classify.text_reader import phrase_of_name, spell
 
 CODE: Final = 90
 STATUS: Final = 70

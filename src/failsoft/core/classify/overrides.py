@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, get_args
 
-from failsoft.core.fault import Category, Classification, Code, Fault
-from failsoft.core.options import Override
+from failsoft.core.model.fault import Category, Classification, Code, Fault
+from failsoft.core.model.options import Override
 
 AnyOverride = Override | Mapping[str, Any] | Callable[[Any], Fault | str | None]
 

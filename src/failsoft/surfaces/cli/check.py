@@ -17,7 +17,7 @@ from failsoft.surfaces.cli.console import clean, json_option, make_console, mani
 from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
 
 if TYPE_CHECKING:
-    from failsoft.core.manifest import Manifest, Problem
+    from failsoft.config.manifest import Manifest, Problem
 
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[0-9]+):(?P<column>[0-9]+): (?P<rest>.*)", re.DOTALL)
@@ -72,7 +72,7 @@ def check(files: Sequence[str], manifest: str | None, look_for: bool, strict: bo
 
 
 def _is_manifest(source: bytes) -> bool:
-    from failsoft.core.manifest import find_kind
+    from failsoft.config.manifest import find_kind
 
     return find_kind(source) == "manifest"
 
@@ -81,8 +81,8 @@ def _look(
     sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequence[str], *, look_for: bool
 ) -> list[Finding]:
     """What is to be said about all of them; the plans are held against the first manifest."""
-    from failsoft.core.manifest import Manifest, load, load_plan
-    from failsoft.core.manifest import check as look_over
+    from failsoft.config.manifest import Manifest, load, load_plan
+    from failsoft.config.manifest import check as look_over
 
     findings: list[Finding] = []
     loaded = [_try(findings, partial(load, sources[name], name=name)) for name in manifests]
@@ -101,9 +101,9 @@ def _look(
 
 def _missing(manifest: Manifest) -> Iterator[Finding]:
     """The tools that are not where the manifest says. What it names is imported for that, and nothing is called."""
-    from failsoft.core.entrypoint import Command
-    from failsoft.core.manifest import Problem
-    from failsoft.runtime.entrypoints import load_entrypoint
+    from failsoft.config.manifest import Problem
+    from failsoft.core.model.entrypoint import Command
+    from failsoft.runtime.tools.entrypoint import load_entrypoint
 
     import_from_here()
     for id, tool in manifest.tools.items():
@@ -125,9 +125,9 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
 
 def _not_defined(manifest: Manifest) -> Iterator[Finding]:
     """The functions that their modules do not define, as far as the modules' text shows; nothing is imported."""
-    from failsoft.core.entrypoint import Function
-    from failsoft.core.manifest import Problem
-    from failsoft.core.own_faults import did_you_mean
+    from failsoft.config.manifest import Problem
+    from failsoft.core.model.builtin_faults import did_you_mean
+    from failsoft.core.model.entrypoint import Function
 
     for id, tool in manifest.tools.items():
         if not isinstance(tool.entrypoint, Function):

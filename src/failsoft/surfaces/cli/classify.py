@@ -10,7 +10,7 @@ from failsoft.surfaces.cli.console import clean, json_option, make_console, prin
 from failsoft.surfaces.cli.files import read_input
 
 if TYPE_CHECKING:
-    from failsoft.core.fault import Fault
+    from failsoft.core.model.fault import Fault
 
 _LONGEST = 8192  # characters that are read: no fault keeps more
 

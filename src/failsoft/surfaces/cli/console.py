@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from failsoft.core.visible import visible as clean
+from failsoft.core.redact.printable import visible as clean
 from failsoft.surfaces.cli.streams import is_utf8
 
 if TYPE_CHECKING:

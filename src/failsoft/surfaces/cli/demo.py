@@ -17,7 +17,7 @@ from failsoft.surfaces.cli.files import cannot_write
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from failsoft.core.report import TurnReport
+    from failsoft.analysis.turn_report import TurnReport
 
 _SVG_WIDTH = 100
 

@@ -10,9 +10,9 @@ import asyncio
 import random
 from typing import Any
 
-from failsoft.core.options import BreakerOptions, RetryOptions
+from failsoft.core.model.options import BreakerOptions, RetryOptions
 from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.turn import Turn
+from failsoft.runtime.turn.turn import Turn
 
 SECONDS = 4.0
 TIMEOUT = "4s"

@@ -13,16 +13,16 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from failsoft.core.waterfall.layout import CRITICAL, CellKind, Line, axis, explain_signs, lay_out
-from failsoft.core.waterfall.verdict import KINDS, say_seconds
+from failsoft.analysis.waterfall.terminal import CRITICAL, CellKind, Line, axis, explain_signs, lay_out
+from failsoft.analysis.waterfall.verdict import KINDS, say_seconds
 from failsoft.surfaces.cli.console import clean
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from failsoft.core.waterfall import Verdict, Waterfall
-    from failsoft.core.waterfall.verdict import Kind
-    from failsoft.core.why import Why
+    from failsoft.analysis.waterfall import Verdict, Waterfall
+    from failsoft.analysis.waterfall.verdict import Kind
+    from failsoft.analysis.why import Why
 
 STYLES: dict[CellKind, str] = {
     "ok": "green",

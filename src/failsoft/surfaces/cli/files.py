@@ -31,7 +31,7 @@ def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
 
 def check_address(store: str | None, *, to_write: bool = False) -> None:
     """Say so if there can be no such store, or if nothing can be kept in it."""
-    from failsoft.stores.open import open_store
+    from failsoft.stores.url import open_store
 
     try:
         found = open_store(store or "memory:", wall=time.time)
@@ -39,7 +39,7 @@ def check_address(store: str | None, *, to_write: bool = False) -> None:
         hint = "" if ":" in str(store) else f"Try: --store sqlite:///{store}"
         raise CommandError(f"--{error}", hint=hint) from None
     if to_write and found is not None:
-        from failsoft.stores.sqlite_place import find_obstacle
+        from failsoft.stores.sqlite.location import find_obstacle
 
         if obstacle := find_obstacle(found.path.absolute()):
             raise CommandError(f"{found.path}: cannot be used as a store: {obstacle}")

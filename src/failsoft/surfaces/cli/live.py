@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from failsoft.core.waterfall import Row, Segment, Waterfall, build
-from failsoft.core.waterfall.verdict import say_seconds
-from failsoft.runtime import clock as clocks
+from failsoft.analysis.waterfall import Row, Segment, Waterfall, build
+from failsoft.analysis.waterfall.verdict import say_seconds
+from failsoft.runtime.execution import clock as clocks
 from failsoft.surfaces.cli.console import clean, is_live
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from failsoft.observe.events import Event
-    from failsoft.runtime.handle import Handle
     from failsoft.runtime.runtime import Runtime
+    from failsoft.runtime.turn.handle import Handle
 
 INTERVAL = 0.1  # seconds between two looks
 _SPANS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)

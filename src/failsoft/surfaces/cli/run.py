@@ -16,9 +16,9 @@ from failsoft.surfaces.cli.files import cannot_write, check_address, find_manife
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from failsoft.core.manifest import Plan
-    from failsoft.core.outcome import Outcome
-    from failsoft.core.report import TurnReport
+    from failsoft.analysis.turn_report import TurnReport
+    from failsoft.config.manifest import Plan
+    from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.runtime import Runtime
 
 
@@ -73,8 +73,8 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
 
 
 def _load(name: str, rt: Runtime) -> Plan:
-    from failsoft.core.manifest import load_plan
-    from failsoft.runtime.plans import refuse_lost_keys
+    from failsoft.config.manifest import load_plan
+    from failsoft.runtime.turn.plan_runner import refuse_lost_keys
 
     shown = "standard input" if name == "-" else name
     try:
@@ -87,8 +87,8 @@ def _load(name: str, rt: Runtime) -> Plan:
 
 def _hint_at_tools(console: Console, report: TurnReport, rt: Runtime, manifest: str) -> None:
     """Where a tool was not found, say which there are, and which the manifest names without an entrypoint."""
-    from failsoft.core.manifest import load
-    from failsoft.core.own_faults import UNKNOWN_TOOL
+    from failsoft.config.manifest import load
+    from failsoft.core.model.builtin_faults import UNKNOWN_TOOL
 
     if all(outcome.fault is None or outcome.fault.rule != UNKNOWN_TOOL for outcome in report.failures.values()):
         return
@@ -100,7 +100,7 @@ def _hint_at_tools(console: Console, report: TurnReport, rt: Runtime, manifest: 
 
 
 async def _play(rt: Runtime, plan: Plan, console: Console | None) -> TurnReport:
-    from failsoft.core.durations import Seconds
+    from failsoft.core.model.durations import Seconds
     from failsoft.surfaces.cli.live import watching
 
     handles: dict[str, Any] = {}
@@ -115,7 +115,7 @@ def _closing(report: TurnReport, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from failsoft.core.plain import shown
+    from failsoft.core.model.json_values import shown
     from failsoft.surfaces.cli.drawing import paragraphs, section, show_verdict, show_waterfall
 
     picture = report.waterfall()

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from failsoft.core.redact import sanitise
+from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import FailsoftError
 from failsoft.surfaces.cli.console import CommandError
 from failsoft.surfaces.cli.files import check_address, read
 
 if TYPE_CHECKING:
-    from failsoft.stores.sqlite import SqliteStore
+    from failsoft.stores.sqlite.store import SqliteStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -147,8 +147,8 @@ def open_source(store: str | None, trace: str | None) -> Source:
 
 def open_kept(address: str | None, *, or_else: str = ".") -> SqliteStore:
     """Open the store itself, until the command ends; ``or_else`` is what else could be read."""
-    from failsoft.stores.open import open_store
-    from failsoft.stores.sqlite import SqliteStore
+    from failsoft.stores.sqlite.store import SqliteStore
+    from failsoft.stores.url import open_store
 
     address = address or os.environ.get("FAILSOFT_STORE") or DEFAULT
     check_address(address)

@@ -15,7 +15,7 @@ from failsoft.surfaces.cli.console import CommandError, clean, json_option, make
 from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
 
 if TYPE_CHECKING:
-    from failsoft.core.tool_effect import KnownEffect
+    from failsoft.core.effects.tool_effect import KnownEffect
     from failsoft.runtime.runtime import Runtime
 
 _STYLES = {"read": "green", "write": "red", "neither": "yellow"}
@@ -77,8 +77,8 @@ def _without_warnings() -> Iterator[None]:
 
 
 def _of_manifest(manifest: str | None) -> list[Row]:
-    from failsoft.core.manifest import load
-    from failsoft.core.tool_effect import know_effect
+    from failsoft.config.manifest import load
+    from failsoft.core.effects.tool_effect import know_effect
     from failsoft.runtime.runtime import Runtime
 
     path = find_manifest(manifest)

@@ -19,10 +19,10 @@ from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from failsoft.core.outcome import Decision
-    from failsoft.core.policy import Policy
-    from failsoft.core.replay import Cascaded, Replayed
-    from failsoft.core.why import Why
+    from failsoft.analysis.replay import Cascaded, Replayed
+    from failsoft.analysis.why import Why
+    from failsoft.core.model.outcome import Decision
+    from failsoft.core.resilience.policy import Policy
 
 INTERVAL = 0.5  # seconds between two looks
 
@@ -41,7 +41,7 @@ def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) 
 
     Exit codes: 0, 1 some turns cannot be read.
     """
-    from failsoft.core.why import explain_turn
+    from failsoft.analysis.why import explain_turn
 
     source = open_source(store, trace)
     told, code = [], 0
@@ -72,7 +72,7 @@ def _cells(turn: Why) -> tuple[str | Text, ...]:
     """A turn as one line of the list."""
     from rich.text import Text
 
-    from failsoft.core.waterfall.verdict import say_seconds
+    from failsoft.analysis.waterfall.verdict import say_seconds
 
     rows = [row for row in turn.waterfall.rows if row.parent is None]
     good = sum(row.status == "succeeded" for row in rows)
@@ -101,7 +101,7 @@ def _table(lines: Sequence[tuple[str | Text, ...]]) -> Iterator[Text]:
 
 def _status(turn: Why) -> tuple[str, str]:
     """How a turn stands, in a word or two, and its colour."""
-    from failsoft.core.waterfall.verdict import say_seconds
+    from failsoft.analysis.waterfall.verdict import say_seconds
 
     if not turn.ended:
         stuck = max((call.seconds for call in turn.running), default=None)
@@ -118,7 +118,7 @@ def _status(turn: Why) -> tuple[str, str]:
 @json_option
 def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
     """Show TURN as a waterfall, and what happened in it line by line. Exit codes: 0, 1 no such turn."""
-    from failsoft.core.waterfall import build
+    from failsoft.analysis.waterfall import build
 
     source = open_source(store, trace)
     turn_id = source.find(turn)
@@ -129,7 +129,7 @@ def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
         return 0
     from rich.text import Text
 
-    from failsoft.core.why import explain_turn
+    from failsoft.analysis.why import explain_turn
     from failsoft.surfaces.cli.drawing import headline, section, show_verdict, show_waterfall
 
     console = make_console()
@@ -201,7 +201,7 @@ def export(
     if form == "html":
         if turn_id is None:
             raise click.UsageError("a page shows one turn: name it")
-        from failsoft.core.waterfall import build
+        from failsoft.analysis.waterfall import build
 
         made = build(events, turn_id=turn_id).to_html().encode("utf-8", "replace")
     else:
@@ -232,8 +232,8 @@ def replay(turn: str, manifest: str | None, store: str | None, trace: str | None
 
     Exit codes: 0 the same, 1 not the same or no such turn, 2 nothing to read.
     """
-    from failsoft.core.replay import replay as decide_again
-    from failsoft.core.replay import replay_cascades
+    from failsoft.analysis.replay import replay as decide_again
+    from failsoft.analysis.replay import replay_cascades
 
     source = open_source(store, trace)
     turn_id = source.find(turn)
@@ -255,7 +255,7 @@ def replay(turn: str, manifest: str | None, store: str | None, trace: str | None
 def _policies(manifest: str | None) -> Sequence[Policy]:
     if manifest is None:
         return ()
-    from failsoft.core.manifest import load
+    from failsoft.config.manifest import load
 
     try:
         return load(read(manifest), name=manifest).policies
@@ -283,7 +283,7 @@ def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, unto
 
 def _tell_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
     """A decision as it was, and as it is now."""
-    from failsoft.core.replay import Replayed
+    from failsoft.analysis.replay import Replayed
 
     if isinstance(each, Replayed):
         was, now = each.recorded, each.again or each.recorded
@@ -331,8 +331,8 @@ def prune(older_than: str | None, most: int | None, size: str | None, store: str
 
 
 def _before(age: str) -> str:
-    from failsoft.core.durations import seconds
-    from failsoft.core.runs import iso
+    from failsoft.core.model.durations import seconds
+    from failsoft.observe.success_runs import iso
 
     try:
         return iso(time.time() - seconds(age))
@@ -341,7 +341,7 @@ def _before(age: str) -> str:
 
 
 def _bytes(size: str) -> int:
-    from failsoft.core import sizes
+    from failsoft.core.model import sizes
 
     try:
         return sizes.size(size)

@@ -13,8 +13,8 @@ from failsoft.surfaces.cli.sources import open_source, source_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from failsoft.core.waterfall import Row
-    from failsoft.core.why import Loss, Why
+    from failsoft.analysis.waterfall import Row
+    from failsoft.analysis.why import Loss, Why
 
 _NAME, _RESULT = 36, 36  # columns, at most
 
@@ -32,7 +32,7 @@ def why(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
     TURN is an id or a part of one, or last. First comes the verdict, then a line a call with its attempts, then the
     biggest loss, what the recovery memory knows of it, and which setting would have saved time. Exit codes: 0, 1 no such turn, 2 nothing to read.
     """
-    from failsoft.core.why import explain_turn
+    from failsoft.analysis.why import explain_turn
 
     source = open_source(store, trace)
     turn_id = source.find(turn)
@@ -66,8 +66,8 @@ def _calls(rows: tuple[Row, ...], width: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from failsoft.core.waterfall.layout import CRITICAL, name_of, small_ids, summarise
-    from failsoft.core.waterfall.words import sum_up
+    from failsoft.analysis.waterfall.row_text import sum_up
+    from failsoft.analysis.waterfall.terminal import CRITICAL, name_of, small_ids, summarise
     from failsoft.surfaces.cli.drawing import RESULTS, wrapped
 
     table = Table.grid(padding=(0, 2))
@@ -93,7 +93,7 @@ def _loss(loss: Loss) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from failsoft.core.waterfall.verdict import say_seconds
+    from failsoft.analysis.waterfall.verdict import say_seconds
 
     attempts = (
         "1 failed attempt" if loss.share.attempts == 1 else f"{loss.share.attempts} failed attempts and their waits"

@@ -1,0 +1,235 @@
+"""Agents without a framework: a loop around a provider's client.
+
+``await run_tool_calls(runtime, message.tool_calls)`` runs what the model has asked for and gives back the messages that
+answer it, ready to be appended to the conversation.
+
+Rules
+-----
+- Calls are read from dicts and from the clients' own objects, in the formats of OpenAI, Anthropic, Gemini and Bedrock
+  (``adapters.plain.provider_formats``). What is no call (text, reasoning) is left alone, so that a whole ``response.output`` or
+  ``message.content`` may be handed over. A call that is not ours to run is reported, never dropped.
+- They run side by side, in the turn that is going on or in one of their own. Every call gets its answer, in the order
+  in which the model asked.
+- A failed call's answer is the explanation that is made for the model; nothing is raised for a tool's failure.
+- Arguments that cannot be read are answered too: the model learns what is wrong with them.
+- A tool counts as a write unless it is declared, or recognised by its name and description, as a read.
+- What a generator yields is read to its end: the model gets a list, and one that breaks off is a failure.
+
+No client is imported, and no model is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import date, time
+from enum import Enum
+from typing import Any, Unpack
+
+from failsoft.adapters.plain.provider_formats import (
+    GEMINI,
+    GEMINI_REST,
+    Answer,
+    Asked,
+    Message,
+    Other,
+    read_all,
+    write_all,
+)
+from failsoft.config.settings import read_time, refuse_odd_names
+from failsoft.core.model.durations import Duration
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.json_values import plain
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.printable import visible
+from failsoft.errors import FailsoftError, TurnError
+from failsoft.integration.arguments import MisfitError, read_arguments
+from failsoft.integration.framework_tool import open_turn, refuse_other
+from failsoft.integration.unanswered import Unanswered, explain_dangling
+from failsoft.runtime.call.build import call_for_model
+from failsoft.runtime.call.streams import whole_stream
+from failsoft.runtime.call_options import CallKeywords
+from failsoft.runtime.execution.blocking_loop import is_on_loop, run_beside
+from failsoft.runtime.runtime import Runtime
+from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.turn.turn import Turn
+
+log = logging.getLogger("failsoft")
+
+
+async def run_tool_calls(
+    runtime: Runtime,
+    tool_calls: Any,
+    *,
+    thread: str | None = None,
+    tenant: str | None = None,
+    timeout: Duration | None = None,  # noqa: ASYNC109 - a turn's, which ends softly
+    on_other: Callable[[Any], object] | None = None,
+) -> list[Message]:
+    """Run the tool calls of one answer of the model; the messages to send back.
+
+    ``thread`` names the conversation: with it, loops are noticed and missing tools remembered. ``timeout`` is for all
+    the calls together; what is not there by then is answered as such. ``on_other`` gets each item that is not ours to run
+    (a shell or computer call, an approval request, an unknown type); without it, a warning is logged.
+    """
+    refuse_other(runtime, "run_tool_calls(rt, message.tool_calls)")
+    refuse_odd_names("run_tool_calls", thread=thread, tenant=tenant)
+    if timeout is not None:
+        read_time("timeout", timeout)
+    asked = _read(tool_calls, on_other)
+    if not asked:
+        return []
+    turn = SCOPE.get()
+    if isinstance(turn, Turn) and thread is None and tenant is None and timeout is None:
+        return _write(asked, await _run_all(runtime, asked))
+    async with open_turn(runtime, thread=thread, tenant=tenant, timeout=timeout):
+        outcomes = await _run_all(runtime, asked)
+    return _write(asked, outcomes)
+
+
+def run_tool_calls_sync(
+    runtime: Runtime,
+    tool_calls: Any,
+    *,
+    thread: str | None = None,
+    tenant: str | None = None,
+    timeout: Duration | None = None,
+    on_other: Callable[[Any], object] | None = None,
+) -> list[Message]:
+    """The same for code that has no event loop."""
+    if is_on_loop():
+        raise FailsoftError("run_tool_calls_sync would block the event loop: use `await run_tool_calls(...)` here")
+    return run_beside(
+        lambda: run_tool_calls(runtime, tool_calls, thread=thread, tenant=tenant, timeout=timeout, on_other=on_other),
+    )
+
+
+def close_tool_calls(
+    runtime: Runtime,
+    tool_calls: Any,
+    *,
+    thread: str | None = None,
+    tenant: str | None = None,
+    on_other: Callable[[Any], object] | None = None,
+) -> list[Message]:
+    """Answers for calls that a crash or a cancellation has left without one: they are not run.
+
+    Providers refuse a conversation in which a call has no answer.
+    """
+    refuse_other(runtime, "close_tool_calls(rt, message.tool_calls)")
+    asked = _read(tool_calls, on_other)
+    calls = [Unanswered("" if call.id is None else str(call.id), call.name, _find_misfit(call)) for call in asked]
+    return _write(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))
+
+
+def _find_misfit(call: Asked) -> Fault | None:
+    """Why a call cannot have run: its arguments cannot be read, for instance because they were cut off."""
+    arguments = read_arguments(call.arguments)
+    return arguments if isinstance(arguments, Fault) else None
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read(given: Any, on_other: Callable[[Any], object] | None) -> list[Asked]:
+    """The calls that are ours to run. The others are reported, so that they are answered by somebody else."""
+    found = read_all(given)
+    for one in found:
+        if isinstance(one, Other):
+            if on_other is not None:
+                on_other(one.item)
+            else:
+                log.warning(
+                    "%s %s is not a tool call that failsoft runs: answer it yourself, or take it with on_other",
+                    visible(one.type),
+                    visible(str(one.id or "")),
+                )
+    return [one for one in found if isinstance(one, Asked)]
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+async def _run_all(runtime: Runtime, asked: list[Asked]) -> list[Outcome[Any]]:
+    return await asyncio.gather(*(_run(runtime, call) for call in asked))
+
+
+async def _run(runtime: Runtime, call: Asked) -> Outcome[Any]:
+    if call.id is None:
+        return await _call(runtime, call)
+    try:
+        return await _call(runtime, call, id=str(call.id))
+    except TurnError:  # an id that is not unique in its turn, as some servers hand out: the call has another one then
+        return await _call(runtime, call)
+
+
+def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Coroutine[Any, Any, Outcome[Any]]:
+    arguments = read_arguments(call.arguments)
+    if isinstance(arguments, Mapping):
+        if (whole := whole_stream(runtime, call.name, arguments)) is not None:
+            return runtime.run(call.name, arguments, {call.name: whole}, **options)
+        return call_for_model(runtime._engine, call.name, arguments, **options)
+    if call.name not in runtime.tools:
+        return runtime.call(call.name, None, **options)  # that there is no such tool comes first
+    fault = arguments
+
+    async def refuse(_: dict[str, Any]) -> None:
+        raise MisfitError(fault)
+
+    return runtime.run(call.name, {"arguments": call.arguments}, {call.name: refuse}, **options)
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _write(asked: list[Asked], outcomes: list[Outcome[Any]]) -> list[Message]:
+    return write_all(asked, map(_answer, asked, outcomes))
+
+
+def _answer(call: Asked, outcome: Outcome[Any]) -> Answer:
+    text = _text(outcome)
+    if outcome.status != "succeeded":
+        return Answer(text, failed=True)
+    lacks = "" if outcome.missing is None else outcome.explanation.model
+    value = None
+    if call.form in (GEMINI, GEMINI_REST):  # the only ones that take data
+        value = _sendable(outcome.value) if isinstance(outcome.value, str) else json.loads(_json(outcome.value))
+    return Answer(text, value, lacks=lacks)
+
+
+def _text(outcome: Outcome[Any]) -> str:
+    if outcome.status != "succeeded":
+        return outcome.explanation.model
+    text = outcome.value if isinstance(outcome.value, str) else _json(outcome.value)
+    return _sendable(text if outcome.missing is None else f"{text}\n{outcome.explanation.model}")
+
+
+def _sendable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, as in odd file names: the client could not send it
+        text = text.encode(errors="replace").decode()
+    return text
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_data)
+    except Exception:  # the tool has run, and others beside it: whatever a value's own methods do, they are answered
+        return json.dumps(plain(value), ensure_ascii=False)
+
+
+def _data(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    dump = getattr(value, "model_dump", None)  # pydantic
+    if callable(dump):
+        return dump(mode="json")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
+    return list(value) if isinstance(value, set | frozenset | tuple) else str(value)

@@ -1,0 +1,166 @@
+"""What became of a turn.
+
+Rules
+-----
+- Every call of the turn is in exactly one of ``results`` (it brought a value), ``failures`` (it ran and brought none:
+  failed, timed out, cancelled) and ``skipped`` (it was never run). All keep the order of submission.
+- ``timed_out`` says that the turn ran into its deadline; the calls that it caught have that status.
+- The message to the user and the trace are made when somebody asks, and before the report is pickled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from failsoft.analysis.waterfall import Waterfall
+    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.fault import Fault
+    from failsoft.core.model.outcome import Outcome
+
+Event = Any  # whatever the runtime records: each has ``to_dict()``
+
+
+class Escalation(NamedTuple):
+    """A failure that somebody has to know about: nothing automatic is left to try (R23)."""
+
+    call_id: str  # as in ``report.outcomes``
+    fault: Fault | None  # what went wrong
+    explanation: Explanation  # what to tell whom
+
+    def to_dict(self) -> dict[str, Any]:
+        """The escalation as plain data."""
+        return {
+            "call_id": self.call_id,
+            "fault": None if self.fault is None else self.fault.to_dict(),
+            "explanation": self.explanation.to_dict(),
+        }
+
+
+class TurnReport:
+    """Everything that a turn leaves behind: every call is in ``results``, in ``failures`` or in ``skipped``."""
+
+    __slots__ = ("_message", "_results", "_trace", "duration", "outcomes", "thread", "timed_out", "turn_id")
+
+    def __init__(
+        self,
+        turn_id: str,
+        outcomes: Mapping[str, Outcome[Any]],
+        *,
+        thread: str | None = None,
+        duration: float = 0.0,
+        timed_out: bool = False,
+        results: Mapping[str, Any] | None = None,
+        message: str | Callable[[TurnReport], str] | None = None,
+        trace: tuple[Event, ...] | Callable[[], tuple[Event, ...]] = (),
+    ) -> None:
+        self.turn_id = turn_id  # as in the trace
+        self.outcomes = outcomes  # by call id, in the order of submission
+        self.thread = thread  # the conversation that it belongs to
+        self.duration = duration  # seconds
+        self.timed_out = timed_out  # it ran into its deadline
+        self._results = results  # None: they are in the outcomes
+        self._message = message
+        self._trace = trace
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The values of the calls that brought one."""
+        if self._results is not None:
+            return dict(self._results)
+        return {id: outcome.value for id, outcome in self.outcomes.items() if outcome.status == "succeeded"}
+
+    @property
+    def failures(self) -> dict[str, Outcome[Any]]:
+        """The calls that ran and brought no value."""
+        return self._having("failed", "timed_out", "cancelled")
+
+    @property
+    def skipped(self) -> dict[str, Outcome[Any]]:
+        """The calls that were never run; each names its ``root``, unless the deadline was the cause."""
+        return self._having("skipped")
+
+    @property
+    def escalations(self) -> tuple[Escalation, ...]:
+        """What somebody has to know about."""
+        return tuple(
+            Escalation(id, outcome.fault, outcome.explanation)
+            for id, outcome in self.outcomes.items()
+            if outcome.escalated
+        )
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What policies have the user told, by call id."""
+        from failsoft.core.classify.nested import find_origin  # few turns fail
+
+        words = {id: find_origin(one)[-1].told or one.told for id, one in self.failures.items()}
+        return {id: text for id, text in words.items() if text is not None}
+
+    @property
+    def message(self) -> str:
+        """The turn in one or two sentences, for the user."""
+        made = self._message
+        if made is None:
+            from failsoft.core.explain.turn_message import compose  # not every turn is told
+
+            made = self._message = compose(self.outcomes)
+        elif not isinstance(made, str):
+            made = self._message = made(self)
+        return made
+
+    @property
+    def trace(self) -> tuple[Event, ...]:
+        """The turn's events, in order."""
+        if callable(self._trace):
+            self._trace = self._trace()
+        return self._trace
+
+    def waterfall(self) -> Waterfall:
+        """The turn as a picture: what ran when, what was waited for, where the time went."""
+        from failsoft.analysis.waterfall import build  # start-up: few turns are drawn
+
+        return build(self.trace, turn_id=self.turn_id, outcomes=self.outcomes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data that ``json.dumps`` takes; ``failures`` and ``skipped`` are ids in ``outcomes``."""
+        outcomes = {id: outcome.to_dict() for id, outcome in self.outcomes.items()}
+        return {
+            "turn_id": self.turn_id,
+            "thread": self.thread,
+            "message": self.message,
+            "timed_out": self.timed_out,
+            "duration": self.duration,
+            "outcomes": outcomes,
+            "results": {id: outcomes[id]["value"] for id in self.results},
+            "failures": [*self.failures],
+            "skipped": [*self.skipped],
+            "escalations": [escalation.to_dict() for escalation in self.escalations],
+            "trace": [event.to_dict() for event in self.trace],
+        }
+
+    def _having(self, *statuses: str) -> dict[str, Outcome[Any]]:
+        return {id: outcome for id, outcome in self.outcomes.items() if outcome.status in statuses}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load, (
+            self.turn_id,
+            dict(self.outcomes),
+            self.thread,
+            self.duration,
+            self.timed_out,
+            self.message,
+            self.trace,
+        )
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.results)} succeeded, {len(self.failures)} failed, {len(self.skipped)} skipped"
+        return f"<TurnReport {self.turn_id!r}, {counts}{', timed out' if self.timed_out else ''}>"
+
+
+def _load(turn_id: str, outcomes: Any, thread: Any, duration: float, timed_out: bool, message: str, trace: Any) -> Any:
+    return TurnReport(
+        turn_id, outcomes, thread=thread, duration=duration, timed_out=timed_out, message=message, trace=trace
+    )

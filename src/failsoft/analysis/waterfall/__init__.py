@@ -1,0 +1,10 @@
+"""The waterfall of a turn: ``build`` makes it from events, ``judge`` says where the time went, ``draw`` shows it."""
+
+from __future__ import annotations
+
+from failsoft.analysis.waterfall.build import build
+from failsoft.analysis.waterfall.model import Row, Segment, Tick, Waterfall
+from failsoft.analysis.waterfall.terminal import draw, lay_out
+from failsoft.analysis.waterfall.verdict import Share, Verdict, judge
+
+__all__ = ["Row", "Segment", "Share", "Tick", "Verdict", "Waterfall", "build", "draw", "judge", "lay_out"]

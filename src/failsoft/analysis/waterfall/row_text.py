@@ -1,0 +1,61 @@
+"""One call of a waterfall in words: what ``why`` lists, and what the page tells under a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from failsoft.analysis.waterfall.terminal import summarise
+from failsoft.analysis.waterfall.verdict import say_seconds
+
+if TYPE_CHECKING:
+    from failsoft.analysis.waterfall.model import Row, Segment
+
+_SAID = {
+    "ok": "worked",
+    "failed": "failed",
+    "timeout": "timed out",
+    "killed": "was killed",
+    "running": "is running",
+    "left": "was left unfinished",
+    "cancelled": "was cancelled",
+}
+_PAUSED = {"waiting": "waited", "held": "held back", "queued": "queued"}
+
+
+def tell_row(row: Row) -> Iterator[str]:
+    """Its attempts and waits, one line each, and what became of it."""
+    number = 0
+    for segment in row.segments:
+        number += segment.kind in _SAID
+        yield _tell(segment, number)
+    for tick in row.ticks:
+        text = f": {tick.text}" if tick.text else ""
+        if tick.kind == "opened":
+            yield f"at {say_seconds(tick.at)}: the circuit of {tick.tool} opened"
+        elif tick.kind == "refused":
+            yield f"at {say_seconds(tick.at)}: refused{text}"
+    yield f"in the end: {summarise(row)}"
+
+
+def _tell(segment: Segment, number: int) -> str:
+    when = f"at {say_seconds(segment.start)}"
+    if segment.kind == "waiting":
+        return f"{when}: waited {say_seconds(segment.duration)} to try again"
+    if segment.kind == "held":
+        return f"{when}: held back for {say_seconds(segment.duration)}, the service asked for it"
+    if segment.kind == "queued":
+        return f"{when}: waited {say_seconds(segment.duration)} for a place to run"
+    text = f": {segment.text}" if segment.text else ""
+    return f"{when}: attempt {number}, {segment.tool} {_SAID[segment.kind]} after {say_seconds(segment.duration)}{text}"
+
+
+def sum_up(row: Row) -> str:
+    """Its attempts and waits on one line: ``failed 15.0 s · waited 2.0 s · worked 3.0 s``."""
+    parts = []
+    for segment in row.segments:
+        said = _SAID.get(segment.kind) or _PAUSED[segment.kind]
+        if segment.kind in _SAID and segment.tool != row.tool:
+            said = f"{segment.tool} {said}"
+        parts.append(f"{said} {say_seconds(segment.duration)}")
+    return " · ".join(parts)

@@ -1,0 +1,196 @@
+"""Where a turn's time went.
+
+Rules
+-----
+- ``path`` parts the turn's own time, along its critical path: every moment is counted once, so the parts add up to
+  the turn's duration. It answers "what would have to be faster".
+- ``work`` adds up the time of all calls, side by side or not. It answers "what did failures cost".
+- Time in which no call was under way is ``outside``: the turn's body, the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from failsoft.analysis.waterfall.model import PAUSES
+
+if TYPE_CHECKING:
+    from failsoft.analysis.waterfall.model import Segment, SegmentKind, Waterfall
+
+Kind = Literal["failed", "waiting", "held", "queued", "unfinished", "useful", "outside"]
+
+_KINDS: dict[SegmentKind, Kind] = {
+    "ok": "useful",
+    "failed": "failed",
+    "timeout": "failed",
+    "killed": "failed",
+    "waiting": "waiting",
+    "held": "held",
+    "queued": "queued",
+    "running": "unfinished",
+    "left": "unfinished",
+    "cancelled": "unfinished",
+}
+_ORDER: tuple[Kind, ...] = ("failed", "waiting", "held", "queued", "unfinished", "useful", "outside")
+KINDS: dict[Kind, str] = {  # as a label
+    "failed": "failed attempts",
+    "waiting": "waiting to retry",
+    "held": "held back by the service",
+    "queued": "waiting for a place to run",
+    "unfinished": "unfinished",
+    "useful": "useful",
+    "outside": "outside tools",
+}
+_MOST_NAMED = 3  # tools that one sentence names
+_LITTLE = 0.01  # of the whole: a share of nobody's below this is not worth a word
+_SHORT = 0.095  # seconds: below this milliseconds are said
+
+
+class Share(NamedTuple):
+    """A part of the time."""
+
+    kind: Kind
+    seconds: float
+    tool: str | None = None  # None: outside of all tools
+    attempts: int = 0
+
+
+class Verdict(NamedTuple):
+    """Where the time went, as figures; as text, in a sentence."""
+
+    duration: float
+    path: tuple[Share, ...]
+    work: tuple[Share, ...]
+
+    def seconds(self, *kinds: Kind) -> float:
+        """How much of the turn's own time went into these."""
+        return sum(share.seconds for share in self.path if share.kind in kinds)
+
+    @property
+    def loss(self) -> Share | None:
+        """The tool whose failures and waits took most, over all calls."""
+        lost: dict[str, Share] = {}
+        for share in self.work:
+            if share.kind in ("failed", "waiting", "held") and share.tool is not None:
+                so_far = lost.get(share.tool, Share("failed", 0.0, share.tool))
+                seconds, attempts = so_far.seconds + share.seconds, so_far.attempts + share.attempts
+                lost[share.tool] = so_far._replace(seconds=seconds, attempts=attempts)
+        return max(lost.values(), key=lambda share: share.seconds, default=None)
+
+    @property
+    def beside(self) -> str:
+        """What all calls cost together, in a sentence or two; empty if there is nothing to tell."""
+        total = sum(share.seconds for share in self.work)
+        together = _list(_sum(share._replace(tool=None) for share in self.work), total)
+        if not total or not together:
+            return ""
+        said = f"All calls together took {say_seconds(total)}: {together}."
+        if self.loss is not None and self.loss.attempts:
+            said += f" Most was lost to {self.loss.tool}: {self._say_loss(self.loss)}."
+        return said
+
+    def _say_loss(self, loss: Share) -> str:
+        waited = any(share.tool == loss.tool and share.kind in ("waiting", "held") for share in self.work)
+        said = _say_failed([loss._replace(tool=None)])
+        if not waited:
+            return said
+        return f"{said} and the waits between them" if loss.attempts > 1 else f"{said} and waits"
+
+    def to_dict(self) -> dict[str, Any]:
+        loss = self.loss
+        return {
+            "text": str(self),
+            "duration": round(self.duration, 3),
+            "path": [_plain(share) for share in self.path],
+            "work": [_plain(share) for share in self.work],
+            "loss": None if loss is None else _plain(loss),
+        }
+
+    def __str__(self) -> str:
+        nothing = "too short to break down" if self.work else "no tool ran"
+        return f"{say_seconds(self.duration)}: {_list(self.path, self.duration) or nothing}."
+
+
+def judge(waterfall: Waterfall) -> Verdict:
+    """Work out where the time went."""
+    rows = [row for row in waterfall.rows if row.parent is None]
+    path = list(_along((s for row in rows if row.critical for s in row.segments), waterfall.duration))
+    work = [_share(segment, segment.duration) for row in rows for segment in row.segments]
+    return Verdict(waterfall.duration, _sum(path), _sum(work))
+
+
+def say_seconds(seconds: float) -> str:
+    """A time as people say it."""
+    return f"{seconds:.1f} s" if seconds >= _SHORT else f"{seconds * 1000:.0f} ms"
+
+
+def _along(segments: Iterable[Segment], duration: float) -> Iterator[Share]:
+    """Every moment of the turn once, with what it was used for."""
+    at = 0.0
+    for segment in sorted(segments, key=lambda each: each.start):
+        start = min(max(segment.start, at), duration)
+        end = min(max(segment.end, start), duration)
+        yield Share("outside", start - at)
+        yield _share(segment, end - start)
+        at = end
+    yield Share("outside", duration - at)
+
+
+def _share(segment: Segment, seconds: float) -> Share:
+    return Share(_KINDS[segment.kind], seconds, segment.tool, int(segment.kind not in PAUSES))
+
+
+def _sum(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """One share a kind and tool: what was lost first, within a kind the largest first."""
+    sums: dict[tuple[Kind, str | None], Share] = {}
+    for share in shares:
+        key = (share.kind, share.tool)
+        so_far = sums.get(key, Share(share.kind, 0.0, share.tool))
+        seconds, attempts = so_far.seconds + share.seconds, so_far.attempts + share.attempts
+        sums[key] = so_far._replace(seconds=round(seconds, 6), attempts=attempts)
+    kept = [share for share in sums.values() if share.seconds > 0 or share.attempts]
+    return tuple(sorted(kept, key=lambda share: (_ORDER.index(share.kind), -share.seconds)))
+
+
+def _list(shares: Iterable[Share], total: float) -> str:
+    by_kind: dict[Kind, list[Share]] = {kind: [] for kind in _ORDER}
+    for share in shares:
+        by_kind[share.kind].append(share)
+    said = [
+        *(_say_failed(group) for group in _groups(by_kind["failed"])),
+        *_say_sum(by_kind["waiting"], "waiting to try again"),
+        *_say_sum(by_kind["held"], "held back by the service"),
+        *_say_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
+        *_say_sum(by_kind["unfinished"], "unfinished"),
+        *_say_sum(by_kind["useful"], "useful"),
+        *_say_sum(by_kind["outside"], "outside tools", least=total * _LITTLE),
+    ]
+    return ", ".join(said)
+
+
+def _groups(failed: list[Share]) -> list[list[Share]]:
+    """The largest each on its own, the rest together."""
+    named, rest = failed[:_MOST_NAMED], failed[_MOST_NAMED:]
+    return [[share] for share in named] + ([rest] if rest else [])
+
+
+def _say_failed(shares: list[Share]) -> str:
+    seconds, attempts = sum(share.seconds for share in shares), sum(share.attempts for share in shares)
+    said = f"{say_seconds(seconds)} in {attempts} failed attempt{'s' * (attempts != 1)}"
+    if len(shares) > 1:
+        return f"{said} of {len(shares)} other tools"
+    return said if shares[0].tool is None else f"{said} of {shares[0].tool}"
+
+
+def _say_sum(shares: list[Share], what: str, least: float = 0.0) -> list[str]:
+    seconds = sum(share.seconds for share in shares)
+    if seconds < max(least, 0.0005):
+        return []
+    tools = list(dict.fromkeys(share.tool for share in shares if share.tool is not None))
+    whose = f" ({', '.join(tools)})" if what in ("useful", "unfinished") and 0 < len(tools) <= _MOST_NAMED else ""
+    return [f"{say_seconds(seconds)} {what}{whose}"]
+
+
+def _plain(share: Share) -> dict[str, Any]:
+    return {**share._asdict(), "seconds": round(share.seconds, 3)}

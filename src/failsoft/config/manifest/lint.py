@@ -1,0 +1,234 @@
+"""What is legal but hardly meant: the warnings of ``failsoft check``, and what only shows when all is known.
+
+Rules
+-----
+- An *error* cannot work: a tool that does not exist, two policies that contradict each other.
+- A *warning* works, but differently from what a reader would think: a policy that is never reached, retries that
+  outlast their turn, a default that nothing uses.
+- Tools may also come from code. Whoever knows them says so (``known``). A fallback or a plan's tool that is nowhere is an
+  error all the same: a tool that code registers can be listed in the manifest without an entrypoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from failsoft.config.layering import Layer
+from failsoft.config.manifest.load import Manifest
+from failsoft.config.manifest.plan import LITERAL, REF, Plan, PlannedCall
+from failsoft.config.manifest.problem import Problem, Severity
+from failsoft.core.effects.tool_effect import know_effect
+from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.durations import text
+from failsoft.core.model.options import RetryOptions, ToolOptions
+from failsoft.core.resilience.backoff import delay
+from failsoft.core.resilience.policy import Policy
+
+Finding = tuple[Severity, str, str, str]  # severity, place, field, message
+
+_COUNTED_RETRIES = 50  # the waits of these are added up one by one, those of the rest are the longest there is
+
+
+def check(manifest: Manifest, plan: Plan | None = None, *, known: Collection[str] | None = None) -> list[Problem]:
+    """Look a manifest over, and a plan that is to run with it; ``known`` are the tools that code registers."""
+    tools = _Tools(manifest, known)
+    findings = [*_check_tools(manifest, tools), *_check_policies(manifest.policies, tools)]
+    if plan is not None:
+        findings += _check_plan(plan, manifest, tools)
+    problems = [Problem.at(place, field, message, severity) for severity, place, field, message in findings]
+    return sorted(problems, key=lambda problem: (problem.name, problem.line, problem.column))
+
+
+class _Tools:
+    """The tools that there are, as far as is known."""
+
+    def __init__(self, manifest: Manifest, known: Collection[str] | None) -> None:
+        self.ids = {*manifest.tools, *(known or ())}
+        self.in_code = known
+
+    def find(self, id: str, place: str, field: str, *, missing: Severity = "error") -> Iterator[Finding]:
+        """Say so if there is no such tool; ``missing`` is how bad that is while code may still register it."""
+        if id in self.ids:
+            return
+        close = did_you_mean(id, self.ids)
+        if self.in_code is None:
+            instead = close or ": add it, without an entrypoint if code registers it"
+            yield missing, place, field, f"{id} is not in the manifest{instead}"
+        else:
+            yield "error", place, field, f"there is no tool {id}{close}"
+
+
+def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
+    for id, tool in manifest.tools.items():
+        options, place, field = tool.options, tool.place, f"tools.{id}"
+        if tool.entrypoint is None and tools.in_code is not None and id not in tools.in_code:
+            yield "error", place, field, "nothing says where it is: add an entrypoint, or register it in code"
+        for fallback in options.fallbacks:
+            yield from tools.find(fallback.tool, place, f"{field}.fallbacks")
+        if know_effect(options, undeclared=manifest.undeclared).safe is None and _attempts(options.retry) > 1:
+            message = "its effects are not declared: say read_only: true, or idempotent: true or false"
+            yield "warning", place, field, message
+        yield from _check_defaults(options.required, options.defaults, place, field)
+        yield from _check_retry(options.retry, place, f"{field}.retry")
+        yield from _check_time(options, manifest.turn.timeout, place, field)
+
+
+def _check_defaults(required: bool | None, defaults: Layer, place: str, field: str) -> Iterator[Finding]:
+    if required is False and defaults:
+        yield "warning", place, f"{field}.defaults", "required: false skips the call before a default is used: drop one"
+
+
+def _check_retry(retry: RetryOptions, place: str, field: str) -> Iterator[Finding]:
+    if retry.initial_delay > retry.max_delay:
+        message = f"{text(retry.initial_delay)} is cut to the max_delay of {text(retry.max_delay)}: raise that one too"
+        yield "warning", place, f"{field}.initial_delay", message
+    if 0 < retry.jitter_percent < 1:
+        message = f"{retry.jitter_percent:g} is less than one percent; write 10 for ten percent"
+        yield "warning", place, f"{field}.jitter_percent", message
+    first = min(retry.initial_delay, retry.max_delay)
+    if _attempts(retry) > 1 and first > retry.max_total_time:
+        message = (
+            f"{text(retry.max_total_time)} is over before the first retry, which waits {text(first)}: none is made"
+        )
+        yield "warning", place, f"{field}.max_total_time", message
+    listed = set()
+    for number, rule in enumerate(retry.rules or ()):
+        for code in rule.handle_errors:
+            if code in listed:
+                yield "warning", place, f"{field}.rules[{number}]", f"an earlier rule lists {code} already"
+            listed.add(code)
+
+
+def _check_time(options: ToolOptions, turn: float | None, place: str, field: str) -> Iterator[Finding]:
+    longest = _longest(options)
+    if turn is None or longest is None or longest <= turn:
+        return
+    what = "an attempt" if options.timeout is not None and options.timeout > turn else "retries"
+    longest = options.timeout if what == "an attempt" and options.timeout is not None else longest
+    yield (
+        "warning",
+        place,
+        field,
+        f"{what} of this tool can take {text(round(longest, 1))} but its turn has {text(turn)}",
+    )
+
+
+def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Finding]:
+    for number, policy in enumerate(policies):
+        field, place = f"policies[{number}]", policy.place
+        if not policy.when.is_possible:
+            yield "error", place, f"{field}.when", "matches nothing: transient and tool_transient always go together"
+            continue
+        for earlier in policies[:number]:
+            if earlier.when.is_possible and earlier.when.covers(policy.when):
+                yield _shadow(earlier, policy, place, field)
+                break
+        if policy.then.strategy == "retry" and "unknown" in policy.when.effect and not policy.even_if_effect_unknown:
+            message = "what may have happened is repeated only with even_if_effect_unknown: true"
+            yield "warning", place, f"{field}.then", message
+        if policy.then.tool is not None:
+            yield from tools.find(policy.then.tool, place, f"{field}.then.tool", missing="warning")
+        for glob in policy.when.tool:
+            near = did_you_mean(glob, tools.ids)
+            if (tools.in_code is not None or near) and not any(fnmatchcase(id, glob) for id in tools.ids):
+                yield "warning", place, f"{field}.when.tool", f"{glob} matches no tool{near}"
+
+
+def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:
+    where = f"{earlier.name!r} ({earlier.place})" if earlier.place else repr(earlier.name)
+    if policy.when.covers(earlier.when) and policy.then != earlier.then:
+        return "error", place, field, f"contradicts {where}, which has the same conditions and comes first: keep one"
+    return "warning", place, field, f"is never reached: {where} comes first and matches all that it does"
+
+
+# How other tools write a reference; a plain $id only where the id cannot be an amount of money
+_PLACEHOLDER = re.compile(r"\$\{ *([^{} ]+) *\}|\{\{ *([^{} ]+) *\}\}|\$([A-Za-z_][\w-]*)")
+
+
+def find_odd_arguments(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The arguments of a plan that look like references, but are handed to tools as they are: where, and what."""
+    ids = {call.id for call in plan.calls}
+    for number, call in enumerate(plan.calls):
+        for path, message in _odd_arguments(call, f"calls[{number}]", ids):
+            yield f"{call.place}: {path}" if call.place else path, message
+
+
+def _odd_arguments(call: PlannedCall, field: str, ids: Collection[str]) -> Iterator[tuple[str, str]]:
+    yield from _odd(call.args, f"{field}.args", ids)
+
+
+def _odd(value: object, path: str, ids: Collection[str]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        (*others, key) = value or ("",)
+        if not others and isinstance(key, str) and key.startswith("$"):
+            hint = did_you_mean(key.lower(), (REF, LITERAL))
+            if hint:
+                yield f"{path}.{key}", f"is handed to the tool as it is{hint}"
+        for name, item in value.items():
+            yield from _odd(item, f"{path}.{name}", ids)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _odd(item, f"{path}[{number}]", ids)
+    elif isinstance(value, str) and (named := _PLACEHOLDER.fullmatch(value)):
+        id = next(filter(None, named.groups()))
+        if id in ids:
+            yield (
+                path,
+                f'{value!r:.80} is handed to the tool as a text; write {{"{REF}": "{id}"}} for the value of {id}',
+            )
+
+
+def _check_plan(plan: Plan, manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
+    ids = {call.id for call in plan.calls}
+    turn = manifest.turn.timeout if plan.timeout is None else plan.timeout
+    for number, call in enumerate(plan.calls):
+        place, field = call.place, f"calls[{number}]"
+        yield from tools.find(call.tool, place, f"{field}.tool")
+        tool = manifest.tools.get(call.tool)
+        options = _with(call, tool.options if tool else ToolOptions(id=call.tool))
+        if call.required is not None or call.defaults:
+            yield from _check_defaults(options.required, options.defaults, place, field)
+        filled = {argument for arguments in call.needs.values() for argument in arguments}
+        for path, message in _odd_arguments(call, field, ids):
+            yield "warning", place, path, message
+        for argument in call.defaults:
+            if argument not in filled:
+                message = "no other call fills this argument, so the default is never used"
+                yield "warning", place, f"{field}.defaults.{argument}", message
+        if tool or call.timeout or call.retry:
+            yield from _check_time(options, turn, place, field)
+
+
+def _with(call: PlannedCall, options: ToolOptions) -> ToolOptions:
+    """A tool's options with a call's own word over them."""
+    retry = call.retry or {}
+    return replace(
+        options,
+        timeout=options.timeout if call.timeout is None else call.timeout,
+        retry=retry if isinstance(retry, RetryOptions) else replace(options.retry, **retry),
+        required=options.required if call.required is None else call.required,
+        defaults={**options.defaults, **call.defaults},
+    )
+
+
+def _attempts(retry: RetryOptions) -> int:
+    """How many there can be in one call."""
+    if retry.rules is not None:
+        return 1 + sum(rule.max_attempts - 1 for rule in retry.rules)
+    return retry.max_attempts
+
+
+def _longest(options: ToolOptions) -> float | None:
+    """How long one call can take without its fallbacks (R4), None if there is no limit."""
+    if options.timeout is None:
+        return None
+    retry, retries = options.retry, _attempts(options.retry) - 1
+    if not retries:
+        return options.timeout
+    counted = min(retries, _COUNTED_RETRIES)
+    waits = sum(delay(retry, number, jitter=1.0) for number in range(1, counted + 1))
+    waits += (retries - counted) * retry.max_delay * (1 + retry.jitter_percent / 100)
+    return min(options.timeout * (retries + 1) + waits, 2 * options.timeout + retry.max_total_time)

@@ -1,0 +1,300 @@
+"""A plan: a turn as data.
+
+Rules
+-----
+- ``{"$ref": "flights"}`` in a call's arguments, at any depth of mappings and lists, stands for the value of the call
+  ``flights``, and makes this call wait for it. ``flights.price`` and ``flights[0].id`` stand for parts of that value; a
+  call of exactly that id comes first. ``{"$literal": ...}`` stands for what is in it, ``$ref`` included. Both stand
+  alone in their mapping.
+- A call without an id is ``<tool>-1``, ``<tool>-2`` and so on, past the ids that are taken.
+- Refused, by name: an id that is there twice, a reference to no call, and a cycle (with its path). Everything that is
+  wrong is said at once. A tool that does not exist is no mistake of the plan's form: its call fails, the others run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from pydantic import Field
+
+from failsoft.config.layering import Layer
+from failsoft.config.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, keys_of, said
+from failsoft.config.manifest.detect import refuse_other
+from failsoft.config.manifest.load import open_document
+from failsoft.config.manifest.problem import Path, raise_problems
+from failsoft.config.manifest.reading import Document
+from failsoft.config.manifest.tool_blocks import Retry
+from failsoft.config.manifest.validate import parse
+from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.options import RetryOptions
+from failsoft.core.turn.cycles import find_cycles, say_cycle
+
+REF, LITERAL = "$ref", "$literal"
+DEEPEST = 64  # levels of arguments; a mapping made in Python can even contain itself
+MOST_PARTS = 1_000_000  # values in the arguments of one call
+_PATH_START = re.compile(r"[.\[]")
+_STEP = r"""\.([^.\[\]"']+)|\[(-?[0-9]{1,9})\]|\[(?:"([^"]*)"|'([^']*)')\]"""
+_PATH_STEP, _WHOLE_PATH = re.compile(_STEP), re.compile(f"(?:{_STEP})+")
+
+
+class Ref(NamedTuple):
+    """Stands in a planned call's arguments for the value of another call, or for a part of it."""
+
+    id: str
+    path: tuple[str | int, ...] = ()  # keys and positions that lead to the part
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedCall:
+    """One call of a plan."""
+
+    id: str
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)  # with a Ref wherever a value is to come
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # call id -> arguments that its value fills
+    required: bool | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None  # None: the tool's
+    retry: Layer | RetryOptions | None = None  # over the tool's
+    idempotency_key: str | None = None
+    place: str = ""  # file:line:column
+
+    def fill(self, find: Callable[[Ref], Any]) -> dict[str, Any]:
+        """The arguments with every ``Ref`` replaced by what ``find`` gives for it."""
+        waiting = {argument for arguments in self.needs.values() for argument in arguments}
+        return {name: _fill(value, find) if name in waiting else value for name, value in self.args.items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A turn as data."""
+
+    calls: tuple[PlannedCall, ...]
+    timeout: float | None = None  # None: the runtime's
+    thread: str | None = None
+    name: str = ""
+
+
+class CallBlock(Block):
+    """A call of a plan."""
+
+    id: Text = said("The call's name within the plan.")
+    tool: Text = Field(description="The id of the tool.")
+    args: dict[str, Any] = said(
+        'Its arguments; {"$ref": "<call>"} stands for another call\'s value, {"$ref": "<call>.price"} for a part of it.'
+    )
+    depends_on: tuple[Text, ...] = said("Calls that must have ended well before this one starts.")
+    required: Flag | None = said("What a failed dependency means: true escalates, false skips.")
+    defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
+    timeout: Duration = said("How long an attempt may take.")
+    timeout_ms: Milliseconds = said("How long an attempt may take, in milliseconds.")
+    retry: Retry = said("Its retries, over the tool's.", "retry", "retry_policy")
+    idempotency_key: Text = said("The key that makes repeating it safe.")
+
+    instead: ClassVar[dict[str, str]] = dict.fromkeys(("arguments", "params", "parameters", "input"), "write args")
+
+    def make(self) -> dict[str, Any]:
+        return self.given()
+
+
+class PlanBlock(Block):
+    """A turn as data."""
+
+    timeout: Duration = said("How long the turn may take.")
+    timeout_ms: Milliseconds = said("How long the turn may take, in milliseconds.")
+    thread: Text = said("The thread that the turn belongs to.")
+    calls: tuple[Annotated[Mapping[str, Any], From(CallBlock)], ...] = Field(description="The calls.")
+
+    def make(self) -> dict[str, Any]:
+        return self.given()
+
+
+def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Plan:
+    """Read a plan: the text of a file (YAML or JSON) called ``name``, or a mapping."""
+    document = open_document(source, name or "plan")
+    refuse_other(document, "plan")
+    plan = parse(PlanBlock, document)
+    written: Sequence[Mapping[str, Any]] = _readable(document.value) if plan is None else plan.pop("calls")
+    ids = _name(written)
+    calls = tuple(
+        _read_call(document, ("calls", number), {**call, "id": id}, {*ids})
+        for number, (call, id) in enumerate(zip(written, ids, strict=True))
+    )
+    _refuse_nonsense(document, calls)
+    raise_problems(document.problems)
+    assert plan is not None, "what cannot be parsed has problems"
+    return Plan(**plan, calls=calls, name=document.name)
+
+
+def _readable(value: Any) -> list[dict[str, Any]]:
+    """As much of a faulty plan's calls as references can be looked for in: all mistakes are reported at once."""
+    calls = value.get("calls") if isinstance(value, Mapping) else None
+    found = []
+    for call in calls if isinstance(calls, list | tuple) else ():
+        said: Mapping[str, Any] = call if isinstance(call, Mapping) else {}
+        kept: dict[str, Any] = {"tool": said["tool"] if isinstance(said.get("tool"), str) else "?"}
+        if isinstance(said.get("id"), str):
+            kept["id"] = said["id"]
+        if isinstance(said.get("args"), Mapping):
+            kept["args"] = {str(name): value for name, value in said["args"].items()}
+        for name in keys_of(CallBlock, "depends_on"):
+            if isinstance(said.get(name), list | tuple):
+                kept["depends_on"] = [id for id in said[name] if isinstance(id, str)]
+        found.append(kept)
+    return found
+
+
+def _fill(value: Any, find: Callable[[Ref], Any]) -> Any:
+    if isinstance(value, Ref):
+        return find(value)
+    if isinstance(value, dict):
+        return {key: _fill(item, find) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item, find) for item in value]
+    return value
+
+
+def read_ref(text: str, ids: Collection[str]) -> Ref | None:
+    """The call, or the part of its value, that a reference means; None if what follows the id is no path.
+
+    An exact id comes first, then the longest id that a path can follow. A reference to no call keeps its whole text, or
+    what stands before a path.
+    """
+    if text in ids:
+        return Ref(text)
+    starts = [found.start() for found in _PATH_START.finditer(text) if found.start()]
+    for start in [each for each in reversed(starts) if text[:each] in ids] or starts[:1]:
+        path = _read_path(text[start:])
+        if path is not None:
+            return Ref(text[:start], path)
+        if text[:start] in ids:
+            return None
+    return Ref(text)
+
+
+def _read_path(text: str) -> tuple[str | int, ...] | None:
+    if not _WHOLE_PATH.fullmatch(text):
+        return None
+    steps = _PATH_STEP.findall(text)
+    return tuple(int(index) if index else key or double or single for key, index, double, single in steps)
+
+
+def reach(value: Any, path: tuple[str | int, ...]) -> Any:
+    """The part of a value that a path leads to; raises ``LookupError`` in words."""
+    for number, step in enumerate(path):
+        try:
+            value = _step(value, step)
+        except (LookupError, AttributeError, TypeError):
+            there = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path[: number + 1])
+            known = [key for key in value if isinstance(key, str)] if isinstance(value, Mapping) else ()
+            raise LookupError(f"has no {there}{did_you_mean(str(step), known)}") from None
+    return value
+
+
+def _step(value: Any, step: str | int) -> Any:
+    if isinstance(value, Mapping):
+        return value[step]
+    if isinstance(step, int):
+        if isinstance(value, str | bytes):
+            raise TypeError(step)
+        return value[step]
+    if step.startswith("_"):
+        raise AttributeError(step)
+    return getattr(value, step)  # a field of a dataclass, a model, a named tuple
+
+
+def _name(calls: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The ids, those that were left out included."""
+    taken = {call["id"] for call in calls if "id" in call}
+    numbers: Counter[str] = Counter()
+    ids = []
+    for call in calls:
+        id = call.get("id")
+        while id is None or (id in taken and "id" not in call):
+            numbers[call["tool"]] += 1
+            id = f"{call['tool']}-{numbers[call['tool']]}"
+        ids.append(id)
+    return ids
+
+
+def _read_call(document: Document, path: Path, call: dict[str, Any], ids: Collection[str]) -> PlannedCall:
+    refs = _Refs(document, ids)
+    args = {name: refs.read(value, (*path, "args", name), name) for name, value in call.pop("args", {}).items()}
+    for special in args.keys() & {REF, LITERAL}:
+        message = "is no argument: args are names and values, and a reference stands below a name"
+        document.problems.append(document.problem((*path, "args", special), message, key=True))
+    needs = {**dict.fromkeys(call.pop("depends_on", ()), ()), **refs.needs}
+    return PlannedCall(**call, args=args, needs=needs, place=document.place(path))
+
+
+class _Refs:
+    """Reads the arguments of one call, and notes whose values they need."""
+
+    def __init__(self, document: Document, ids: Collection[str]) -> None:
+        self._ids = ids
+        self.needs: dict[str, tuple[str, ...]] = {}
+        self._document = document
+        self._too_deep = False
+        self._parts = 0
+
+    def read(self, value: Any, path: Path, argument: str, depth: int = 1) -> Any:
+        if self._too_deep:  # once is enough: a value that contains itself has no end
+            return None
+        self._parts += 1
+        if depth > DEEPEST or self._parts > MOST_PARTS:
+            self._too_deep = True
+            why = f"is nested more than {DEEPEST} deep" if depth > DEEPEST else f"has more than {MOST_PARTS} parts"
+            self._note(path[:4], f"{why}: write it flatter")
+            return None
+        if isinstance(value, Mapping):
+            if value.keys() & {REF, LITERAL}:
+                return self._read_special(value, path, argument)
+            return {key: self.read(item, (*path, key), argument, depth + 1) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.read(item, (*path, number), argument, depth + 1) for number, item in enumerate(value)]
+        return value
+
+    def _read_special(self, value: Mapping[str, Any], path: Path, argument: str) -> Any:
+        if len(value) > 1:
+            key = REF if REF in value else LITERAL
+            self._note(path, f"{key} stands alone: drop the other keys, or put it all below {LITERAL}")
+        elif LITERAL in value:
+            return value[LITERAL]
+        elif not isinstance(value[REF], str):
+            self._note((*path, REF), "is not the id of a call: write a text")
+        elif (ref := read_ref(value[REF], self._ids)) is None:
+            self._note((*path, REF), f"{value[REF]!r:.80} is no path: write it like flights.price or flights[0].id")
+        else:
+            self.needs[ref.id] = tuple(dict.fromkeys((*self.needs.get(ref.id, ()), argument)))
+            return ref
+        return None
+
+    def _note(self, path: Path, message: str) -> None:
+        self._document.problems.append(self._document.problem(path, message))
+
+
+def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall]) -> None:
+    ids = Counter(call.id for call in calls)
+    seen: set[str] = set()
+    for number, call in enumerate(calls):
+        path: Path = ("calls", number)
+        if call.id in seen:
+            _note(document, (*path, "id"), f"{call.id} is there twice: give each call its own id")
+        seen.add(call.id)
+        for need, arguments in call.needs.items():
+            if need not in ids:
+                where: Path = (*path, "args", arguments[0]) if arguments else (*path, "depends_on")
+                instead = did_you_mean(need, ids) or ": name the id of one"
+                _note(document, where, f"{call.id} depends on {need}, which is no call of this plan{instead}")
+    for cycle in find_cycles({call.id: call.needs for call in calls}):
+        number = next(number for number, call in enumerate(calls) if call.id == cycle[0])
+        said = f"these calls wait for each other in a circle, {say_cycle(cycle)}: drop one of the references"
+        _note(document, ("calls", number), said)
+
+
+def _note(document: Document, path: Path, message: str) -> None:
+    document.problems.append(document.problem(path, message))

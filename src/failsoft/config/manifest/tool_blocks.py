@@ -1,0 +1,406 @@
+"""The blocks that say something about a tool: what may be written, and what it comes to.
+
+S-spec's names (``retry_policy``, ``circuit_breaker``, ``timeout_ms``) and S-layers' (``errorHandling``, ``nodeId``,
+``cooldown``) stand beside ours. A tool's block makes a *layer* (``config.layering``). Descriptions go into the schema,
+where editors show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from reprlib import repr as brief
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+
+from pydantic import Field
+
+from failsoft.config.layering import CALLS_COUNT, COMMON, Layer, assemble
+from failsoft.config.manifest.block import (
+    Block,
+    Conflict,
+    Delay,
+    DelayMs,
+    Duration,
+    DurationOrMs,
+    ErrorCode,
+    Flag,
+    From,
+    Milliseconds,
+    Read,
+    Size,
+    Text,
+    Whole,
+    said,
+    spellings,
+)
+from failsoft.core.model.entrypoint import Command, Entrypoint, Function
+from failsoft.core.model.fault import Category, Classification, Effect
+from failsoft.core.model.options import (
+    AcceptPartial,
+    BreakerOptions,
+    Count,
+    Fallback,
+    Isolation,
+    Override,
+    Requests,
+    RetryOptions,
+    RetryRule,
+    ToolOptions,
+    Values,
+    read_accept_partial,
+)
+
+ErrorCodes = tuple[ErrorCode, ...]
+
+
+class RuleBlock(Block):
+    """Retries for particular error codes."""
+
+    max_attempts: Whole = Field(description="Attempts in all for these errors, the first one included.")
+    handle_errors: ErrorCodes = Field(description="The error codes that this entry is about.")
+
+    def make(self) -> RetryRule:
+        return RetryRule(**self.given())
+
+
+Rules = tuple[Annotated[RetryRule, From(RuleBlock, RetryRule)], ...]
+
+
+class RetryBlock(Block):
+    """When and how often a failed attempt is repeated."""
+
+    makes = RetryOptions
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("retries", "max_retries", "tries", "times"), "write max_attempts, which counts the first one too"
+        ),
+        **dict.fromkeys(("delay", "wait"), "write initial_delay"),
+        "backoff": "write initial_delay, multiplier and max_delay",
+        "timeout": "write max_total_time; the timeout of an attempt stands beside retry",
+    }
+
+    strategy: Literal["exponential_backoff"] = said("The only one there is.")
+    max_attempts: Whole = said("Attempts in all, the first one included.")
+    initial_delay: Delay = said("Wait before the first retry.")
+    initial_delay_ms: DelayMs = said("Wait before the first retry, in milliseconds.")
+    max_delay: Delay = said("Longest wait between two attempts.")
+    max_delay_ms: DelayMs = said("Longest wait between two attempts, in milliseconds.")
+    multiplier: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = said("Each wait is this much longer.")
+    jitter_percent: Annotated[float, Field(strict=True, ge=0, le=100)] = said("Each wait varies by this much.")
+    max_total_time: Delay = said("No retry starts later than this after the first failure.")
+    max_total_time_ms: DelayMs = said("No retry starts later than this after the first failure, in milliseconds.")
+    max_hint_wait: Delay = said("Longest time that a call waits in all because a server asks for it (Retry-After).")
+    max_hint_wait_ms: DelayMs = said("The same in milliseconds.")
+    rules: Rules = said(
+        "Retries by error code: the first rule that lists the code applies; no rule, no retry; []: none."
+    )
+    budget: Flag = said("Whether retries must be earned by successes and time, so that an outage is not made worse.")
+
+    def make(self) -> Layer:
+        layer = self.given(without=("strategy",))
+        RetryOptions(**layer)
+        return layer
+
+
+class BreakerBlock(Block):
+    """When a tool is cut off, and for how long."""
+
+    makes = BreakerOptions
+
+    failure_threshold: Whole = said("Consecutive failures that open the circuit.")
+    success_threshold: Whole = said("Consecutive successes that close it again.")
+    timeout: Duration = said("How long the circuit stays open.")
+    timeout_ms: Milliseconds = said("How long the circuit stays open, in milliseconds.")
+    count: Count = said("What counts as a failure: every attempt, or a whole call after its retries.")
+
+    def make(self) -> Layer:
+        layer = self.given()
+        BreakerOptions(**layer)
+        return layer
+
+
+class CooldownBlock(Block):
+    """A breaker that counts calls after their retries."""
+
+    min_consecutive_failures: Whole = said("Consecutive failed calls that open the circuit.")
+    cooldown_duration: DurationOrMs = said("How long the circuit stays open; a bare number is milliseconds.")
+
+    def make(self) -> Layer:
+        # R3: S-layers counts executions
+        names = {"min_consecutive_failures": "failure_threshold", "cooldown_duration": "timeout"}
+        return {"count": "calls", **{names[name]: value for name, value in self.given().items()}}
+
+
+Retry = Annotated[Layer | RetryOptions, From(RetryBlock, RetryOptions)]
+Breaker = Annotated[Layer | BreakerOptions, From(BreakerBlock, BreakerOptions)]
+Cooldown = Annotated[Layer | BreakerOptions, From(CooldownBlock, BreakerOptions)]
+
+
+class FallbackHandlingBlock(Block):
+    """A fallback's own error handling."""
+
+    retries: Rules = said("Retries by error code; []: none.")
+    cooldown: Cooldown = said("When this fallback is left out, and for how long.")
+
+    def make(self) -> Layer:
+        return self.given()
+
+
+class FallbackBlock(Block):
+    """Another tool for the same job."""
+
+    shorthand: ClassVar[dict[str, Any] | None] = {"type": "string", "description": "The id of the tool that stands in."}
+
+    tool: Text = Field(description="The id of the tool that stands in.", validation_alias=spellings("tool", "node_id"))
+    handle_errors: ErrorCodes = said("The error codes that it takes; none: all of them.")
+    cooldown: Cooldown = said("When this fallback is left out, and for how long.")
+    retry: Retry = said("Its retries as a fallback.", "retry", "retry_policy")
+    error_handling: Annotated[Layer, From(FallbackHandlingBlock)] = said("The same in another form.")
+
+    @classmethod
+    def expand(cls, value: Any) -> Any:
+        return {"tool": value} if isinstance(value, str) else value
+
+    def make(self) -> Fallback:
+        given = _spread(self.given(), cooldown="cooldown")
+        for name, kind in (("cooldown", BreakerOptions), ("retry", RetryOptions)):
+            if isinstance(given.get(name), Mapping):
+                given[name] = kind(**given[name])
+        return Fallback(**given)
+
+
+Fallbacks = tuple[Annotated[Fallback, From(FallbackBlock, Fallback)], ...]
+
+
+class HandlingBlock(FallbackHandlingBlock):
+    """Three layers of protection: retries, fallbacks, cooldown."""
+
+    cooldown: Cooldown = said("When the tool is cut off, and for how long.")
+    fallbacks: Fallbacks = said("Tools that stand in, in this order.")
+
+
+class OverrideBlock(Block):
+    """A tool's own word on its errors: the first that matches decides."""
+
+    http_status: Annotated[int, Field(strict=True, ge=100, le=599)] = said("The HTTP status of the error.")
+    code: Text = said("Its error code, or the provider's own.")
+    exception: Text = said("The name of its exception class, with or without the module.")
+    pattern: Text = said("A regular expression, searched in its text.")
+    as_: Classification = said("What it is then: transient or permanent.")
+    category: Category = said("Whose move it is then.")
+    to_code: ErrorCode = said("The code that it has then.")
+    effect: Effect = said("Whether the tool has acted then.")
+
+    def make(self) -> Override:
+        return Override(**self.given())
+
+
+class ProcessBlock(Block):
+    """A worker process, killed at the deadline."""
+
+    max_calls: Whole = said("Calls that one worker serves before it is replaced.")
+    max_memory: Size = said("Memory that a worker may hold before it is replaced.")
+    context: tuple[Text, ...] = said('Context variables that reach the worker, as "module:variable".')
+    values: Values = said("How results come back: pickle, or json for tools that you do not trust.")
+
+    def make(self) -> Isolation:
+        return Isolation(kind="process", **self.given())
+
+
+class IsolationBlock(Block):
+    """Where a sync tool runs."""
+
+    shorthand: ClassVar[dict[str, Any] | None] = {
+        "anyOf": [
+            {"enum": ["thread", "process"]},
+            {
+                "type": "object",
+                "description": "A worker process; the same as {process: {values: …}}.",
+                "properties": {"values": {"enum": list(get_args(Values))}},
+                "required": ["values"],
+                "additionalProperties": False,
+            },
+        ]
+    }
+
+    process: Annotated[Isolation, From(ProcessBlock)] = Field(
+        description="In a worker process, killed at the deadline."
+    )
+
+    @classmethod
+    def expand(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return Isolation(kind=value)  # type: ignore[arg-type] # it looks itself
+        return {"process": value} if isinstance(value, Mapping) and value.keys() == {"values"} else value
+
+    def make(self) -> Isolation:
+        return self.process
+
+
+class SharedBlock(Block):
+    """What can be said about all tools at once."""
+
+    makes = ToolOptions
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("retries", "max_retries", "max_attempts", "attempts", "tries"),
+            'write retry: {"max_attempts": 3}, which counts the first attempt too',
+        ),
+        **dict.fromkeys(("backoff", "delay", "initial_delay"), 'write retry: {"initial_delay": "200ms"}'),
+        "max_total_time": 'write retry: {"max_total_time": "10s"}',
+        **dict.fromkeys(
+            ("failure_threshold", "threshold", "max_failures"),
+            'write breaker: {"failure_threshold": 5, "timeout": "30s"}',
+        ),
+        **dict.fromkeys(("on_error", "on_failure", "error_handler"), "write a policy, or Runtime(error_handler=…)"),
+        **dict.fromkeys(("overrides", "errors", "classify"), "write classification, a list of overrides"),
+        "description": "a tool's description is the docstring of its function",
+        **dict.fromkeys(("args", "arguments", "parameters"), "a tool's parameters are those of its function"),
+        "name": "write id for the tool's name, label for how people call it",
+        **dict.fromkeys(("process", "thread"), 'write isolation: "process" or "thread"'),
+    }
+    written: ClassVar[dict[str, str]] = {
+        "retry": '{"max_attempts": 3}',
+        "breaker": '{"failure_threshold": 5, "timeout": "30s"}',
+        "cooldown": '{"min_consecutive_failures": 3, "cooldown_duration": "1m"}',
+        "isolation": '{"process": {"max_calls": 100}}',
+        "defaults": '{"city": "Paris"}',
+        "error_handling": '{"retries": […], "fallbacks": […]}',
+        "entrypoint": '{"function": "package.module:name"}',
+    }
+
+    timeout: Duration | None = said("How long an attempt may take; null: no limit.")
+    timeout_ms: Milliseconds = said("How long an attempt may take, in milliseconds.")
+    retry: Retry = said("When and how often a failed attempt is repeated.", "retry", "retry_policy")
+    breaker: Breaker = said("When the tool is cut off, and for how long.", "breaker", "circuit_breaker")
+    cooldown: Cooldown = said("A breaker that counts calls after their retries.")
+    classification: tuple[Annotated[Override | Callable[[Any], Any], From(OverrideBlock, Override, Callable)], ...] = (
+        said("What particular errors mean: the first entry that matches decides.")
+    )
+    idempotent: Flag | None = said("Whether doing it twice is the same as doing it once.")
+    isolation: Annotated[Isolation, From(IsolationBlock, Isolation)] = said("Where a sync tool runs.")
+    concurrency: Whole | None = said("Attempts at a time; null: no limit.")
+    queue: Annotated[int, Field(strict=True, ge=0)] = said("How many may wait for a slot.")
+    check_types: Flag = said("Whether the types of arguments are checked before the tool runs, in calls by name.")
+    accept_partial: Annotated[AcceptPartial, Read(read_accept_partial, {"enum": [True, False, "after_retries"]})] = (
+        said(
+            "Whether a partial result is good enough: true takes it at once, after_retries when retries bring no more, "
+            "false never."
+        )
+    )
+
+    def make(self) -> Layer:
+        layer = self.layer()
+        assemble({"id": "any"}, layer)
+        return layer
+
+    def layer(self) -> dict[str, Any]:
+        self.refuse_both(("cooldown", "breaker"))
+        layer = self.given()
+        if "cooldown" in layer:
+            layer["breaker"], layer[COMMON] = layer.pop("cooldown"), True
+        return layer
+
+
+class OptionsBlock(SharedBlock):
+    """What can be said about a tool, in a file or in Python."""
+
+    id: Text = said("The tool's name.")
+    label: Text = said("How people call it; the id with spaces when unsaid.")
+    tags: tuple[Text, ...] = said("Words that policies can refer to.")
+    fallbacks: Fallbacks = said("Tools that stand in, in this order.")
+    error_handling: Annotated[Layer, From(HandlingBlock)] = said("Retries, fallbacks and cooldown in one block.")
+    enabled: Flag = said("Whether the tool may be used; false: it is not run, and not offered to models.")
+    required: Flag | None = said("What a failed dependency means: true escalates, false skips.")
+    defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
+    read_only: Flag = said("Whether it changes nothing; then it is repeated freely.")
+    idempotency_key: Text | None = said("The parameter that receives a key which makes repeating safe.")
+    requests: Requests = said(
+        "Whether it makes one request or many; after many, an error never means that nothing happened."
+    )
+    output: Any = said("What the value must look like, as a JSON Schema.")
+
+    def layer(self) -> dict[str, Any]:
+        layer = super().layer()
+        handling = layer.get("error_handling")
+        if handling is not None and "breaker" not in layer:
+            layer[COMMON if "cooldown" in handling else CALLS_COUNT] = True
+        return _spread(layer, cooldown="breaker")
+
+
+class Tool(NamedTuple):
+    """A tool as a manifest has it: what was said about it, and where it is found."""
+
+    layer: Layer
+    entrypoint: Entrypoint | None
+
+
+class EntrypointBlock(Block):
+    """Where the tool is found: a function or a command."""
+
+    later: ClassVar[dict[str, str]] = dict.fromkeys(("http", "mcp"), "is not supported yet: write function or command")
+    instead: ClassVar[dict[str, str]] = dict.fromkeys(("path", "module"), 'write function: "package.module:name"')
+
+    function: Text = said('A Python function, as "package.module:name".')
+    command: tuple[Annotated[str, Field(strict=True)], ...] = said(
+        "A program and its arguments; it reads JSON and writes JSON. There is no shell."
+    )
+    env: tuple[Text, ...] = said("The environment variables that the command gets, by name.")
+    exit_codes: dict[int, ErrorCode] = said("What the command's exit statuses mean, beside the usual ones.")
+    max_output: Size = said("How much the command may write.")
+
+    @classmethod
+    def expand(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            module, _, name = value.replace(":", ".").rpartition(".")
+            like = f"{module}:{name}" if module else f"package.module:{name}"
+            raise ValueError(  # noqa: TRY004 - pydantic takes ValueErrors for problems
+                f'{brief(value)} is not a mapping: write {{"function": "{like}"}}'
+            )
+        return value
+
+    def make(self) -> Entrypoint:
+        given = self.given()
+        if ("function" in given) == ("command" in given):
+            raise ValueError("write either function or command")
+        if "command" in given:
+            return Command(argv=given.pop("command"), **given)
+        if len(given) > 1:
+            raise Conflict(
+                *(
+                    (name, "belongs to a command, and this is a function: drop it")
+                    for name in given
+                    if name != "function"
+                )
+            )
+        return Function(path=given["function"])
+
+
+class ToolBlock(OptionsBlock):
+    """A tool of a manifest."""
+
+    entrypoint: Annotated[Entrypoint, From(EntrypointBlock)] = said("Where the tool is found.")
+    output: dict[str, Any] = said("What the value must look like, as a JSON Schema.")
+
+    def make(self) -> Tool:  # type: ignore[override] # a file says more about a tool than Python does
+        layer = self.layer()
+        entrypoint = layer.pop("entrypoint", None)
+        assemble({"id": "any"}, layer)
+        return Tool(layer, entrypoint)
+
+
+def _spread(given: dict[str, Any], *, cooldown: str) -> dict[str, Any]:
+    """Put what ``error_handling`` says where it belongs; ``cooldown`` is the name of that place."""
+    handling = given.pop("error_handling", {})
+    for part, name in (("cooldown", cooldown), ("fallbacks", "fallbacks")):
+        if part in handling:
+            if name in given:
+                raise Conflict(("error_handling", f"{part} is in it, and {name} beside it: keep one"))
+            given[name] = handling[part]
+    if "retries" in handling:
+        retry = given.get("retry", {})
+        if (retry.get("rules") if isinstance(retry, Mapping) else retry.rules) is not None:
+            raise Conflict(("error_handling", "retries is in it, and rules in retry beside it: keep one"))
+        rules = {"rules": handling["retries"]}
+        given["retry"] = {**retry, **rules} if isinstance(retry, Mapping) else replace(retry, **rules)
+    return given

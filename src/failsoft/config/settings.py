@@ -1,0 +1,243 @@
+"""What was said about tools and turns, in the manifest and in code, brought together."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import iscoroutinefunction
+from reprlib import repr as brief
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from failsoft.config.layering import Layer, assemble
+from failsoft.core.effects.tool_effect import Undeclared
+from failsoft.core.model.durations import Duration, seconds
+from failsoft.core.model.options import RetryOptions, ToolOptions, TurnOptions
+from failsoft.core.model.validation import one_of, several
+from failsoft.core.resilience.recovery_memory import Mode
+from failsoft.core.turn.cycles import find_cycles, say_cycle
+from failsoft.errors import ManifestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from failsoft.config.manifest import ManifestTool
+    from failsoft.core.explain.catalogue import Texts
+    from failsoft.core.resilience.policy import Policy
+
+_NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
+
+
+class Settings(NamedTuple):
+    """What a manifest says; empty without one."""
+
+    turn: TurnOptions = TurnOptions()
+    defaults: Mapping[str, Any] = {}
+    tools: Mapping[str, ManifestTool] = {}
+    policies: tuple[Policy, ...] = ()
+    memory: Mode = "advise"
+    language: str = "en"
+    explanations: Mapping[str, Texts] = {}  # by language
+    undeclared: Undeclared = "recognise"
+
+    def with_default(self, name: str, value: Any) -> Settings:
+        """The same with an option for all tools that do not say otherwise."""
+        try:
+            assemble({"id": "any"}, {name: value})
+        except ValueError as error:
+            raise ManifestError(f"Runtime: {error}") from None
+        return self._replace(defaults={**self.defaults, name: value})
+
+
+def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
+    """A manifest from a file, or as a mapping."""
+    from failsoft.config.manifest import load
+
+    if not isinstance(manifest, Mapping | str | os.PathLike):
+        raise ManifestError(f"manifest: {brief(manifest)} is none: give the path of a file, or a mapping")
+    if isinstance(manifest, str) and "\n" in manifest:
+        raise ManifestError(
+            "manifest: this is the text of one: give the path of its file, or a mapping (yaml.safe_load)"
+        )
+    loaded = load(manifest) if isinstance(manifest, Mapping) else load(read_file(manifest), name=str(manifest))
+    return Settings(
+        loaded.turn, loaded.defaults, loaded.tools, loaded.policies, loaded.memory, loaded.language, loaded.explanations,
+        loaded.undeclared,
+    )  # fmt: skip
+
+
+def read_file(path: str | Path) -> bytes:
+    from pathlib import Path
+
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, Any], settings: Settings) -> ToolOptions:
+    """A tool's options: the manifest's defaults, then the decorator's word, then the manifest's on this tool."""
+    named = getattr(fn, "func", fn)  # a partial is called after its function
+    given = options.get("id") if id is None else id
+    name = given if given is not None else getattr(named, "__name__", None) or type(named).__name__
+    place = place_of(named, name)
+    layer = options if _is_native(options) else _parsed(options, place)
+    said = settings.tools.get(name)
+    try:
+        own = {**layer, "id": name}
+        return assemble(settings.defaults, effects_of(fn), own, {} if said is None else said.layer)
+    except (TypeError, ValueError) as error:
+        raise ManifestError(f"{place}: {error}") from None
+
+
+def effects_of(fn: Callable[..., Any]) -> Layer:
+    """What a guarded function was declared to do to the world: it goes along to wherever the function goes."""
+    found: Any = fn
+    while found is not None and not hasattr(found, "__failsoft__"):
+        found = getattr(found, "__wrapped__", None)
+    options = getattr(getattr(found, "__failsoft__", None), "options", None)
+    if not isinstance(options, ToolOptions):
+        return {}
+    said = {name: getattr(options, name) for name in ("read_only", "idempotent", "idempotency_key")}
+    layer = {name: value for name, value in said.items() if value is not None and (value or name == "idempotent")}
+    return layer if options.requests == "one" else {**layer, "requests": options.requests}
+
+
+def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
+    """A policy book that is written in Python, as ``Policy`` or as a manifest has it."""
+    try:
+        book: tuple[Any, ...] = several("policies", policies, object)
+    except ValueError as error:
+        raise ManifestError(str(error)) from None
+    if not book:
+        return ()
+    from failsoft.core.resilience.policy import Policy
+
+    if all(isinstance(policy, Policy) for policy in book):
+        return cast("tuple[Policy, ...]", book)
+    from failsoft.config.manifest import parse_policies
+
+    return parse_policies(book, place="Runtime")
+
+
+def read_time(name: str, value: Duration, *, zero: bool = False) -> float:
+    """A duration in seconds."""
+    try:
+        return seconds(value, zero=zero)
+    except ValueError as error:
+        raise ManifestError(f"{name}: {error}") from None
+
+
+@contextmanager
+def told_after(place: str) -> Iterator[None]:
+    """Say where it was, before each mistake."""
+    try:
+        yield
+    except ManifestError as error:
+        raise ManifestError(*(place + problem for problem in error.problems)) from error.__cause__
+
+
+def refuse_odd_names(where: str, **names: object) -> None:
+    """Ids, threads and tenants are keys in traces and stores: a number would be lost there, or break them."""
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise ManifestError(f"{where}: {name}: {brief(value)} is not a text: put str() around it")
+
+
+def refuse_odd_hooks(handler: object = None, **functions: object) -> None:
+    """What cannot be called would be noticed only when something has gone wrong already."""
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
+        if name == "subscribe" and iscoroutinefunction(function):
+            raise ManifestError(f"{name}: nobody would await {brief(function)}: give a plain function")
+    if handler is not None and not callable(getattr(handler, "handle", None)):
+        raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
+
+
+def refuse_odd_flag(name: str, value: object) -> None:
+    """Raise for a text such as "no", which counts as true."""
+    if not isinstance(value, bool):
+        raise ManifestError(f"{name}: {brief(value)} is neither true nor false")
+
+
+def refuse_odd_parts(clock: object, random: object, trace: object, store_required: object) -> None:
+    """Raise for what would only be noticed far from its cause."""
+    for name, value, method in (("clock", clock, "monotonic"), ("random", random, "random")):
+        if value is not None and not hasattr(value, method):
+            raise ManifestError(f"{name}: {brief(value)} has no method {method}: see failsoft.testing")
+    if not (trace is None or isinstance(trace, str | os.PathLike)):
+        raise ManifestError(f'trace: {brief(trace)} is not the path of a file: write "trace.jsonl"')
+    refuse_odd_flag("store_required", store_required)
+
+
+def read_mode(mode: Mode) -> Mode:
+    try:
+        one_of("memory", mode, Mode)
+    except ValueError as error:
+        raise ManifestError(str(error)) from None
+    return mode
+
+
+def read_undeclared(undeclared: Undeclared) -> Undeclared:
+    try:
+        one_of("undeclared", undeclared, Undeclared)
+    except ValueError as error:
+        raise ManifestError(str(error)) from None
+    return undeclared
+
+
+def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:
+    """Fallbacks that lead back to where they came from would be asked for ever (R19). The last options count."""
+    edges = {id: [via.tool for via in tool.options.fallbacks] for id, tool in settings.tools.items()}
+    edges |= {tool.id: [via.tool for via in tool.fallbacks] for tool in options}
+    for cycle in find_cycles(edges):
+        raise ManifestError(
+            f"{cycle[0]}: fallbacks: these tools stand in for each other in a circle, {say_cycle(cycle)}: "
+            "drop one of the fallbacks"
+        )
+
+
+def merged(options: ToolOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
+    """A call's own word on retries, over the tool's."""
+    if isinstance(said, RetryOptions):
+        return said
+    return assemble({"id": options.id, "retry": options.retry}, _parsed({"retry": said}, options.id)).retry
+
+
+def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> None:
+    """A key that nobody receives would be a promise that nobody keeps."""
+    if key is not None and options.idempotency_key is None:
+        where = f"{place}: " if place else ""
+        raise ManifestError(
+            f"{where}{options.id} takes no idempotency key: name its parameter with idempotency_key first"
+        )
+
+
+def _is_native(options: Mapping[str, Any]) -> bool:
+    """Written as ``ToolOptions`` are: then pydantic need not be imported."""
+    return all(
+        name in _NATIVE and (name in ("defaults", "output") or not _has_mapping(value))
+        for name, value in options.items()
+    )
+
+
+def _has_mapping(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(isinstance(item, Mapping) for item in value)
+    return isinstance(value, Mapping)
+
+
+def _parsed(options: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    from failsoft.config.manifest import parse_options
+
+    return parse_options(options, place=place)
+
+
+def place_of(fn: Any, name: str) -> str:
+    """A function's file and line, where they are known, and the tool's id."""
+    while (inner := getattr(fn, "__wrapped__", None)) is not None:
+        fn = inner
+    code = getattr(fn, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}: {name}" if code is not None else name

@@ -1,0 +1,125 @@
+"""Evidence that contradicts "nothing happened": the worst of everything an error says decides about its effect.
+
+Rules
+-----
+- Status, codes, body, words and types of an exception are all asked, and so are those of the exceptions it came from.
+- A status that leaves the effect open (500, 502, 504) is never made harmless by a code or by words.
+- Words that say that something was done ("payment captured, but …") count like such a status.
+- An exception that was only being handled (``__context__``) counts only as remote evidence: a status, a remote code, a
+  lost connection, a time-out. A cache miss before a refused connection does not.
+- A general word for the same event is no contradiction: a connect time-out is also a time-out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from failsoft.core.classify import lookup
+from failsoft.core.classify.cache import recalled
+from failsoft.core.classify.evidence_source import UNCONNECTED
+from failsoft.core.classify.exception_reader import Evidence
+from failsoft.core.classify.kinds import KINDS
+from failsoft.core.classify.lookup import WEAK_TYPE
+from failsoft.core.classify.phrase_match import find_phrase
+from failsoft.core.classify.tables.acted import ACTED, ELSEWHERE, HINTS, UNDONE
+from failsoft.core.classify.tables.http import by_status
+from failsoft.core.classify.text_reader import LENGTH, Reading
+from failsoft.core.classify.weigh import UNSENT, judge_text
+
+# Kinds that say something and leave the effect open
+OPEN: Final = frozenset(
+    name for name, kind in KINDS.items() if kind.effect != "none" and name not in ("unknown", "cancelled")
+)
+# Time-outs that a general "timed out" describes as well
+_TIMED_OUT: Final = frozenset(
+    "connect_timeout lookup_timeout statement_timeout request_timeout pool_exhausted locked conflict query_cancelled".split()
+)
+_SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # in words, a lost connection is also one that was never made
+_QUOTED: Final = re.compile(r"\"[^\"\n]{0,400}\"|`[^`\n]{0,400}`|(?<!\w)'[^'\n]{0,400}'(?!\w)")
+# How httpx and aiohttp state a status
+_CLIENTS: Final = re.compile(r"\b((?:Client|Server) error|Redirect response) '(\d{3} [A-Za-z' -]{2,40})'")
+MOST_WORDS: Final = 2000  # characters that are read in other languages
+BEFORE: Final = 60  # characters before what was done that may deny it
+_WORDS: Final = re.compile(r"[a-z]+")
+# Classes that are raised only after the request was sent, whatever stands around them
+_SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
+
+
+def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
+    """True if the links of a chain hold evidence against a verdict of this kind, which claims that nothing happened."""
+    connecting = any(evidence.facts.connecting for evidence, _ in links)
+    for evidence, _ in links:
+        for found, sent in _structured(evidence):
+            unsent = connecting and found in UNSENT
+            same = found == "timeout" and kind in _TIMED_OUT
+            if found in OPEN and (sent or not (unsent or same)):
+                return True
+    texts = dict.fromkeys(said for evidence, text in links for said in (text, *evidence.texts))
+    joined = "\n".join(texts)
+    return any(doubts_text(text, kind) for text in ([joined] if len(joined) <= LENGTH else texts))
+
+
+def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
+    """The kinds that status, codes and type name; and whether each shows by itself that a request had been sent."""
+    facts, status = evidence.facts, evidence.status
+    if status is not None and status >= 300:
+        yield by_status(status) or "unknown", True
+    for space, code in evidence.codes:
+        yield lookup.by_code(space, code).kind, space != "errno" and not facts.tls
+    if not evidence.codes and status is None and not evidence.speechless:
+        sent = _SENT.search(facts.names[0]) is not None
+        weak = (
+            facts.verdict.weight <= WEAK_TYPE
+        )  # many of these are bases that say no more than that it was the network
+        if not weak or ((sent or facts.verdict.kind == "timeout") and not evidence.inner):
+            yield facts.verdict.kind, sent
+
+
+@recalled
+def is_only_quoted(text: str, kind: str) -> bool:
+    """True if a text says what a verdict of this kind rests on only in quotation marks. Those of JSON are its syntax."""
+    if "{" in text:
+        return False
+    unquoted = _QUOTED.sub("''", _CLIENTS.sub(r"\1 \2", text))
+    return unquoted != text and judge_text(unquoted).kind != kind
+
+
+@recalled
+def doubts_text(text: str, kind: str) -> bool:
+    """True if a text holds evidence against a verdict of this kind, which claims that nothing happened."""
+    reading = Reading(text)
+    status = reading.status
+    if status is not None and by_status(status) in OPEN:
+        return True
+    phrase = find_phrase(reading.bare, OPEN, firm=True)
+    if phrase is not None and not reading.connecting and not (phrase.kind in UNSENT and kind in _SAME_WORDS):
+        return True
+    return says_done(reading.bare) or says_done_elsewhere(reading.full)
+
+
+def says_done(words: str) -> bool:
+    """True if the words say that something was done before the error."""
+    return not HINTS.isdisjoint(_WORDS.findall(words)) and any(
+        UNDONE.search(found[0]) is None for found in ACTED.finditer(words)
+    )
+
+
+def says_done_elsewhere(words: str) -> bool:
+    """The same for other languages than English."""
+    words = words[:MOST_WORDS]
+    return any(
+        denied.search(words, max(0, found.start() - BEFORE), found.end()) is None
+        for acted, denied in ELSEWHERE
+        for found in acted.finditer(words)
+    )
+
+
+def is_remote_doubt(evidence: Evidence, text: str) -> bool:
+    """True if an exception that was only being handled shows that a request had been sent."""
+    if any(found in OPEN for found, _ in _structured(evidence)):
+        local = evidence.facts.verdict.kind == "garbled" and not evidence.codes and evidence.status is None
+        return not local
+    status = Reading(text).status
+    return status is not None and by_status(status) in OPEN

@@ -1,0 +1,399 @@
+"""Reading exceptions: what an exception carries, found by the names that libraries really use.
+
+Rules
+-----
+- Only the attributes listed in ``tables.spaces`` are read, once each and guarded: one that raises is not there.
+- Nothing is called but gRPC's ``code()`` and ``trailing_metadata()``. A response's body is taken where it has been read already (``_content``,
+  ``_body``); properties that would read from a socket are left alone.
+- A code belongs to a *space* (``sqlstate``, ``errno``, ``jsonrpc``, ...), and each space has its table.
+
+Why by name: importing forty client libraries to call ``isinstance`` is out of the question, and their attributes have
+been stable for longer than their class trees.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from failsoft.core.classify.body_reader import EMPTY, Body, is_mapping, is_page, read_body
+from failsoft.core.classify.lookup import TypeFacts, facts_of
+from failsoft.core.classify.tables.code_spaces import (
+    AGAIN,
+    BODIES,
+    CLIENTS,
+    CODES,
+    INNER,
+    NEVER,
+    RESPONSES,
+    SDKS,
+    STATUSES,
+)
+from failsoft.core.classify.tables.errnos import LOOKUP
+from failsoft.core.classify.tables.http import STATUS
+
+_CODE_LENGTH: Final = 100
+_BREADTH: Final = 8
+_BODY_CODES: Final = 12
+_HEADERS: Final = 100
+_FRAMES: Final = 64
+_OWN_WORD: Final = frozenset((*AGAIN, *NEVER))
+
+
+StatedCode = tuple[str, str | int]  # its space, and the code
+
+
+class Roles(NamedTuple):
+    """Of the attributes that an exception has, those that say something, by what they say; in the tables' order."""
+
+    responses: list[str]
+    statuses: list[str]
+    codes: list[tuple[str, str]]
+    bodies: list[str]
+    inner: list[str]
+
+
+@lru_cache(maxsize=512)  # exceptions of one class have the same ones
+def roles_of(names: frozenset[str]) -> Roles:
+    """What each attribute is read for."""
+    return Roles(
+        [name for name in RESPONSES if name in names],
+        [name for name in STATUSES if name in names],
+        [row for row in CODES if row[0] in names],
+        [name for name in BODIES if name in names],
+        [name for name in INNER if name in names],
+    )
+
+
+class Evidence:
+    """What one exception, or one text, brings forward."""
+
+    __slots__ = ("again", "codes", "delays", "facts", "handled", "holders", "inner", "page", "status", "texts")
+
+    def __init__(self, facts: TypeFacts) -> None:
+        self.facts = facts  # what the type alone says
+        self.codes: list[StatedCode] = []  # the most telling first
+        self.status: int | None = None
+        self.texts: list[str] = []  # messages of the body; the exception's own text is not among them
+        self.holders: tuple[Any, ...] = ()  # what may carry headers
+        self.delays: list[tuple[str, Any]] = []  # what the body says about when to come back
+        self.page = False  # a web page came back
+        self.again: bool | None = None  # whether it says of itself that the same call may succeed
+        self.inner: list[BaseException] = []  # what the exception carries or was raised from
+        self.handled: BaseException | None = None  # what was only being handled at the time
+
+    @property
+    def speechless(self) -> bool:
+        """Whether it only repeats what the exceptions in it say."""
+        return self.facts.wrapper and bool(self.inner or self.handled)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers, in lower case; made when asked for, since only transient errors are."""
+        for holder in self.holders:
+            try:
+                if holder:
+                    pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
+                    return {str(key).lower(): str(value) for key, value in pairs}
+            except Exception:  # no headers after all
+                continue
+        return {}
+
+    def add_body(self, body: Body) -> None:
+        if body is EMPTY:
+            return
+        for number in dict.fromkeys(body.numbers[:_BODY_CODES]):
+            if _is_jsonrpc(number):
+                self.codes.append(("jsonrpc", number))
+            elif (self.status is None or self.status < 300) and 400 <= number <= 599:
+                self.status = number
+            else:
+                self.codes.append(("provider", str(number)))
+        if body.codes:
+            self.codes += [("provider", code) for code in dict.fromkeys(body.codes)][:_BODY_CODES]
+        self.texts += body.messages
+        self.delays += body.delays
+        self.page = self.page or body.page
+        if body.again:
+            self.again = body.again[0]
+
+
+def read(subject: Any, name: str) -> Any:
+    """An attribute, or None: what reading it does must not matter."""
+    try:
+        return getattr(subject, name, None)
+    except Exception:  # a property of somebody else's class
+        return None
+
+
+def plain(value: Any) -> int | str | None:
+    """A code as a plain number or text; an enum by its number, else by its name."""
+    if isinstance(value, str):
+        if isinstance(value, Enum):
+            value = value.value
+        value = value.strip()
+        if value.isdigit() and len(value) < 7:
+            return int(value)
+        return value if 0 < len(value) <= _CODE_LENGTH else None
+    if isinstance(value, int):
+        return None if isinstance(value, bool) else int(value)
+    return value.name if isinstance(value, Enum) else None
+
+
+def gather(error: BaseException) -> Evidence:
+    """Everything that one exception carries, without what those that it came from carry."""
+    facts = facts_of(type(error))
+    evidence = Evidence(facts)
+    if isinstance(error, OSError):
+        _gather_errno(error, evidence)
+    carried = _attributes(error, facts)
+    roles = roles_of(frozenset(carried))
+    if carried or facts.spaces or facts.mail:
+        _gather_carried(error, carried, roles, evidence)
+    _gather_inner(error, carried, roles, evidence)
+    if evidence.status is None and facts.claims is not None and not evidence.codes:
+        evidence.status = facts.claims
+    return evidence
+
+
+def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
+    """The attributes of interest that the exception really has."""
+    own = read(error, "__dict__")
+    names = facts.attributes
+    if own:
+        names = names | (own.keys() & facts.wanted)
+    found: dict[str, Any] = {}
+    for name in names:
+        value = read(error, name)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _gather_carried(error: BaseException, carried: Mapping[str, Any], roles: Roles, evidence: Evidence) -> None:
+    facts = evidence.facts
+    for path, space in facts.spaces:
+        _add_own(_follow(error, path), space, evidence)
+    if facts.mail:
+        _gather_mail(carried, evidence)
+    own = bool(evidence.codes)  # then the number in ``code`` is the library's own, and no HTTP status
+    response = carried[roles.responses[0]] if roles.responses else None
+    if roles.statuses or response is not None:
+        _gather_status(carried, roles.statuses, response, evidence, own=own)
+    for name, space in roles.codes:
+        if not (own and name == "code"):
+            _add_code(carried[name], space, evidence)
+    if response is not None and not carried.get("body"):
+        evidence.add_body(read_body(_body_of(response)))
+    if roles.bodies:
+        _gather_bodies(carried, roles.bodies, evidence)
+    if "doc" in carried:
+        _gather_document(error, carried["doc"], evidence)
+    if "retry_after" in carried or "details" in carried:
+        _gather_delays(carried, evidence)
+    if not _OWN_WORD.isdisjoint(carried):
+        said = [name in AGAIN for name in _OWN_WORD if carried.get(name) is True]
+        evidence.again = any(said) if said else evidence.again
+    evidence.holders = _holders(error, carried, response, facts)
+
+
+def _follow(error: BaseException, path: str) -> Any:
+    """The value at the end of a path such as ``error.code``, ``args[0]``, ``args[0][:3]`` or gRPC's ``code()``."""
+    value: Any = error
+    if path.endswith("[:3]"):
+        value = _follow(error, path.removesuffix("[:3]"))
+        return value[:3] if isinstance(value, str) else None
+    for part in path.split("."):
+        name = part.removesuffix("()").removesuffix("[0]")
+        value = read(value, name)
+        if part.endswith("()"):
+            try:
+                value = value()
+            except Exception:  # somebody else's method
+                return None
+        elif part.endswith("[0]"):
+            value = value[0] if isinstance(value, tuple) and value else None
+    return value
+
+
+def _add_own(value: Any, space: str, evidence: Evidence) -> None:
+    """A code of a space that is the library's own."""
+    code = value if space == "sqlstate" and isinstance(value, str) else plain(value)  # 08001 is no number
+    if code is not None:
+        evidence.codes.append((space, code))
+
+
+def _add_code(value: Any, space: str, evidence: Evidence) -> None:
+    code = value if space == "sqlstate" and isinstance(value, str) else plain(value)
+    if isinstance(code, str):
+        if " " not in code:
+            evidence.codes.append((space, code))
+    elif code is not None and code != evidence.status:
+        evidence.codes.append(("jsonrpc" if _is_jsonrpc(code) else space, code))
+
+
+def _is_jsonrpc(number: int) -> bool:
+    return -32_800 <= number <= -31_000
+
+
+def _gather_errno(error: OSError, evidence: Evidence) -> None:
+    facts = evidence.facts
+    if isinstance(error, FileNotFoundError) and _starts_program(error):
+        evidence.codes.append(("exit", 127))
+    number = read(error, "errno")
+    name = None
+    if isinstance(number, int):
+        if facts.lookup:
+            name = LOOKUP.get(number)
+        elif not facts.tls:  # its errno is OpenSSL's, and 1 is not EPERM
+            name = errno.errorcode.get(number)
+    if name:
+        evidence.codes.append(("errno", name))
+    if facts.tls and isinstance(reason := read(error, "reason"), str):
+        evidence.codes.append(("provider", reason))
+
+
+def _starts_program(error: BaseException) -> bool:
+    """Whether a program was to be started: then it is the program that is missing, not a file of the caller's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_name == "_execute_child"  # subprocess.Popen
+
+
+def _gather_mail(carried: Mapping[str, Any], evidence: Evidence) -> None:
+    """SMTP replies: one, or one for each recipient. The enhanced code (RFC 3463) says more than the reply's number."""
+    replies: list[Any] = [
+        (carried.get("smtp_code", carried.get("code")), carried.get("smtp_error", carried.get("message", "")))
+    ]
+    recipients = carried.get("recipients")
+    if isinstance(recipients, dict):
+        replies += list(recipients.values())[:_BREADTH]
+    for reply in replies:
+        code, text = (*reply, "", "")[:2] if isinstance(reply, tuple) else (None, "")
+        text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+        if isinstance(code, int):
+            if code >= 500 and text.startswith("5."):
+                evidence.codes.append(("enhanced", text.split(maxsplit=1)[0]))
+            evidence.codes.append(("smtp", code))
+
+
+def _gather_status(
+    carried: Mapping[str, Any], statuses: list[str], response: Any, evidence: Evidence, *, own: bool
+) -> None:
+    if isinstance(response, dict):  # botocore
+        metadata = response.get("ResponseMetadata")
+        status = metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
+        if isinstance(status, int):
+            evidence.status = status
+            return
+    for name in statuses:
+        if not (own and name == "code"):
+            value = plain(carried[name])
+            if isinstance(value, int) and 100 <= value <= 599 and (name != "code" or value < 400 or value in STATUS):
+                evidence.status = value
+                return
+    if response is not None:
+        for name in STATUSES[:2]:
+            value = plain(read(response, name))
+            if isinstance(value, int) and 100 <= value <= 599:
+                evidence.status = value
+                return
+
+
+def _gather_bodies(carried: Mapping[str, Any], names: list[str], evidence: Evidence) -> None:
+    for name in names:
+        raw = carried[name]
+        if isinstance(raw, list) or is_mapping(raw):
+            evidence.add_body(read_body(raw))
+        elif isinstance(raw, (bytes, str)):
+            if name != "error" and raw:
+                evidence.add_body(read_body(raw))
+        elif name == "error" and not isinstance(raw, BaseException):  # an object with the usual fields
+            fields = {key: plain(read(raw, key)) for key in ("code", "message", "type", "status")}
+            evidence.add_body(read_body(fields))
+
+
+def _gather_document(error: BaseException, document: Any, evidence: Evidence) -> None:
+    """json.JSONDecodeError: what could not be read."""
+    if isinstance(document, str):
+        if is_page(document):
+            evidence.page = True
+        elif _reads_response(error):
+            evidence.codes.append(("answer", "not JSON"))
+
+
+def _gather_delays(carried: Mapping[str, Any], evidence: Evidence) -> None:
+    if "retry_after" in carried:
+        evidence.delays.append(("retry_after", carried["retry_after"]))
+    details = carried.get("details")
+    for detail in details[:_BREADTH] if isinstance(details, (list, tuple)) else ():
+        wait = read(detail, "retry_delay")  # google.rpc.RetryInfo, as a message
+        seconds, nanos = read(wait, "seconds"), read(wait, "nanos")
+        if isinstance(seconds, int):
+            evidence.delays.append(("retry_delay", seconds + (nanos / 1e9 if isinstance(nanos, int) else 0.0)))
+
+
+def _reads_response(error: BaseException) -> bool:
+    """Whether it was a response that could not be read, and not the caller's own text: the traceback tells."""
+    trace, steps = error.__traceback__, 0
+    while trace is not None and steps < _FRAMES:
+        package = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if package in SDKS or (package in CLIENTS and trace.tb_frame.f_code.co_name == "json"):
+            return True
+        trace, steps = trace.tb_next, steps + 1
+    return False
+
+
+def _body_of(response: Any) -> Any:
+    """A response's body, where it has been read already."""
+    if is_mapping(response):
+        return response
+    for name in ("_content", "_body", "data"):
+        if name == "data" and type(response).__module__.startswith("urllib3"):
+            continue  # would read from the socket
+        raw = read(response, name)
+        if raw and (isinstance(raw, (bytes, str)) or is_mapping(raw)):
+            return raw
+    return None
+
+
+def _holders(error: BaseException, carried: Mapping[str, Any], response: Any, facts: TypeFacts) -> tuple[Any, ...]:
+    """What may carry headers."""
+    sent: Any = None
+    if isinstance(response, dict):
+        metadata = response.get("ResponseMetadata")
+        sent = metadata.get("HTTPHeaders") if isinstance(metadata, dict) else None
+    elif response is not None:
+        sent = read(response, "headers")
+    elif facts.package == "grpc":
+        sent = _follow(error, "trailing_metadata()")
+    return (carried.get("headers"), carried.get("response_headers"), sent)
+
+
+def _gather_inner(error: BaseException, carried: Mapping[str, Any], roles: Roles, evidence: Evidence) -> None:
+    args = read(error, "args")
+    candidates = [arg for arg in args[:_BREADTH] if type(arg) is not str] if isinstance(args, tuple) else []
+    if carried:
+        candidates += [carried[name] for name in roles.inner]
+        if "last_attempt" in carried:  # tenacity
+            candidates.append(read(carried["last_attempt"], "_exception"))
+        kwargs = carried.get("kwargs")  # botocore
+        if isinstance(kwargs, dict):
+            candidates.append(kwargs.get("error"))
+    if candidates:
+        evidence.inner = [one for one in map(_last, candidates) if isinstance(one, BaseException)]
+    if error.__cause__ is not None:
+        evidence.inner.append(error.__cause__)
+    elif not error.__suppress_context__:
+        evidence.handled = error.__context__
+
+
+def _last(value: Any) -> Any:
+    """Of several attempts' errors the last one."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return value[-1] if isinstance(value, (list, tuple)) and value else value

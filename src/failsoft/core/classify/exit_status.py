@@ -1,0 +1,98 @@
+"""What the exit status of a program means.
+
+Rules
+-----
+- The manifest's ``exit_codes`` come first, then sysexits.h, then what shells and ``timeout`` add, then what the program
+  said on its standard error, then unknown, which is transient (R11).
+- A program that has run may have acted: unless its status says that it has not, the effect is unknown.
+- A negative status is the signal that killed the program; so is, by the shells' habit, 128 and more.
+
+Why sysexits.h: EX_TEMPFAIL is the one way to say "try again later" that programs have had for forty years.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from failsoft.core.classify import classify
+from failsoft.core.classify.kinds import KINDS, Kind
+from failsoft.core.model.fault import Code, Effect, Fault
+from failsoft.core.redact.sanitise import sanitise
+
+SHOWN: Final = 2000  # characters of what a program said last
+
+
+def _passing(code: Code, reason: str, effect: Effect = "unknown") -> Kind:
+    return Kind(code, "transient", "tool_transient", effect, reason)
+
+
+EXITS: Final[dict[int, tuple[str, Kind]]] = {
+    64: ("EX_USAGE", KINDS["invalid"]),
+    65: ("EX_DATAERR", KINDS["invalid"]),
+    66: ("EX_NOINPUT", KINDS["not_found"]),
+    67: ("EX_NOUSER", KINDS["not_found"]),
+    68: ("EX_NOHOST", KINDS["unknown_host"]),
+    69: ("EX_UNAVAILABLE", _passing(Code.UNAVAILABLE, "An unavailable service comes back")),
+    70: ("EX_SOFTWARE", KINDS["bug"]._replace(effect="unknown")),
+    71: ("EX_OSERR", _passing(Code.RESOURCE_EXHAUSTED, "Local resources come free again")),
+    72: ("EX_OSFILE", KINDS["misconfigured"]),
+    73: ("EX_CANTCREAT", KINDS["misconfigured"]),
+    74: ("EX_IOERR", _passing(Code.UNAVAILABLE, "Input and output may work next time")),
+    75: ("EX_TEMPFAIL", _passing(Code.UNAVAILABLE, "The program asks to be tried again", "none")),
+    76: ("EX_PROTOCOL", KINDS["garbled"]),
+    77: ("EX_NOPERM", KINDS["forbidden"]),
+    78: ("EX_CONFIG", KINDS["misconfigured"]),
+    124: ("timeout", KINDS["timeout"]),
+    126: ("not executable", KINDS["misconfigured"]),
+    127: ("not found", KINDS["no_such_tool"]),
+}
+
+_SIGNALS: Final = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+    11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
+}  # fmt: skip
+
+_BELIEVED: Final = {68, 75}  # a host that is not known, and a program that asks to be tried again: nothing was done
+_MAPPED: Final = "The manifest gives this exit status its meaning"
+_VALIDATION: Final = {Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE}
+_OPERATOR: Final = {Code.PERMISSION_DENIED, Code.UNAUTHENTICATED, Code.FAILED_PRECONDITION, Code.UNIMPLEMENTED}
+
+
+def judge_exit(program: str, status: int, said: object = "", meanings: Mapping[int, Code] | None = None) -> Fault:
+    """The fault of a program that ended with ``status`` and had last ``said`` something on its standard error."""
+    tail = sanitise(said).strip()[-SHOWN:]
+    name, kind = EXITS.get(status, ("", None))
+    rule = f"exit_status: {status}"
+    if meanings and status in meanings:
+        kind, rule = _meaning(meanings[status]), f"exit_codes: {status}"
+    elif status < 0 or 128 < status < 192:
+        kind, rule = KINDS["killed"], f"signal: {_signal(status)}"
+    message = f"{sanitise(program)} {how_it_ended(status)}{f' ({name})' if name else ''}{f': {tail}' if tail else ''}"
+    if kind is None:
+        judged = classify(tail) if tail else classify("")
+        return judged._replace(message=message)
+    return Fault(*kind[:4], message, kind.reason, rule, source="stated" if status in _BELIEVED else "local")
+
+
+def _meaning(code: Code) -> Kind:
+    """What follows from a code that the manifest gives; a transient one says nothing about the effect."""
+    if code in _VALIDATION:
+        return Kind(code, "permanent", "tool_validation", "none", _MAPPED)
+    if code in _OPERATOR:
+        return Kind(code, "permanent", "tool_misconfigured", "none", _MAPPED)
+    return _passing(code, _MAPPED, "none" if code is Code.RESOURCE_EXHAUSTED else "unknown")
+
+
+def _signal(status: int) -> str:
+    number = -status if status < 0 else status - 128
+    return _SIGNALS.get(number, f"signal {number}")
+
+
+def how_it_ended(status: int | None) -> str:
+    """A status in words."""
+    if status is None:
+        return "ended, nobody knows how"
+    if status >= 0:
+        return f"ended with exit status {status}"
+    return f"was killed by {_signal(status)}" + (" (perhaps for lack of memory)" if status == -9 else "")

@@ -1,0 +1,181 @@
+"""From evidence to a verdict: what one exception or text says, and how much that weighs.
+
+Rules
+-----
+- The order of weights *is* the precedence (R13): a provider's code, then unmistakable words that may overrule the
+  status, then the status, then the type, then the text, then a weak word in a name, then a weak type.
+- The body beats the status, but only where the status leaves room (``tables.http.OVERRULED``): a used-up quota may hide
+  in a 429, a throttle in a 400, but nothing turns a 401 into a time-out.
+- What an error says of itself ("is_transient", ``non_retryable``) decides where nothing but a status, a weak word or
+  nothing at all does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from failsoft.core.classify import lookup
+from failsoft.core.classify.body_reader import make_body, read_pairs
+from failsoft.core.classify.cache import recalled
+from failsoft.core.classify.exception_reader import Evidence, StatedCode
+from failsoft.core.classify.kinds import KINDS
+from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
+from failsoft.core.classify.phrase_match import find_phrase
+from failsoft.core.classify.tables import http
+from failsoft.core.classify.text_reader import Reading
+
+FIRM_TYPE: Final = 95
+PAGE: Final = "page"
+FIRM_WORDS: Final = 80
+TEXT: Final = 50
+WORDS: Final = 45
+GUESS: Final = 15
+
+_FREE: Final = "jsonrpc: -320"  # codes that every server may use as it likes (JSON-RPC 2.0, 5.1)
+_PER_MINUTE: Final = frozenset({"per_minute"})
+_TEXT: Final = lookup.facts_of(Exception)
+# what these become when the failure was in connecting: nothing has been sent
+UNSENT: Final = {"timeout": "connect_timeout", "disconnected": "refused", "garbled": "refused"}
+
+
+def _gather_text(reading: Reading) -> Evidence:
+    evidence = Evidence(_TEXT)
+    for space, code in reading.codes:
+        if space == "page":
+            evidence.page = True
+        else:
+            evidence.codes.append((space, code))
+    evidence.status = reading.status
+    if "{" in reading.text:
+        body = make_body()
+        read_pairs(reading.text, body)
+        evidence.add_body(body)
+    return evidence
+
+
+def read_codes(text: str) -> list[StatedCode]:
+    """The codes that a text states, each with its space."""
+    return _gather_text(Reading(text)).codes
+
+
+@recalled
+def judge_text(text: str) -> Verdict:
+    """What a text says by itself."""
+    reading = Reading(text)
+    evidence = _gather_text(reading)
+    if evidence.page and evidence.status is None:
+        return Verdict(TEXT, "not_json", PAGE)
+    words = Reading("\n".join(evidence.texts)) if evidence.texts else reading  # the body's own
+    verdict = _weigh(words, evidence.status, evidence.codes)
+    if verdict.weight <= GENERIC_CODE:
+        generic = verdict.weight == GENERIC_CODE
+        phrase = words.phrase(firm=True) if words is not reading and not generic else None
+        phrase = phrase or (find_phrase(reading.bare, firm=True) if generic else reading.phrase())
+        if phrase is not None and phrase.kind == "quota":
+            phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the limit's name
+        if phrase is not None:
+            weight = TEXT if phrase.firm else GUESS if phrase.guess else WORDS
+            verdict = Verdict(weight, phrase.kind, f"phrase: {phrase.name}")
+        elif not verdict.weight and (last := reading.last) is not None:
+            verdict = Verdict(GUESS, http.STATUS[last], f"http_status: {last}", last)
+    if verdict.kind in UNSENT and reading.connecting:
+        verdict = verdict._replace(kind=UNSENT[verdict.kind])
+    return verdict._replace(weight=TEXT) if verdict.weight > TEXT else verdict
+
+
+def ceiling(evidence: Evidence) -> int:
+    """The most that a verdict on it can weigh."""
+    facts = evidence.facts
+    if facts.firm is not None or evidence.page or facts.verdict.kind == "garbled":
+        return FIRM_TYPE
+    if evidence.codes:
+        return CODE
+    return max(facts.verdict.weight, GENERIC_CODE if evidence.status is None else FIRM_WORDS)
+
+
+def judge(evidence: Evidence, text: str) -> Verdict:
+    """What one exception says by what it carries and by its type; its text is asked only where a status leaves room."""
+    verdict = _judge(evidence, text)
+    again = evidence.again
+    if (
+        again is None
+        or NAME <= verdict.weight != STATUS
+        or again == (KINDS[verdict.kind].classification == "transient")
+    ):
+        return verdict
+    kind = "unavailable" if again else "precondition"
+    return Verdict(max(verdict.weight, GENERIC_CODE), kind, f"says of itself: {'' if again else 'not '}to be retried")
+
+
+def _judge(evidence: Evidence, text: str) -> Verdict:
+    facts = evidence.facts
+    status = evidence.status
+    if facts.firm is not None:
+        return Verdict(FIRM_TYPE, facts.firm, facts.rule, status)
+    if evidence.page:
+        if status is None:
+            status = evidence.status = Reading(text).status  # an error's page says which
+        if status is None or status < 300:
+            return Verdict(FIRM_TYPE, "not_json", PAGE)
+        if status == 404 and not facts.fetcher:
+            return Verdict(FIRM_TYPE, "wrong_address", PAGE, status)
+    if evidence.speechless:
+        return UNKNOWN
+    if not evidence.codes and status is None:
+        if facts.verdict.kind == "garbled" and "text/html" in text:
+            return Verdict(FIRM_TYPE, "not_json", PAGE)
+        return _hear(facts.verdict, text)
+    said = "\n".join(evidence.texts) or text
+    verdict = _weigh_said(said, status, tuple(evidence.codes))
+    begun = status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable")
+    if begun and not evidence.headers.get("content-type", "").startswith("application/json"):
+        verdict = verdict._replace(kind="broken_stream")  # the answer had begun; one in JSON is all of it
+    return facts.verdict if facts.verdict.weight > verdict.weight else verdict
+
+
+def _hear(verdict: Verdict, text: str) -> Verdict:
+    """What a class's name says; one that is named after a limit leaves the room that a 429 leaves."""
+    room = http.OVERRULED[429] if verdict.weight == NAME and verdict.kind == "rate_limited" else None
+    phrase = find_phrase(Reading(text).full, room, firm=True) if room else None
+    return Verdict(NAME, phrase.kind, f"phrase: {phrase.name}") if phrase else verdict
+
+
+@recalled
+def _weigh_said(said: str, status: int | None, codes: tuple[StatedCode, ...]) -> Verdict:
+    return _weigh(Reading(said), status, codes)
+
+
+def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) -> Verdict:
+    """Codes, then firm words where the status leaves room, then the status, then codes that say little."""
+    if status is not None and status < 300:
+        status = None
+    generic = UNKNOWN
+    for space, code in codes:
+        verdict = lookup.by_code(space, code)
+        if verdict.weight >= CODE and verdict.kind not in http.UNHEARD.get(status or 0, ()):
+            room = http.OVERRULED_CODE.get(verdict.kind)
+            if room and (phrase := find_phrase(reading.full, room, firm=True)):
+                verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
+            return Verdict(*verdict[:3], status)
+        if verdict.weight > generic.weight:
+            generic = verdict
+    if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
+        status = reading.status  # that of the answer which it wraps
+    if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
+        free = generic.rule.startswith(_FREE)
+        base = Verdict(*generic[:3], status)
+        room = http.ANYTHING if free else http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
+    elif status is not None:
+        base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)
+        room = http.OVERRULED.get(status, http.NOTHING)
+    else:
+        return generic
+    if room:
+        anything = room is http.ANYTHING
+        phrase = reading.phrase(firm=True) if anything else find_phrase(reading.full, room, firm=True)
+        agreed = status is not None and base.kind == "precondition"
+        if phrase is not None and phrase.kind != base.kind and not (agreed and phrase.name in http.PROMISES):
+            kind = "in_progress" if status == 409 and phrase.kind in http.AT_WORK else phrase.kind
+            return Verdict(FIRM_WORDS, kind, f"phrase: {phrase.name}", status)
+    return base

@@ -1,0 +1,64 @@
+"""What is known of a tool's effect on the world, from whom, and whether the tool may be repeated.
+
+Declared options come first, then the hints of a trusted server, then the tool's name and description.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from failsoft.core.effects.recognition import ToolEffect
+    from failsoft.core.model.options import ToolOptions
+
+EffectSource = Literal["declared", "hinted", "recognised", "unknown"]
+Undeclared = Literal["recognise", "as_specified", "never_repeat"]
+
+
+class KnownEffect(NamedTuple):
+    """Whether a tool reads or writes, who says so, and what follows for repeating it."""
+
+    effect: ToolEffect
+    source: EffectSource
+    reason: str
+    safe: bool | None  # True: may be repeated; False: not while its effect is unknown; None: repeated as specified
+
+    @property
+    def warns_user(self) -> bool:
+        """True if the user has to know that a failed call may have gone through: repeating it would do it twice."""
+        return self.effect == "write" and not self.safe
+
+
+UNKNOWN = KnownEffect("neither", "unknown", "not declared", safe=None)
+
+
+def know_effect(
+    options: ToolOptions,
+    description: str = "",
+    *,
+    undeclared: Undeclared = "recognise",
+    foreign: bool = False,
+    hinted: bool = False,
+) -> KnownEffect:
+    """What is known of a tool's effect.
+
+    ``foreign``: an agent framework runs it; then it counts as a write unless something says that it is none.
+    ``hinted``: its options on effects are a server's hints.
+    """
+    said: EffectSource = "hinted" if hinted else "declared"
+    if options.read_only:
+        return KnownEffect("read", said, f"{said} read-only", safe=True)
+    if options.idempotency_key is not None:
+        return KnownEffect("write", "declared", "an idempotency key makes repeating it safe", safe=True)
+    if options.idempotent is not None:
+        reason = f"{said} {'idempotent' if options.idempotent else 'not idempotent'}"
+        return KnownEffect("write", said, reason, safe=options.idempotent)
+    if undeclared == "as_specified":
+        return UNKNOWN._replace(safe=False if foreign else None)
+    from failsoft.core.effects.recognition import recognise  # the tables are for tools that declare nothing
+
+    effect, reason = recognise(options.id, description)
+    source: EffectSource = "unknown" if effect == "neither" else "recognised"
+    if undeclared == "never_repeat" or effect == "write" or (foreign and effect == "neither"):
+        return KnownEffect(effect, source, reason, safe=False)
+    return KnownEffect(effect, source, reason, safe=True if effect == "read" else None)

@@ -1,0 +1,276 @@
+"""The words by which reads and writes are recognised, as tables that a person can check.
+
+Each table says how a word behaves in a tool's name or at the start of its description. No row is the name of one tool:
+rows are verbs, nouns and particles of the language that APIs are written in. ``core.effects.recognition`` has the rules.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Verbs that only ask or compute. They decide wherever they stand in a name.
+READS = _words("""
+    get list read fetch retrieve search find show view describe lookup check count query browse display inspect
+    examine explore discover enumerate locate identify determine peek
+    calculate compute estimate compare summarize summarise translate parse extract detect classify recognize recognise
+    recommend suggest predict filter sort rank validate preview render convert diff autocomplete introspect wait
+    aggregate explain interpret infer deduce diagnose troubleshoot forecast tokenize transcribe paraphrase decode
+    solve average exists contains grep glob ls stat nslookup traceroute whois desc calc
+""")
+
+# The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
+READS_FIRST = _words("is has are can does was were should what which who where when why how see head measure cat sum")
+
+# Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
+READS_BEFORE_NOUN = _words("""
+    current latest nearest closest recent available upcoming top popular trending nearby cheapest todays
+    historical similar related
+""")
+
+# Verbs that change something. They decide wherever they stand in a name.
+WRITES = _words("""
+    create delete update remove insert add put patch upsert write save store edit modify change replace rename move copy
+    clone duplicate append prepend upload publish submit send resend cancel reserve purchase buy sell pay charge refund
+    withdraw deposit checkout subscribe register deregister enroll enrol login logout signin signup signout authenticate
+    authorize authorise activate enable disable start stop restart reboot pause resume launch terminate kill shutdown
+    trigger dispatch deploy rollback revert restore reset clear purge wipe flush truncate destroy erase archive trash
+    approve reject accept decline deny grant revoke assign attach detach associate dissociate connect unlink bind invite
+    join leave kick ban mute follow reply respond mark pin reschedule postpone renew confirm complete finish close reopen
+    merge push import migrate sync synchronize upgrade downgrade install uninstall configure setup initialize initialise
+    initiate provision allocate acquire unlock rotate notify announce broadcast tweet increment decrement increase
+    decrease adjust toggle press click fill drag hover scroll navigate apply ensure donate redeem invest swap mint
+    manage ingest train abort dismiss escalate delegate hire promote demote suspend ship deliver play skip enqueue
+    dequeue pop populate remember forget undo redo expire evict invalidate compose prescribe fulfill fulfil
+    lend borrow repair amend alter override overwrite rebase reorder resize remind snooze compress decompress emulate
+    evolve invoke execute exec process handle claim acknowledge admit discharge transition arm brew boil pick unmute
+    rent raise lower begin inject extend interact tweak bump optimize tune refresh rebuild clean prune shuffle
+    mutate consume checkin rsvp abandon advance deprecate finalize finalise retry reload distribute failover establish instantiate hide
+    retract hibernate rerun propose restrict redact expunge credit debit nominate convene prolong reassign relocate
+    rearrange randomize calibrate spend remit disburse transact deduct reimburse payout topup settle dial summon hail sms
+    fax init ack
+    regenerate reimage recycle reconcile rebalance defer ignore react upvote downvote endorse nudge tap swipe paste mkdir
+    rmdir rm mv chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
+    airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
+    prepare persist refuel autofix del relist uncheck deselect
+""")
+
+# Verbs that change something, and nouns as well: verbs only as a name's first word.
+WRITES_FIRST = _words("""
+    post book order place request report contact email message text call phone comment like share vote rate
+    tag label flag star bookmark favorite schedule transfer fund link block lock release record log draft trade exchange
+    return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
+    wire bill invoice page tip gift award
+    forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
+    annotate isolate rollout stage fix
+""")
+
+# Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
+WRITES_IN_FRONT = _words("set turn switch sign drop empty build make pull type format dim cook split engage end")
+
+# Nouns that are actions at the end of a name without a verb: "bank_transfer", "git_commit".
+WRITES_LAST = _words("commit transfer payment")
+
+# Verbs that may do either, or that make something without keeping it. The description is asked.
+OPEN = _words("""
+    generate export download verify test simulate evaluate analyze analyse track monitor watch load open take capture
+    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile
+""")
+
+# Verbs that say nothing themselves: the word behind them does. "run_search" is a search, "run_job" changes something.
+LIGHT = _words("run perform execute exec conduct make do")
+LIGHT_READS = _words("search lookup calculation comparison")
+LIGHT_OPEN = _words(
+    "query queries sql cypher graphql analysis analytics audit scan test tests report request check statement"
+)
+
+# Behind a word of WRITES_FIRST that does not begin its name, an article shows that it is a verb: "github_star_a_repo".
+ARTICLES = _words("a an the")
+
+# What runs when it is asked for, though its description speaks of the results alone.
+ACTIVITIES = _words("audit scan benchmark crawl backup job")
+
+# What does whatever it is given. With one of these words a "query" is as likely a DELETE as a SELECT.
+LANGUAGES = _words("sql cypher graphql cql db database code script command shell")
+
+# Words that turn a read before them into a write: "get_or_create", "search_and_replace", "read_then_mark".
+CONJUNCTIONS = _words("or and then")
+
+# A particle behind a verb changes what the verb does: "check_in", "sign_up", "look_up".
+PHRASAL_WRITES = {
+    "check": _words("in out off"),
+    "sign": _words("in up out off"),
+    "log": _words("in out off"),
+    "clock": _words("in out"),
+    "opt": _words("in out"),
+    "turn": _words("on off up down"),
+    "switch": _words("on off to"),
+    "power": _words("on off"),
+    "roll": _words("back out"),
+    "set": _words("up"),
+    "shut": _words("down"),
+    "tear": _words("down"),
+    "clean": _words("up"),
+    "back": _words("up"),
+    "top": _words("up"),
+    "take": _words("over payment order deposit lock"),
+    "collect": _words("payment payments debt donation donations fee fees"),
+    "use": _words("coupon voucher credit credits points"),
+    "give": _words("money access permission permissions refund"),
+    "print": _words("receipt label labels document page"),
+    "load": _words("wallet"),
+    "get": _words("rid"),
+    "capture": _words("payment funds charge"),
+    "open": _words("account ticket position case dispute door garage issue order valve pr")
+    | {"pull request", "merge request"},
+    "hand": _words("over off"),
+    "hang": _words("up"),
+    "fill": _words("in out"),
+}
+PHRASAL_READS = {"look": _words("up at for")}
+
+# Two words that are one thing, neither of which is a verb there: "pull_request_read".
+COMPOUND_NOUNS = frozenset(
+    {
+        ("pull", "request"),
+        ("merge", "request"),
+        ("change", "request"),
+        ("feature", "request"),
+        ("check", "run"),
+        ("check", "suite"),
+        ("search", "index"),
+        ("read", "replica"),
+        ("call", "log"),
+        ("text", "message"),
+        ("direct", "message"),
+        ("log", "group"),
+        ("log", "stream"),
+        ("access", "request"),
+        ("forward", "geocode"),
+    }
+)
+
+# Reads that are nouns too. With an action behind them they are the thing acted on: "list_add", "view_delete".
+READS_THAT_ARE_NOUNS = _words(
+    "list view query search filter preview display check count diff rank sort forecast average stat desc explain"
+)
+
+# Writes that end a name as nothing but a verb. Behind a read they are the second half of it: "read_write", "fetch_add".
+SECOND_HALVES = _words("""
+    add delete remove replace write modify insert create send append swap increment decrement clear reset purge destroy
+    consume cancel notify
+""")
+
+# Particles that may stand at the end: "check_guest_in". Behind a participle they say how things are: "check_logged_in".
+PARTED = _words("check sign log clock opt turn switch")
+
+# Reading these marks them as read: "notifications_read" is as likely a write.
+READ_MARKS = _words(
+    "message messages notification notifications email emails thread threads chat conversation inbox all as"
+)
+
+# What follows a word of WRITES_FIRST that is a noun after all: "order_status", "transfer_history".
+LOOKED_AT = _words("""
+    status state info information detail details history list count counts stats statistics summary metadata balance
+    results result total totals schema version price prices cost type types report reports log logs id
+    url address rate rates fee fees by of
+""")
+
+# "convert" only computes, except for what changes its kind when it is converted: "convert_lead", "convert_job_to_signal".
+CONVERTED = _words("""
+    lead prospect quote trial order account user channel conversation to task issue signal ticket case incident invoice
+    customer deal opportunity contact
+""")
+
+# "resolve" closes a ticket, but only looks up one of these.
+LOOKED_UP = _words("""
+    id ids url urls uri dns domain host hostname name names ref refs path symbol symbols handle doi slug library address
+    alias type
+""")
+
+# Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
+WRITES_THAT_ARE_NOUNS = _words("trash archive store import purchase deposit upgrade launch play process")
+
+# Words in front of a verb that say how it is done, not what: "batch_get_items", "async_list_users".
+MANNERS = _words("batch bulk try async")
+
+# Work that has a state of its own: "deploy_status" asks for it, "update_status" sets one.
+JOBS = _words("deploy upload import install sync login migrate restore archive ship refund process checkout purchase")
+STATES = _words("status progress")
+
+# Words that end a name without saying anything: "send_email_tool", "search_api_v2".
+ENDINGS = _words("tool tools api function fn endpoint v beta")
+
+# A name that ends in one of these and has no verb is something to look at if its description has no verb either.
+THINGS_TO_LOOK_AT = _words(
+    "info information detail details stats statistics overview metadata forecast summary history"
+)
+
+# Words that begin a description of such a thing, besides the words of its name.
+DESCRIBE_A_THING = THINGS_TO_LOOK_AT | _words("past general basic full all data")
+
+# Verbs that begin a name even where nothing parts it from its object: "createuser", "getweather".
+UNPARTED_WRITES = ("create", "delete", "update", "remove", "insert", "send", "cancel", "upload", "submit")
+UNPARTED_READS = ("get", "search", "fetch", "retrieve")
+
+# Words that hand over to the verb behind them at the start of a description: "Enables users to", "Lets you".
+ENABLERS = _words("allow enable let help")
+
+# Adjectives that begin a description of something to look at: "Current weather in a city".
+DESCRIBED_THINGS = _words("current latest recent nearest upcoming historical")
+
+# Verbs that compute. In front of a dot or a slash they name a service: "compute.disks.resize".
+COMPUTES = _words("compute calculate estimate translate recommend forecast predict explain inspect")
+
+
+PREFIXES = ("batch", "bulk", "un", "re", "dis", "de")  # "batchupdate", "unfollow", "resend", "disconnect", "deactivate"
+
+# Words at the start of a description that only answer, though they are not verbs of a name.
+DESCRIBED_READS = _words("return provide give output answer know learn load obtain access see look")
+
+# The same, but only as a description's first word: "use it to analyze" speaks of what comes after.
+OPENING_READS = _words("analyze analyse gather")
+
+# Arithmetic, whose verbs change something elsewhere: "Add two numbers".
+SAYS_ARITHMETIC = re.compile(
+    r"^\W{0,9}(?:add|sum|round|subtract|multipl|divid|comput|calculat)\w{0,4} (?:up |together )?(?:the )?"
+    r"(?:(?:sum|product|difference|quotient) of )?(?:the )?"
+    r"(?:(?:two|2|three|a list of|all|any|given|two given) (?:real |whole |floating[- ]point )?numbers"
+    r"|(?:two |2 |three |a list of |all |given )?(?:integers|ints|floats|decimals|operands|vectors|matrices)|a and b)\b"
+    r"(?! (?:to|from|in|into|on|for|of|with)\b)",
+    re.IGNORECASE,
+)
+
+# A description that says so in as many words.
+SAYS_READ = re.compile(
+    r"\bread[- ]only\b"
+    r"|\bno side effects?\b"
+    r"|\bwithout side effects\b",
+    re.IGNORECASE,
+)
+SAYS_WRITE = re.compile(
+    r"\bdata modification\b"
+    r"|\bthis (?:tool|action|operation|function) (?:modifies|changes|deletes|creates|updates|writes)\b"
+    r"|\bcannot be undone\b"
+    r"|\birreversib"
+    r"|\bwrite operations?\b"
+    r"|\b(?:reading|read) ?(?:or|and|/) ?(?:writing|write)\b",
+    re.IGNORECASE,
+)
+
+# Side effects that a description confesses behind a name that reads: then nothing is certain.
+CONFESSIONS = re.compile(
+    r"\b(?:is|are|will be|gets?) (?:then |also |automatically )*marked (?:as|read|seen)\b"
+    r"|\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b"
+    r"|\band (?:then |also |automatically )?(?:saves?|stores?|writes?) (?:it|them|the \w+) (?:to|in|on|into)\b"
+    r"|\band (?:then |also |automatically )?(?:deletes?|removes?|updates?|consumes?) (?:it|them|the)\b"
+    r"|\bto (?:the |a |your )?local (?:disk|folder|directory|file)\b"
+    r"|\b(?:creates?|creating|inserts?) (?:it|one|them|a new (?:one|\w+)) (?:if|when)\b"
+    r"|\bif (?:it|they|none|one|no \w+|\w+ \w+) (?:do(?:es)? not|do(?:es)?n't) (?:yet |already )?exist[^.]{0,80}\bcreated?\b"
+    r"|\bside effects?: ?(?!none)",
+    re.IGNORECASE,
+)

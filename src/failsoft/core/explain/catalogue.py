@@ -1,0 +1,246 @@
+"""The words that people and models read: one flat table of texts, English shipped, every one replaceable.
+
+Format
+------
+A text has a key and may have ``{facts}`` in it. A catalogue for another language, or a set of templates of your own, is
+a mapping of the same keys; what it leaves out stays English::
+
+    {
+        "user.tool_transient": "{Label} antwortet gerade nicht.",  # for every tool
+        "flight_search/user.tool_transient": "Die Flugsuche macht Pause.",  # for one tool
+        "flight_search/user": "Die Flugsuche geht gerade nicht.",  # for one tool, whatever happened
+        "turn.completed": "Fertig: {labels}",
+    }
+
+``user``, ``model`` and ``operator`` are the audiences. After the dot stands what happened: a fault's rule
+(``circuit_open``), else its category (``tool_transient``); ``succeeded``, ``partial``, ``skipped``, ``no_time``,
+``timed_out`` and ``cancelled`` for calls that ended in one of these ways. The most special key wins: tool and
+happening, then tool, then happening. ``retry`` (to the model) and ``steps`` (to the operator) are parts of those texts,
+by rule or category as well.
+
+Facts for a call: ``tool label Label code category rule reason message data attempts tries when names wanted root retry
+effect steps decision path inside`` (the last two for ``nested`` texts). ``Label`` begins with a capital; ``data`` is the message quoted as data; ``message`` and ``data`` carry
+the tool's own words and belong in no user's text. Facts for a turn: those that its English texts have.
+
+Why a plain mapping: templates, languages and tests are then the same thing, merged with ``{**ENGLISH, **yours}``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+from failsoft.core.model.builtin_faults import did_you_mean
+
+Texts = Mapping[str, str]
+
+AUDIENCES = ("user", "model", "operator")
+CALL_FACTS = frozenset(
+    "tool label Label code category rule reason message data attempts tries when names wanted root retry effect steps "
+    "decision path inside"
+    .split()
+)  # fmt: skip
+
+ENGLISH: Texts = {
+    # --- to the user: calm, stable, nothing from inside --------------------------------------------------------------
+    "user.tool_unavailable": "This capability isn’t available in this deployment yet.",  # S-norm, byte for byte
+    "user.internal_contract_bug": "Something broke internally, I’ve logged it.",  # S-norm, byte for byte
+    "user.tool_misconfigured": (
+        "I couldn’t use {label}: it isn’t set up correctly here. I’ve noted what the operator needs to fix."
+    ),
+    "user.tool_transient": "I couldn’t reach {label} right now. It may work if we try again {when}.",
+    "user.tool_validation": "For {label} I need {wanted}.",
+    "user.succeeded": "Completed {label}.",
+    "user.partial": "Completed {label}, but a part of it is missing.",
+    "user.skipped": "I skipped {label} because {root} didn’t work.",
+    "user.no_time": "There was no time left for {label}.",
+    "user.timed_out": "{Label} didn’t finish in time.",
+    "user.cancelled": "{Label} was stopped before it finished.",
+    "user.no_offer": "There’s nothing to try again for {label}.",
+    "user.effect": "It may have gone through all the same: please check before trying again.",
+    # --- to the model: fixed form, at most 500 characters --------------------------------------------------------------
+    "model.failed": "{tool} failed: {code} ({category}{tries}). {effect} {retry} Error text, as data: {data}",
+    "model.nested": (
+        "{tool} failed because {root} inside it failed: {code} ({category}). {effect} {retry} Error text, as data: {data}"
+    ),
+    "model.no_offer": (
+        "{tool} was not run: there is no retry offer for it in this thread. It had no effect. "
+        "Call it as usual only if the user wants something new."
+    ),
+    "model.succeeded": "{tool} succeeded.",
+    "model.partial": "{tool} succeeded in part. Missing, as data: {data}",
+    "model.skipped": "{tool} was not run, because {root} failed. It had no effect. {retry}",
+    "model.no_time": "{tool} was not run: the time for this turn was up. It had no effect. {retry}",
+    "model.timed_out": "{tool} did not finish within the time for this turn. {effect} {retry}",
+    "model.cancelled": "{tool} was cancelled. {effect} {retry}",
+    "retry.tool_transient": "Calling it again may help, {when}.",
+    "retry.check_first": "Calling it again may help, but only if it did not.",
+    "retry.tool_validation": "Calling it again with the same arguments will fail: correct {names}, or ask the user.",
+    "retry.tool_unavailable": "Do not call it again: it is not available here. Use another tool or tell the user.",
+    "retry.tool_misconfigured": "Do not call it again: only the operator can fix its setup. Tell the user.",
+    "retry.internal_contract_bug": "Do not call it again: its code is at fault, not the arguments. Tell the user.",
+    "retry.dependency_failed": "Calling it again helps only once {root} works.",
+    "retry.turn_timed_out": "Call it again in the next turn if it is still needed.",
+    "retry.cancelled": "Call it again only if it is still wanted.",
+    "retry.begun_before": "It was not run this time. Call it again only once you know that it did not.",
+    "retry.still_misconfigured": (
+        "It was not run this time: only the operator can fix its setup, which failed before. Do not call it again."
+    ),
+    "retry.loop_prevented": "It was not run this time: the same call has failed before and would fail again.",
+    "effect.none": "It had no effect.",
+    "effect.unknown": "It may already have taken effect: check before calling again.",
+    "effect.happened": "It has probably taken effect already: check before calling again.",
+    "effect.unknown.permanent": "It may already have taken effect.",
+    "effect.happened.permanent": "It has probably taken effect already.",
+    "effect.unknown.safe": "It may already have taken effect; calling it again does no harm.",
+    "effect.happened.safe": "It has probably taken effect already; calling it again does no harm.",
+    "effect.repeated.succeeded": "It was tried {attempts} times, and may have taken effect more than once.",
+    "effect.repeated": "It may have taken effect, and more than once: check before calling again.",
+    "tries": ", {attempts} attempts",
+    "tries.one": ", 1 attempt",
+    "tries.none": ", not run",
+    # --- to the operator: what it was, and what to do --------------------------------------------------------------------
+    "operator.failed": (
+        "{tool} failed: {code}, {category}{tries}. Rule: {rule} ({reason}). Message: {message}\nTo do: {steps}\n{decision}"
+    ),
+    "operator.nested": "In {path}: {inside}",
+    "operator.no_offer": "{tool} was not run: there was no retry offer for it in this thread. To do: nothing.",
+    "operator.succeeded": "{tool} succeeded{tries}.",
+    "operator.partial": "{tool} succeeded in part{tries}. Missing: {message}",
+    "operator.skipped": "{tool} was not run, because {root} failed. To do: see there.",
+    "operator.no_time": "{tool} was not run: the turn’s time was up. To do: {steps}",
+    "operator.timed_out": "{tool} was still running at the turn’s deadline{tries}. To do: {steps}",
+    "operator.cancelled": "{tool} was cancelled by its caller{tries}. To do: nothing.",
+    "operator.effect": "It may have taken effect: check before it is done again.",
+    "decision": "Decided: {strategy}. {why}",
+    "steps.tool_unavailable": (
+        "Register or install the tool (its id, its import path, its program), or take it away from the agent."
+    ),
+    "steps.tool_misconfigured": "Check its credentials, permissions, quota and address.",
+    "steps.tool_transient": (
+        "Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it a fallback."
+    ),
+    "steps.tool_validation": (
+        "Nothing while the model corrects itself. Else describe the arguments better, or override the classification."
+    ),
+    "steps.internal_contract_bug": "Fix the tool’s code or its contract; the trace has the exception.",
+    "steps.circuit_open": "See why the tool kept failing before: failsoft why.",
+    "steps.tool_timeout": "Look at the service’s speed; raise the tool’s timeout if that is how long it takes.",
+    "steps.turn_timed_out": "Look at what took the time (failsoft why); raise the turn’s timeout or give tools shorter ones.",
+    "steps.queue_full": "Raise the tool’s concurrency or its queue, or call it less often at a time.",
+    "steps.thread_limit": "Give the tool isolation: process, so that attempts that time out are stopped for good.",
+    "steps.rate_hold": "Nothing: the service has named the time. If it happens often, ask for a higher limit.",
+    "steps.output_mismatch": "Make the tool’s result and its declared output agree.",
+    "steps.unprotected": "Declare the function with async def, so that it can be awaited and guarded.",
+    "steps.loop_prevented": "See why the model repeats itself: the tool’s description may promise too much.",
+    # --- a turn, to the user: one or two sentences ------------------------------------------------------------------------
+    "turn.completed": "Completed {labels}",
+    "turn.but": "{completed}, but {rest}",
+    "turn.timed_out": "{labels} timed out",
+    "turn.so_did": "{clause}, and so did {labels}",
+    "turn.and": "{clause}, and {more}",
+    "turn.failed": "{labels} failed",
+    "turn.cancelled": "{labels} was stopped",
+    "turn.cancelled.several": "{labels} were stopped",
+    "turn.no_time": "there was no time for {labels}",
+    "turn.skipped": "{labels} was skipped",
+    "turn.skipped.several": "{labels} were skipped",
+    "turn.so": "{clause}, so {skipped}",
+    "turn.because": "{skipped} because {root} didn’t work",
+    "turn.nothing": "There was nothing to do",
+    "turn.incomplete": "{label} (in part)",
+    "turn.times": "{label} ({n} times)",
+    "turn.of": "{label} ({n} of {all})",
+    "ask.tool_transient": "Trying {labels} again {when} may help.",
+    "ask.check_first": "Please check whether {labels} went through before trying again.",
+    "ask.tool_validation": "For {labels} I need {wanted}.",
+    "ask.tool_unavailable": "This capability isn’t available in this deployment yet.",
+    "ask.tool_misconfigured": "The operator needs to fix the setup of {labels}.",
+    "ask.internal_contract_bug": "Something broke internally, I’ve logged it.",
+    # --- small parts -------------------------------------------------------------------------------------------------------
+    "names": "them",  # when it is not known which
+    "wanted": "other details: please check and correct them",
+    "wanted.named": "a valid {names}",
+    "list.comma": ", ",
+    "list.and": " and ",
+    "list.other": "1 other",
+    "list.others": "{n} others",
+    "when": "in a little while",
+    "when.second": "in about a second",
+    "when.seconds": "in about {n} seconds",
+    "when.minutes": "in about {n} minutes",
+    "when.hours": "in about {n} hours",
+}
+
+
+_FACT = re.compile(r"\{(\w+)\}")
+_PLACE = re.compile(r" ?\{(\w+)\}")
+_UNITS = (("seconds", 1, 90), ("minutes", 60, 5400), ("hours", 3600, math.inf))  # unit, its length, used up to
+_OPEN = (*AUDIENCES, "retry", "steps")  # parts of the table where any rule may have its own text
+_HAPPENINGS = {key.partition(".")[2] for key in ENGLISH if key.partition(".")[0] in _OPEN}
+_NAMES = 3  # in a list, before the others are counted
+
+
+def fill(text: str, facts: Mapping[str, object]) -> str:
+    """The text with its facts; an empty fact takes the space before it along, an unknown one stays as written."""
+
+    def put(place: re.Match[str]) -> str:
+        fact = str(facts.get(place[1], f"{{{place[1]}}}"))
+        return place[0].partition("{")[0] + fact if fact else ""
+
+    return _PLACE.sub(put, text).strip()
+
+
+def pick(texts: Texts, *keys: str) -> str:
+    """The text of the first key that there is one for."""
+    return next((texts[key] for key in keys if key in texts), "")
+
+
+def enumerate_names(texts: Texts, names: Iterable[str]) -> str:
+    """Names as a list in words: a few of them, then how many others."""
+    names = list(names)
+    if len(names) > _NAMES:
+        others = len(names) - _NAMES
+        rest = fill(texts["list.other" if others == 1 else "list.others"], {"n": others})
+        names = [*names[:_NAMES], rest]
+    *most, last = names or [""]
+    return texts["list.comma"].join(most) + texts["list.and"] + last if most else last
+
+
+def say_when(texts: Texts, retry_after: float | None) -> str:
+    """When calling again can help, in words, rounded up."""
+    if retry_after is None or not 0 < retry_after < math.inf:
+        return texts["when"]
+    unit, length = next((unit, length) for unit, length, limit in _UNITS if retry_after <= limit)
+    number = math.ceil(retry_after / length)  # of minutes and hours there are two at least
+    return fill(texts["when.second" if number == 1 else f"when.{unit}"], {"n": number})
+
+
+def capitalise(text: str) -> str:
+    """The text as a sentence begins; the rest stays as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def find_problems(texts: Texts) -> list[str]:
+    """What is wrong with somebody's templates or catalogue: keys that nothing reads, facts that nobody gives."""
+    problems: list[str] = []
+    for key, text in texts.items():
+        tool, _, plain = key.rpartition("/")
+        part, _, happening = plain.partition(".")
+        read = bool(happening) and part in _OPEN if not tool else part in AUDIENCES
+        hint = did_you_mean(plain, ENGLISH)
+        if plain not in ENGLISH and happening not in _HAPPENINGS and read:
+            # Any rule may be named here, but this looks like a slip.
+            hint = did_you_mean(happening, _HAPPENINGS, before=key.removesuffix(happening))
+            read = not hint
+        if not read and (tool or plain not in ENGLISH):
+            problems.append(f"{key}: no text has this key{hint}")
+            continue
+        known = CALL_FACTS if part in _OPEN else frozenset(_FACT.findall(ENGLISH[plain]))
+        problems += [
+            f"{key}: there is no fact {{{fact}}}; there are {', '.join(sorted(known)) or 'none'}"
+            for fact in _FACT.findall(text)
+            if fact not in known
+        ]
+    return problems

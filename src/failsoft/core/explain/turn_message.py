@@ -1,0 +1,156 @@
+"""A turn in one or two sentences, for the user: what was completed, what was not, and what is asked of them.
+
+Rules
+-----
+- The first sentence is S-tests 4.2's: "Completed flight search, but hotel search timed out", without a full stop when
+  it stands alone. Calls are called by their labels; after three names the others are counted.
+- Of several calls with one label, where some went another way than others, it is said how many: "Completed search
+  (2 of 3), but search (1 of 3) failed".
+- Skipped calls follow what they were skipped for. With more than one cause they get a sentence of their own.
+- What is asked comes from the escalated failures, each thing once, two at most. What a policy has the user told about
+  a failure stands in its place, escalated or not.
+- Writes that failed, timed out or were stopped and may have taken effect are named at the end: a user who tries again
+  would do them twice.
+- Of a call that an agent framework steers itself with (it waits to be approved, say) nothing is said: it is not over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from failsoft.core.classify.nested import find_origin
+from failsoft.core.explain.catalogue import ENGLISH, capitalise, enumerate_names, fill, say_when
+from failsoft.core.explain.explanation import say_wanted
+from failsoft.core.model.builtin_faults import PASSED_ON
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping, Sequence
+
+    from failsoft.core.explain.catalogue import Texts
+    from failsoft.core.model.outcome import Outcome
+
+Counts: TypeAlias = "Mapping[str, int]"  # by label
+
+_MOST = 2  # things asked, causes of skips named
+
+
+def compose(by_id: Mapping[str, Outcome[Any]], texts: Texts = ENGLISH, *, writes: Container[str] = ()) -> str:
+    """Compose the turn's message to the user from its outcomes by call id.
+
+    ``writes`` names the tools that a user who tries again must not run twice.
+    """
+    outcomes = [outcome for outcome in by_id.values() if not _is_passed_on(outcome)]
+    completed = [outcome for outcome in outcomes if outcome.status == "succeeded"]
+    skipped = [outcome for outcome in outcomes if outcome.status == "skipped" and outcome.root is not None]
+    of = Counter(outcome.label for outcome in outcomes)
+    clauses = _clauses(outcomes, texts, of)
+    sentences: list[str] = []
+    if skipped and len(clauses) == 1:
+        clauses = [
+            fill(texts["turn.so"], {"clause": clauses[0], "skipped": _several(skipped, "turn.skipped", texts, of)})
+        ]
+    elif skipped:
+        sentences.append(_say_skipped(skipped, by_id, texts, of))
+    rest = reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), clauses or [""])
+    first = rest
+    if completed:
+        done = fill(texts["turn.completed"], {"labels": enumerate_names(texts, _names(completed, texts, of))})
+        first = fill(texts["turn.but"], {"completed": done, "rest": rest}) if rest else done
+    sentences = [sentence for sentence in (first, *sentences, *_asks(outcomes, texts, writes)) if sentence]
+    if len(sentences) <= 1:
+        return capitalise(*sentences or [texts["turn.nothing"]])
+    return " ".join(capitalise(text if text.endswith((".", "!", "?")) else f"{text}.") for text in sentences)
+
+
+def _is_passed_on(outcome: Outcome[Any]) -> bool:
+    return outcome.fault is not None and outcome.fault.rule == PASSED_ON
+
+
+def _clauses(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts) -> list[str]:
+    """What went wrong, one clause a way of going wrong."""
+    clauses: list[str] = []
+    timed_out = _names([outcome for outcome in outcomes if outcome.status == "timed_out"], texts, of)
+    if timed_out:
+        clause = fill(texts["turn.timed_out"], {"labels": timed_out[0]})
+        others = enumerate_names(texts, timed_out[1:])
+        clauses.append(fill(texts["turn.so_did"], {"clause": clause, "labels": others}) if others else clause)
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    if failed:
+        clauses.append(fill(texts["turn.failed"], {"labels": enumerate_names(texts, _names(failed, texts, of))}))
+    cancelled = [outcome for outcome in outcomes if outcome.status == "cancelled"]
+    if cancelled:
+        clauses.append(_several(cancelled, "turn.cancelled", texts, of))
+    no_time = [outcome for outcome in outcomes if outcome.status == "skipped" and outcome.root is None]
+    if no_time:
+        clauses.append(fill(texts["turn.no_time"], {"labels": enumerate_names(texts, _names(no_time, texts, of))}))
+    return clauses
+
+
+def _say_skipped(skipped: Sequence[Outcome[Any]], by_id: Mapping[str, Outcome[Any]], texts: Texts, of: Counts) -> str:
+    """What was skipped, and for what, unless that would be a long story."""
+    by_root: dict[str, list[Outcome[Any]]] = {}
+    for outcome in skipped:
+        root = by_id.get(outcome.root or "")
+        by_root.setdefault(root.label if root is not None else outcome.root or "", []).append(outcome)
+    if len(by_root) > _MOST:
+        return _several(skipped, "turn.skipped", texts, of)
+    parts = [
+        fill(texts["turn.because"], {"skipped": _several(group, "turn.skipped", texts, of), "root": root})
+        for root, group in by_root.items()
+    ]
+    return reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), parts)
+
+
+def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]) -> list[str]:
+    """What the user is asked or told about failures that need somebody, and which writes to look after."""
+    told: list[str] = []
+    groups: dict[tuple[str, str, str], list[Outcome[Any]]] = {}
+    unsure: list[Outcome[Any]] = []
+    for outcome in outcomes:
+        fault = outcome.fault
+        if fault is None or outcome.status not in ("failed", "timed_out", "cancelled"):
+            continue
+        words = find_origin(outcome)[-1].told or outcome.told
+        if words is not None:
+            told.append(words)
+            continue
+        acted = fault.effect != "none" and outcome.tool in writes
+        if acted:
+            unsure.append(outcome)
+        if outcome.status == "failed" and outcome.escalated and not (acted and fault.retryable):
+            key = (fault.category, say_when(texts, fault.retry_after), say_wanted(texts, fault)[1])
+            groups.setdefault(key, []).append(outcome)
+    asks = [
+        fill(
+            texts[f"ask.{about}"],
+            {"labels": enumerate_names(texts, _names(group, texts)), "when": when, "wanted": wanted},
+        )
+        for (about, when, wanted), group in groups.items()
+    ]
+    said = list(dict.fromkeys([*told, *asks]))[:_MOST]
+    if unsure:  # whatever else there is to say
+        said.append(fill(texts["ask.check_first"], {"labels": enumerate_names(texts, _names(unsure, texts))}))
+    return said
+
+
+def _several(outcomes: Sequence[Outcome[Any]], key: str, texts: Texts, of: Counts) -> str:
+    labels = enumerate_names(texts, _names(outcomes, texts, of))
+    return fill(texts[key if len(outcomes) == 1 else f"{key}.several"], {"labels": labels})
+
+
+def _names(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts | None = None) -> list[str]:
+    """How the calls are called, each name once, in the order of submission; ``of``: how many calls have a label."""
+    counts: dict[tuple[str, bool], int] = {}
+    for outcome in outcomes:
+        key = outcome.label, outcome.status != "succeeded" or outcome.missing is None
+        counts[key] = counts.get(key, 0) + 1
+    return [_name(label, whole, count, texts, of) for (label, whole), count in counts.items()]
+
+
+def _name(label: str, whole: bool, count: int, texts: Texts, of: Counts | None) -> str:
+    name = label if whole else fill(texts["turn.incomplete"], {"label": label})
+    if of is not None and whole and count < of[label]:
+        return fill(texts["turn.of"], {"label": name, "n": count, "all": of[label]})
+    return name if count == 1 else fill(texts["turn.times"], {"label": name, "n": count})

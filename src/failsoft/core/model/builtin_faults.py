@@ -1,0 +1,358 @@
+"""The faults that failsoft itself finds, without a tool having raised anything.
+
+Rules
+-----
+- One function a fault; its name is the fault's ``rule``, so a reader of a trace finds the place in the code.
+- What never ran has the effect ``none``; what was running when we stopped looking has ``unknown``; a value that came
+  too late or in the wrong form has ``happened``.
+- Another caller's error text is never repeated: an open circuit names the code that opened it, nothing else.
+- Names that come from a model (unknown tools, arguments) are data: made safe and cut before they are quoted.
+
+Why one module: these texts and codes are what S-tests quote and what fallbacks, breakers and explanations match on.
+In one place they can be read as one table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from failsoft.core.model.durations import text
+from failsoft.core.model.fault import Code, Effect, Fault
+from failsoft.core.redact.sanitise import sanitise
+
+TOOL_TIMEOUT = "tool_timeout"
+CIRCUIT_OPEN = "circuit_open"
+UNKNOWN_TOOL = "unknown_tool"
+TOOL_MARKED_UNAVAILABLE = "tool_marked_unavailable"
+BAD_ARGUMENTS = "bad_arguments"
+QUEUE_FULL = "queue_full"
+THREAD_LIMIT = "thread_limit"
+RATE_HOLD = "rate_hold"
+DEPENDENCY_FAILED = "dependency_failed"
+TURN_TIMED_OUT = "turn_timed_out"
+CANCELLED = "cancelled"
+PASSED_ON = "passed_on"
+OUTPUT_MISMATCH = "output_mismatch"
+PARTIAL_RESULT = "partial_result"
+LOOP_PREVENTED = "loop_prevented"
+STILL_MISCONFIGURED = "still_misconfigured"
+TOOL_DISABLED = "tool_disabled"
+UNPROTECTED = "unprotected"
+NO_OFFER = "no_offer"
+BEGUN_BEFORE = "begun_before"
+NOT_RECORDED = "not_recorded"
+NESTED = "nested: "  # before the rule of a fault that comes from a call further in
+
+_NAME_LENGTH = 80
+_DEPENDENCY = "Dependency failed: "
+_MISFIT = "The arguments do not fit."
+_NAMED = re.compile(re.escape(_MISFIT) + r"(?: Missing: ([^.]+)\.)?(?: Invalid: ([^.]+)\.)?")
+_NAME_ENDS = re.compile("[.,]")
+
+
+def quote(name: object) -> str:
+    """A name from outside as one short, harmless piece of text."""
+    shown = " ".join(sanitise(name).split())
+    return shown if len(shown) <= _NAME_LENGTH else shown[: _NAME_LENGTH - 1] + "…"
+
+
+def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
+    """The end of a sentence about an unknown name: those that look like it, or have it as a word, if any do."""
+    from difflib import get_close_matches  # only a mistake pays for it
+
+    known = list(known)
+    near = get_close_matches(name, known, n=3, cutoff=0.75) or [one for one in known if name in one.split("_")][:3]
+    return f"; did you mean {' or '.join(before + one for one in near)}?" if near else ""
+
+
+def _transient(
+    rule: str, code: Code, effect: Effect, message: str, reason: str, retry_after: float | None = None
+) -> Fault:
+    return Fault(code, "transient", "tool_transient", effect, message, reason, rule, retry_after)
+
+
+def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseException | None = None) -> Fault:
+    """An attempt ran into its tool's own timeout. ``effect="happened"`` when its value came, but too late (R8)."""
+    return Fault(
+        Code.DEADLINE_EXCEEDED,
+        "transient",
+        "tool_transient",
+        effect,
+        f"Tool timeout after {text(timeout)}",  # S-tests 4.1
+        "Timeout is temporary",  # S-tests 4.3
+        TOOL_TIMEOUT,
+        cause=cause,
+    )
+
+
+def is_client_timeout(fault: Fault) -> bool:
+    """Whether the tool's own client gave up waiting: neither failsoft's deadline nor a status that a server sent."""
+    if fault.code is not Code.DEADLINE_EXCEEDED or fault.http_status is not None:
+        return False
+    return fault.rule not in (TOOL_TIMEOUT, TURN_TIMED_OUT) and not fault.rule.startswith(NESTED)
+
+
+def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault | None = None) -> Fault:
+    """Not run: the tool's circuit is open."""
+    because = "" if opened_by is None else f" after {opened_by.code}"
+    return _transient(
+        CIRCUIT_OPEN,
+        Code.UNAVAILABLE,
+        "none",
+        f"Circuit breaker open for {tool}{because}",
+        "The tool kept failing and is given time to recover",
+        retry_after,
+    )
+
+
+def unknown_tool(name: object, known: Iterable[str] = ()) -> Fault:
+    """Not run: nobody has registered a tool of this name here."""
+    shown = quote(name)
+    return Fault(
+        Code.NOT_FOUND,
+        "permanent",
+        "tool_unavailable",
+        "none",
+        f"There is no tool named {shown!r} here{did_you_mean(shown, known)}",
+        "A tool that is not registered stays missing on retry",
+        UNKNOWN_TOOL,
+    )
+
+
+def tool_marked_unavailable(tool: str, why: object = "", *, retry_after: float | None = None) -> Fault:
+    """Not run: the tool has been found missing before (its import, its program, or its far side says so)."""
+    detail = f": {sanitise(why)}" if why else ""
+    return Fault(
+        Code.NOT_FOUND,
+        "permanent",
+        "tool_unavailable",
+        "none",
+        f"{tool} is not available here{detail}",
+        "A missing tool stays missing on retry",
+        TOOL_MARKED_UNAVAILABLE,
+        retry_after,
+    )
+
+
+def tool_disabled(tool: str, why: object = "") -> Fault:
+    """Not run: the operator has disabled the tool."""
+    return Fault(
+        Code.NOT_FOUND,
+        "permanent",
+        "tool_unavailable",
+        "none",
+        f"{tool} is disabled" + (f": {sanitise(why)}" if why else ""),
+        "A disabled tool stays disabled on retry",
+        TOOL_DISABLED,
+    )
+
+
+def still_misconfigured(fault: Fault) -> Fault:
+    """Not run: the tool's setup has failed in this thread, and nothing says that it has changed. Same words."""
+    why = "The tool's setup has failed before, whatever the arguments, and has not changed"
+    return fault._replace(rule=STILL_MISCONFIGURED, reason=why, effect="none", cause=None)
+
+
+def bad_arguments(
+    *,
+    missing: Iterable[str] = (),
+    invalid: Iterable[str] = (),
+    unexpected: Iterable[str] = (),
+    detail: object = "",
+    cause: BaseException | None = None,
+) -> Fault:
+    """Not run: the arguments do not fit the tool. ``asked_for`` reads the names back out of the message."""
+    groups = (("Missing", tuple(missing)), ("Invalid", tuple(invalid)), ("Not known", tuple(unexpected)))
+    parts = [f"{title}: {', '.join(map(_one_name, names))}." for title, names in groups if names]
+    if detail:
+        parts.append(sanitise(detail))
+    return Fault(
+        Code.INVALID_ARGUMENT,
+        "permanent",
+        "tool_validation",
+        "none",
+        " ".join([_MISFIT, *parts]),
+        "Invalid input won't change on retry",  # S-tests 1.2
+        BAD_ARGUMENTS,
+        cause=cause,
+    )
+
+
+def asked_for(fault: Fault) -> tuple[str, ...]:
+    """The names of the arguments that a ``bad_arguments`` fault found missing or invalid."""
+    found = _NAMED.match(fault.message)
+    return tuple(name for names in (found.groups() if found else ()) if names for name in names.split(", "))
+
+
+def _one_name(name: object) -> str:
+    return _NAME_ENDS.sub(" ", quote(name))
+
+
+def queue_full(tool: str, waiting: int) -> Fault:
+    """Not run: all slots of the tool are taken, and so is its queue."""
+    return _transient(
+        QUEUE_FULL,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"Too many calls of {tool}: {waiting} are waiting already",
+        "The queue empties over time",
+    )
+
+
+def thread_limit(tool: str, abandoned: int) -> Fault:
+    """Not run: too many threads are still busy with attempts that were given up."""
+    return _transient(
+        THREAD_LIMIT,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"No thread is left for {tool}: "
+        + (f"{abandoned} are still busy with attempts that timed out" if abandoned else "the system starts no more"),
+        "Threads come back when their attempts end; isolation: process stops them at once",
+    )
+
+
+def rate_hold(tool: str, retry_after: float) -> Fault:
+    """Not run: the service has said when it wants to be asked again."""
+    return _transient(
+        RATE_HOLD,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"{tool} is held back for {text(retry_after)}: the service asked for it",
+        "Rate limits reset over time",  # S-tests 1.3
+        retry_after,
+    )
+
+
+def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Fault:
+    """Not run: a call that this one needs has brought no value. Whether a repetition can help is the root's to say.
+
+    Whose move it is, is not: this tool is neither missing nor misconfigured, it lacks an input.
+    """
+    permanent = fault is not None and fault.classification == "permanent"
+    return Fault(
+        Code.FAILED_PRECONDITION,
+        "permanent" if permanent else "transient",
+        "tool_validation" if permanent else "tool_transient",
+        "none",
+        f"{_DEPENDENCY}{label} ({root})",
+        "A call cannot run without what it depends on",
+        DEPENDENCY_FAILED,
+        None if fault is None else fault.retry_after,
+    )
+
+
+def failed_dependency(fault: Fault, root: str) -> str:
+    """How people call the tool at the root of a ``dependency_failed`` fault; the root's id if the fault is another."""
+    named = fault.message.startswith(_DEPENDENCY) and fault.message.endswith(f" ({root})")
+    return fault.message[len(_DEPENDENCY) : -len(f" ({root})")] if named else root
+
+
+def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:
+    """The turn's deadline came first. What was running may have acted; what never started has not."""
+    after = "" if timeout is None else f" after {text(timeout)}"
+    return _transient(
+        TURN_TIMED_OUT,
+        Code.DEADLINE_EXCEEDED,
+        "unknown" if started else "none",
+        f"Turn timeout{after}" + ("" if started else ": not started"),
+        "The turn's deadline was reached",
+    )
+
+
+def cancelled(*, started: bool) -> Fault:
+    """The caller has left. No verdict on the tool (R16)."""
+    return _transient(
+        CANCELLED,
+        Code.CANCELLED,
+        "unknown" if started else "none",
+        "Cancelled" if started else "Cancelled before it started",
+        "The caller has left",
+    )
+
+
+def begun_before() -> Fault:
+    """Not run: the same write was begun before, and nobody knows how it ended. It must not be made twice."""
+    return _transient(
+        BEGUN_BEFORE,
+        Code.CANCELLED,
+        "unknown",
+        "Begun before, and its end is not known",
+        "The same call was begun before",
+    )
+
+
+def not_recorded(tool: str) -> Fault:
+    """Not run: the store could not record the write before it started, and the runtime insists on that."""
+    return _transient(
+        NOT_RECORDED,
+        Code.UNAVAILABLE,
+        "none",
+        f"{tool} could not be recorded before it starts: the store does not answer",
+        "The store may answer again",
+    )
+
+
+def passed_on() -> Fault:
+    """The agent framework steers itself with what the tool has raised: its story goes on there (R21)."""
+    return _transient(
+        PASSED_ON, Code.CANCELLED, "unknown", "Passed on to the agent framework", "The framework goes on by itself"
+    )
+
+
+def output_mismatch(tool: str, detail: object) -> Fault:
+    """The tool has run, but its value does not have the declared form (S-spec 1.2)."""
+    return Fault(
+        Code.INTERNAL,
+        "permanent",
+        "internal_contract_bug",
+        "happened",
+        f"The result of {tool} does not have the declared form: {sanitise(detail)}",
+        "A wrong form won't change on retry",
+        OUTPUT_MISMATCH,
+    )
+
+
+def partial_result(missing: Any = None) -> Fault:
+    """The tool has run, but only a part of its value came (S-spec 1.1)."""
+    parts = missing if isinstance(missing, list | tuple) else [missing]
+    lacks = "" if missing is None else f": missing {quote(', '.join(map(sanitise, parts)))}"
+    return _transient(
+        PARTIAL_RESULT,
+        Code.DATA_LOSS,
+        "unknown",
+        f"Partial result{lacks}",
+        "Partial results may be whole on retry",
+    )
+
+
+def unprotected(tool: str) -> Fault:
+    """The tool is a plain function that returned a coroutine: its failures would come when nobody is looking (T15)."""
+    return Fault(
+        Code.INTERNAL,
+        "permanent",
+        "internal_contract_bug",
+        "unknown",  # the function ran before it returned
+        f"{tool} returned a coroutine, which nobody protects: write it as async def",
+        "A bug is not cured by repeating",
+        UNPROTECTED,
+    )
+
+
+def loop_prevented(fault: Fault, times: int) -> Fault:
+    """Not run: this very call has just failed permanently ``times`` times, and would again. Same fault, same words."""
+    return fault._replace(rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None)
+
+
+def no_offer(tool: str, known: Iterable[str] = ()) -> Fault:
+    """Not run: nothing is left that a user's "try again" could mean (R10)."""
+    return Fault(
+        Code.FAILED_PRECONDITION,
+        "permanent",
+        "tool_validation",
+        "none",
+        f"There is no retry offer for {quote(tool)} in this thread{did_you_mean(tool, known)}",
+        "An offer is used once, and a hard failure clears it",
+        NO_OFFER,
+    )

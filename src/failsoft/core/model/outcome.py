@@ -1,0 +1,238 @@
+"""What became of a call: one value for every way it can end, and the five strategies that lead there.
+
+Rules
+-----
+- ``timed_out`` comes from the turn's deadline alone; a tool's own timeout is ``failed`` with DEADLINE_EXCEEDED.
+- ``unwrap`` is the one place where an outcome becomes an exception; which kind follows from the fault.
+- Label and explanation are worked out when somebody asks. Most outcomes succeed and nobody does.
+- Plain data (``to_dict``) and pickles carry no live exception; an explanation made by a callable is made before.
+
+Why not a frozen dataclass: one is made for every call that goes by name, and this costs a quarter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, get_args
+
+from failsoft import errors
+from failsoft.core.model.builtin_faults import CIRCUIT_OPEN, TOOL_TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.fault import Fault
+
+T = TypeVar("T")
+_new = object.__new__
+
+Status = Literal["succeeded", "failed", "skipped", "timed_out", "cancelled"]
+Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "fail_gracefully"]
+
+
+class Decision(NamedTuple):
+    """What the Error Handler wants done about one failure, and why."""
+
+    strategy: Strategy  # what is to be done
+    reason: str  # why, in words
+    delay: float | None = None  # seconds before the retry
+    tool: str | None = None  # the alternative
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decision as plain data."""
+        return self._asdict()
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
+        """The decision that ``to_dict`` described. Unknown keys are ignored, an unknown strategy is refused."""
+        strategy = data["strategy"]
+        if strategy not in get_args(Strategy):
+            raise ValueError(f"strategy: {strategy!r} is not one of {', '.join(get_args(Strategy))}")
+        return cls(strategy, data.get("reason", ""), data.get("delay"), data.get("tool"))
+
+
+class Outcome(Generic[T]):
+    """What became of one call; ``unwrap()`` gives the value or raises."""  # fields of a success first: they cost half
+
+    __slots__ = (
+        "_explanation",
+        "_id",
+        "_label",
+        "attempts",
+        "decision",
+        "duration",
+        "escalated",
+        "fault",
+        "missing",
+        "partial",
+        "recorded",
+        "root",
+        "status",
+        "told",
+        "tool",
+        "value",
+        "via",
+    )
+
+    def __init__(
+        self,
+        id: str | int,
+        tool: str,
+        status: Status,
+        value: T | None = None,
+        attempts: int = 0,
+        via: str | None = None,
+        duration: float = 0.0,
+        fault: Fault | None = None,
+        decision: Decision | None = None,
+        missing: Any = None,
+        label: str = "",
+        root: str | None = None,
+        escalated: bool = False,
+        explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None,
+        told: str | None = None,
+        recorded: bool | None = None,
+        partial: Any = None,
+    ) -> None:
+        self._id = id
+        self.tool = tool  # the id of the tool that was called
+        self.status: Status = status  # succeeded, failed, skipped, timed_out (the turn's deadline) or cancelled
+        self.value = value  # what the tool returned
+        self.attempts = attempts  # all of them, fallbacks included; 0 when refused or not run
+        self.via = via  # the tool that gave the value
+        self.duration = duration  # seconds, from its start to its end
+        self.fault = fault  # what went wrong last; None when it succeeded
+        self.decision = decision  # what was done about it, and why
+        self.missing = missing  # what a partial value lacks
+        self.partial = partial  # of a failed call: the best part that the tool gave, where a part is not acceptable
+        self._label = label
+        self.root = root  # for a skipped call: the id of the call whose failure is the cause
+        self.escalated = escalated  # somebody has to know
+        self.recorded = recorded  # of a write: whether the store had a record of it before it started; else None
+        self.told = told  # what a policy has the user told, in place of the usual words
+        self._explanation = explanation
+
+    @property
+    def id(self) -> str:
+        """The call's id: as it was given, else the tool and a number."""
+        return self._id if isinstance(self._id, str) else f"{self.tool}-{self._id}"
+
+    @property
+    def label(self) -> str:
+        """How people call the tool."""
+        return self._label or self.tool.replace("_", " ")
+
+    @property
+    def explanation(self) -> Explanation:
+        """What to tell the user, the model and the operator."""
+        made = self._explanation
+        if made is None:
+            from failsoft.core.explain.explanation import explain  # most outcomes are never explained
+
+            made = self._explanation = explain(self)
+        elif callable(made):
+            made = made(self)
+            made = self._explanation = made if self.told is None else made._replace(user=self.told)
+        return made
+
+    def reword(self, user: str) -> None:
+        """Tell the user this instead; model and operator read the same as before."""
+        self._explanation = self.explanation._replace(user=user)
+
+    def unwrap(self) -> T:
+        """The value, or the failure as an exception (a kind of ``CallFailed`` that carries this outcome)."""
+        if self.status == "succeeded":
+            return self.value  # type: ignore[return-value]  # None only where the tool gives None
+        fault = self.fault
+        raise _kind(fault)(self) from (None if fault is None else fault.cause)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as plain data that ``json.dumps`` takes."""
+        from failsoft.core.model.json_values import plain
+
+        return {
+            "id": self.id,
+            "tool": self.tool,
+            "label": self.label,
+            "status": self.status,
+            "value": plain(self.value),
+            "missing": plain(self.missing),
+            "partial": plain(self.partial),
+            "fault": None if self.fault is None else self.fault.to_dict(),
+            "attempts": self.attempts,
+            "via": self.via,
+            "decision": None if self.decision is None else self.decision.to_dict(),
+            "duration": self.duration,
+            "root": self.root,
+            "escalated": self.escalated,
+            "explanation": self.explanation.to_dict(),
+            **({} if self.recorded is None else {"recorded": self.recorded}),
+        }
+
+    def _fields(self) -> tuple[Any, ...]:
+        fault = None if self.fault is None else self.fault._replace(cause=None)
+        return (
+            self.id, self.tool, self.status, self.value, self.attempts, self.via, self.duration, fault, self.decision,
+            self.missing, self.label, self.root, self.escalated,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        """Same facts. Live exceptions and the wording of explanations do not count."""
+        if not isinstance(other, Outcome):
+            return NotImplemented
+        return (*self._fields(), self.partial) == (*other._fields(), other.partial)
+
+    __hash__ = None  # type: ignore[assignment]  # the value may be anything
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        texts = None if self._explanation is None else self.explanation
+        return Outcome, (*self._fields(), texts, self.told, self.recorded, self.partial)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.id!r}, {self.status}"]
+        if self.status == "succeeded":
+            parts.append(f"value={_repr(self.value)}")
+        if self.missing is not None:
+            parts.append(f"missing={_repr(self.missing)}")
+        if self.via is not None and self.via != self.tool:
+            parts.append(f"via={self.via!r}")
+        if self.fault is not None:
+            parts.append(f"{self.fault.code}: {self.fault.message!r}")
+        if self.root is not None:
+            parts.append(f"root={self.root!r}")
+        return f"<Outcome {', '.join(parts)}, attempts={self.attempts}>"
+
+
+def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, label: str) -> Outcome[T]:
+    """The outcome of a call whose own tool gave the value: what ``Outcome(...)`` makes, for half its price."""
+    made: Outcome[T] = _new(Outcome)
+    made._id = id
+    made.tool = made.via = tool
+    made.status = "succeeded"
+    made.value = value
+    made.attempts = attempts
+    made.duration = duration
+    made._label = label
+    made.fault = made.decision = made.missing = made.partial = made.root = made.told = made._explanation = None
+    made.recorded = None
+    made.escalated = False
+    return made
+
+
+def _kind(fault: Fault | None) -> type[errors.CallFailed]:
+    if fault is None:
+        return errors.CallFailed
+    if fault.rule == CIRCUIT_OPEN:
+        return errors.CircuitOpen
+    if fault.rule == TOOL_TIMEOUT:
+        return errors.ToolTimeout
+    if fault.category == "tool_unavailable":
+        return errors.ToolUnavailable
+    return errors.CallFailed
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # nested too deep, or its own method fails
+        return f"<{type(value).__name__} that cannot be shown>"

@@ -1,0 +1,134 @@
+"""Checks for the frozen values that users make: options, policies, entry points.
+
+Each refuses with ``ValueError``: the field, what is wrong, what would be right. ``fill`` writes what came of it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from reprlib import repr as brief
+from typing import Any, NoReturn, TypeVar, get_args
+
+from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.durations import seconds
+from failsoft.core.model.fault import Code
+from failsoft.core.model.sizes import size
+
+T = TypeVar("T")
+
+IMPORT_PATH = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"  # also for the manifest's schema
+
+_IMPORT_PATH = re.compile(IMPORT_PATH)
+
+
+def fill(options: object, name: str, value: object) -> None:
+    """Write to a frozen value that is being made."""
+    object.__setattr__(options, name, value)
+
+
+def refuse(name: str, value: object, why: str) -> NoReturn:
+    """Say what is wrong with a field's value."""
+    raise ValueError(f"{name}: {brief(value)} {why}") from None
+
+
+def whole(name: str, value: object, *, least: int, most: float = math.inf) -> None:
+    """A whole number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        default = ": write one, or leave it out for the default" if value is None else ""
+        refuse(name, value, f"is not a whole number {_within(least, most)}{default}")
+
+
+def number(name: str, value: object, *, least: float, most: float = math.inf) -> None:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most or value == math.inf:
+        refuse(name, value, f"is not a finite number {_within(least, most)}")
+
+
+def flag(name: str, value: object) -> None:
+    """True or false."""
+    if not isinstance(value, bool):
+        refuse(name, value, "is neither true nor false")
+
+
+def word(name: str, value: object) -> None:
+    """A text that is not empty."""
+    if not value or not isinstance(value, str):
+        refuse(name, value, "is not a text with something in it")
+
+
+def one_of(name: str, value: object, literal: object) -> None:
+    """One of the words that a ``Literal`` lists."""
+    words = get_args(literal)
+    if value not in words:
+        refuse(name, value, f"is not one of {', '.join(words)}{did_you_mean(str(value), words)}")
+
+
+def texts(name: str, value: object, *, like: str) -> tuple[str, ...]:
+    """Several texts; a single one is refused, since it would be taken letter by letter."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        several = tuple(value)
+        if all(isinstance(one, str) for one in several):
+            return several
+    refuse(name, value, f"is not a list of texts: write {like}")
+
+
+def several(name: str, value: object, kind: type[T], *, like: str = "its options as a mapping") -> tuple[T, ...]:
+    """Several values of one kind; ``like`` says how else one can be given."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+        of_what = "" if kind is object else f" of {kind.__name__}"
+        refuse(name, value, f"is not a list{of_what}: put it in brackets")
+    found = tuple(value)
+    for one in found:
+        if not isinstance(one, kind):
+            refuse(name, one, f"is no {kind.__name__}: give one, or {like}")
+    return found
+
+
+def read_code(value: Any) -> Code:
+    """An error code in any of its spellings."""
+    try:
+        return Code(value)
+    except ValueError:
+        close = did_you_mean(str(value).upper(), Code)
+        raise ValueError(f"{brief(value)} is not an error code like UNAVAILABLE or NOT_FOUND{close}") from None
+
+
+def code(name: str, value: object) -> Code:
+    """A field's error code."""
+    try:
+        return read_code(value)
+    except ValueError as wrong:
+        raise ValueError(f"{name}: {wrong}") from None
+
+
+def codes(name: str, value: object) -> tuple[Code, ...]:
+    """Several error codes."""
+    return tuple(code(name, one) for one in texts(name, value, like="[UNAVAILABLE, INTERNAL]"))
+
+
+def duration(options: object, name: str, *, zero: bool = False) -> None:
+    """Read the duration that a field was given."""
+    try:
+        fill(options, name, seconds(getattr(options, name), zero=zero))
+    except ValueError as wrong:
+        raise ValueError(f"{name}: {wrong}") from None
+
+
+def byte_size(options: object, name: str, *, least: int) -> None:
+    """Read the size that a field was given."""
+    try:
+        fill(options, name, size(getattr(options, name), least=least))
+    except ValueError as wrong:
+        raise ValueError(f"{name}: {wrong}") from None
+
+
+def import_path(name: str, value: object) -> None:
+    """A path like ``package.module:name``."""
+    if not (isinstance(value, str) and _IMPORT_PATH.fullmatch(value)):
+        refuse(name, value, 'is not an import path: write "package.module:name"')
+
+
+def _within(least: float, most: float) -> str:
+    return f"of at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"

@@ -1,0 +1,215 @@
+"""The one sanitiser: every text that came from outside passes here before any sink sees it.
+
+Rules
+-----
+- ``sanitise`` takes anything and gives text. It raises nothing, unless a ``__str__`` raises what is no ``Exception``
+  (KeyboardInterrupt …): that goes on.
+- The text is cut to the limit before any pattern runs, so the cost does not depend on how much there was. The result
+  is within the limit too, in characters and in UTF-8 bytes; "…" at its end says that something was cut.
+- What the cut may have left of a secret goes as well: a part long enough to be known is masked, a shorter one is
+  dropped with the unfinished word that it is in.
+- Terminal escapes, control characters (but for newline and tab), invisible direction marks and tags are taken out;
+  surrogates are joined or replaced.
+- Secrets become ``[redacted]``, by what they look like (``core.redact.secret_formats``) and by the name that they are
+  assigned to (``core.redact.secret_names``). Scheme, user, host and key name stay readable.
+- Escapes that were written out hide nothing: they are read as what they stand for (``core.redact.escapes``) as well.
+- Sanitising twice changes nothing: masking is repeated until nothing changes.
+
+Why one place: a text that was cleaned for the log and not for the model, the trace or another tenant's rejection is
+a leak that nobody looks for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from failsoft.core.redact.secret_formats import (
+    BLOCK,
+    BLOCKS,
+    HINT,
+    LONG,
+    QUERY_HINT,
+    REDACTED,
+    RUN,
+    SHAPES,
+    SHORT,
+    TOKENS,
+    WORDS,
+    by_hint,
+    by_joint,
+    by_marker,
+    find_joined,
+)
+from failsoft.core.redact.secret_names import find_named
+
+LIMIT = 8192
+MORE = "…"
+
+_ROUNDS = 4  # in practice two: one that masks, one that finds nothing more
+_TAIL = 96  # every pattern knows its secret by this many characters
+_TALK = (
+    *("bearer", "basic", "pass", "pw", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
+    *("flyv1", "-p", " -a ", " -w "),
+)
+_DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
+# Has none of these: in small letters a name of words, and no token.
+_NO_WORD = re.compile(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
+# Ids as models' providers make them. Nothing that ``sanitise`` masks has exactly these lengths.
+_MADE_ID = re.compile(
+    r"call_[A-Za-z0-9]{24}|toolu_01[A-Za-z0-9]{22}|(?:pyd_ai_|chatcmpl-tool-)?[0-9a-f]{32}"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
+_FINISHED = re.compile(r"[\s\S]*\s")
+
+_HINT, _QUERY_HINT = re.compile(HINT, re.ASCII), re.compile(QUERY_HINT, re.ASCII)
+_RUN = re.compile(RUN, re.ASCII)
+_BLOCK = re.compile(BLOCK)
+_SHAPES, _TOKENS, _WORDS, _BLOCKS = by_hint(SHAPES), by_joint(TOKENS), by_marker(WORDS), by_marker(BLOCKS)
+
+_ESCAPE = re.compile(
+    r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
+    r"|\x1b[PX^_][^\x07\x1b\n]{0,1024}\x1b\\"  # device strings
+    r"|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # colours, cursor
+    r"|\x1b[ -/]{0,8}[0-~]"  # all others
+)
+_LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
+    "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # no width, direction
+    "\U000e0000-\U000e007f]"  # tags: text that people cannot see and models can
+)
+
+
+def sanitise(value: object, *, limit: int = LIMIT) -> str:
+    """The text of ``value``, safe to store, to log, to show and to hand to a model."""
+    text = _read(value)
+    cut = len(text) > limit
+    if cut:
+        text = text[:limit]
+    if not (text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()):
+        text = _clean(text)
+    if not cut and text.isascii() and not _is_suspect(text):
+        return text
+    for _ in range(_ROUNDS):
+        masked = _fit(_mask(text) if _is_suspect(text) else text, limit, cut=cut)
+        if masked == text:
+            return text
+        text, cut = masked, False
+    return REDACTED[:limit]
+
+
+def mask_id(id: str) -> str:
+    """The id of a call without the secrets in it. Different ids stay different, and the same id always gives the same.
+
+    Almost every id is returned as it is. The end of one that was masked is a digest of the original.
+    """
+    if (len(id) < SHORT and id.isidentifier()) or _MADE_ID.fullmatch(id):
+        return id
+    masked = sanitise(id)
+    if masked == id:
+        return id
+    from hashlib import sha256  # loaded when there is something to mask
+
+    return f"{masked} #{sha256(id.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+def read_text(value: object) -> str:
+    """``str(value)``, and what that raises. Of an exception that quotes long arguments only their beginning is quoted.
+
+    Five megabytes in a ``KeyError`` take a fifth of a second to quote, and nobody will see more of them than this.
+    """
+    if isinstance(value, BaseException) and _quotes(value) and any(map(_is_long, value.args)):
+        args = [arg[:LIMIT] if _is_long(arg) else arg for arg in value.args]
+        value = KeyError(*args) if isinstance(value, KeyError) else Exception(*args)
+    # the slice makes a plain str of a subclass that may have methods of its own
+    return str.__getitem__(str(value), slice(None))
+
+
+def _quotes(error: BaseException) -> bool:
+    """Is its text the ``repr`` of its arguments?"""
+    kind = type(error).__str__
+    return kind is KeyError.__str__ or (kind is BaseException.__str__ and len(error.args) > 1)
+
+
+def _is_long(argument: object) -> bool:
+    return isinstance(argument, str | bytes) and len(argument) > LIMIT
+
+
+def _read(value: object) -> str:
+    try:
+        return read_text(value)
+    except Exception:  # whatever a foreign __str__ raises, there is no text to be had
+        return f"<{type.__dict__['__name__'].__get__(type(value))}: its text could not be read>"
+
+
+def _clean(text: str) -> str:
+    """Take out what acts on a terminal or a reader instead of being read."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # surrogates: pairs become the character they stand for, single ones a mark
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _UNSEEN.sub("", _LINE_END.sub("\n", _ESCAPE.sub("", text)))
+
+
+def _is_suspect(text: str) -> bool:
+    """Whether a secret is possible at all; most error texts are done here."""
+    if "=" in text or ":" in text or _DENSE.search(text):
+        return True
+    low = text.lower()
+    return any(word in low for word in _TALK)
+
+
+def _mask(text: str) -> str:
+    spans = _find_secrets(text)
+    if "\\" in text or "%" in text or "&" in text:
+        spans += _find_escaped(text)
+    parts: list[str] = []
+    done = 0
+    for start, end in sorted(spans):
+        if start > done or not parts:
+            parts += text[done:start], REDACTED
+        done = max(done, end)
+    return "".join([*parts, text[done:]]) if parts else text
+
+
+def _find_escaped(text: str) -> list[tuple[int, int]]:
+    """The same in what the text stands for."""
+    from failsoft.core.redact.escapes import unescape  # loaded when something may be written out
+
+    plain = unescape(text)
+    if plain is None:
+        return []
+    return [(plain.places[start], plain.places[end]) for start, end in _find_secrets(plain.text)]
+
+
+def _find_secrets(text: str) -> list[tuple[int, int]]:
+    """Where in the text there are secrets, in any order; some may be found twice, or in part."""
+    low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
+    hinted = _is_hinted(low)
+    found = _SHAPES.find(low, hinted=hinted)
+    dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
+    words = [word for word in dense if not word.islower() or _NO_WORD.search(word)]
+    if words:
+        found += find_joined(_TOKENS, " ".join(words))
+        long = " ".join([word for word in words if len(word) >= LONG])
+        if long:
+            found += _BLOCKS.find(long) if _BLOCK.search(long) else []
+            found += _WORDS.find(long) if _RUN.match(long) else []
+    spans = [span for form in found for span in form.find(text)] if found else []
+    return spans + find_named(text) if hinted else spans
+
+
+def _is_hinted(low: str) -> bool:
+    """Whether any word is in the lowered text that a secret is known by."""
+    return bool(_HINT.search(low) or (("?" in low or "&" in low) and _QUERY_HINT.search(low)))
+
+
+def _fit(text: str, limit: int, *, cut: bool) -> str:
+    """The text within the limit; where it was cut, without the unfinished word at its end."""
+    if not cut and len(text.encode()) <= limit:
+        return text
+    text = text.encode()[: max(limit - len(MORE.encode()), 0)].decode(errors="ignore")
+    tail = max(len(text) - min(_TAIL, limit // 2), 0)
+    finished = _FINISHED.match(text, tail)
+    text = text[: finished.end() if finished else tail].rstrip()
+    return text + MORE if len(MORE.encode()) <= limit else text

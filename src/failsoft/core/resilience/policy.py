@@ -1,0 +1,226 @@
+"""The policy book: ordered rules of what is to be done about a failure, before anything else is considered.
+
+Rules
+-----
+- The first policy whose every condition holds decides; what a policy does not mention does not matter.
+- Several values of one condition mean any of them: ``code: [UNAVAILABLE, INTERNAL]``.
+- ``tool`` takes ``*`` and ``?``. ``attempt`` is the failed attempt's number or a later one, ``turn_left`` holds when
+  less than this is left of the turn.
+- A policy that names a delay means a retry, one that names a tool means that alternative. One that has only a message
+  leaves the decision to the Error Handler and changes what the user is told.
+- A policy can forbid, but it makes no unsafe retry happen silently: ``even_if_effect_unknown`` must be said.
+- A policy that cannot be followed (its tool is cut off, there is no partial result, the attempts are used up) leaves
+  the decision to the Error Handler, whose reason says so.
+
+Here is what a policy says, when it holds (``match``), and how policies relate (``covers``, ``is_possible``), which
+``failsoft check`` reports. What comes of it is worked out in ``core.resilience.error_handler`` and, for retries, ``core.resilience.retry``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+from failsoft.core.model.durations import Seconds
+from failsoft.core.model.fault import Category, Classification, Code, Effect
+from failsoft.core.model.outcome import Strategy
+from failsoft.core.model.validation import codes, duration, fill, flag, one_of, several, texts, whole, word
+from failsoft.core.resilience.circuit_breaker import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from failsoft.core.model.durations import Duration
+    from failsoft.core.model.fault import Fault
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class When:
+    """The conditions of a policy; an empty one holds always."""
+
+    tool: tuple[str, ...] = ()  # with * and ?
+    tags: tuple[str, ...] = ()  # the tool has one of them
+    category: tuple[Category, ...] = ()
+    code: tuple[Code, ...] = ()
+    classification: Classification | None = None
+    attempt: int = 1  # this one or a later one
+    breaker: tuple[State, ...] = ()
+    turn_left: float | None = None  # seconds: less than this
+    effect: tuple[Effect, ...] = ()
+
+    if TYPE_CHECKING:  # what may be written; the fields are what comes of it
+
+        def __init__(
+            self,
+            *,
+            tool: str | Iterable[str] = ...,
+            tags: str | Iterable[str] = ...,
+            category: Category | Iterable[Category] = ...,
+            code: Code | str | Iterable[Code | str] = ...,
+            classification: Classification | None = ...,
+            attempt: int = ...,
+            breaker: State | Iterable[State] = ...,
+            turn_left: Duration | None = ...,
+            effect: Effect | Iterable[Effect] = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for name in ("tool", "tags", "category", "code", "breaker", "effect"):
+            value = getattr(self, name)
+            fill(self, name, texts(name, [value] if isinstance(value, str) else value, like="a text or a list"))
+        for glob in self.tool:
+            if not glob or "[" in glob:
+                raise ValueError(f"tool: {glob!r} is not a tool's id: only * and ? stand for other characters")
+        fill(self, "code", codes("code", self.code))
+        for name, words in (("category", Category), ("breaker", State), ("effect", Effect)):
+            for value in getattr(self, name):
+                one_of(name, value, words)
+        if self.classification is not None:
+            one_of("classification", self.classification, Classification)
+        whole("attempt", self.attempt, least=1)
+        if self.turn_left is not None:
+            duration(self, "turn_left")
+
+    def covers(self, other: When) -> bool:
+        """Whether this holds wherever ``other`` does. Sometimes True cannot be seen; False is then the answer."""
+        return (
+            _any_covers(self.tool, other.tool)
+            and _all_among(self.tags, other.tags)
+            and set(_categories(other)) <= set(_categories(self))
+            and _all_among(self.code, other.code)
+            and self.attempt <= other.attempt
+            and _all_among(self.breaker, other.breaker)
+            and (self.turn_left is None or (other.turn_left is not None and other.turn_left <= self.turn_left))
+            and _all_among(self.effect, other.effect)
+        )
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there is any failure for which this holds: transient and tool_transient always go together."""
+        return bool(_categories(self))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Then:
+    """What a policy wants done. Without a strategy, a tool or a delay the Error Handler decides as usual."""
+
+    strategy: Strategy | None = None
+    delay: float | None = None  # seconds before the retry
+    tool: str | None = None  # the alternative
+    message: str | None = None  # what the user is told
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            strategy: Strategy | None = ...,
+            delay: Duration | None = ...,
+            tool: str | None = ...,
+            message: str | None = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.strategy is not None:
+            one_of("strategy", self.strategy, Strategy)
+        if self.delay is not None:
+            duration(self, "delay", zero=True)
+        for name in ("tool", "message"):
+            if getattr(self, name) is not None:
+                word(name, getattr(self, name))
+        if self.tool is not None and self.delay is not None:
+            raise ValueError("delay: an alternative is tried at once; drop delay or tool")
+        if self.strategy is None:
+            implied = "alternative_tool" if self.tool is not None else "retry" if self.delay is not None else None
+            fill(self, "strategy", implied)
+        if self.delay is not None and self.strategy != "retry":
+            raise ValueError(f"delay: only a retry waits; drop it, or write strategy: retry instead of {self.strategy}")
+        if self.tool is not None and self.strategy != "alternative_tool":
+            raise ValueError(f"tool: drop it, or write strategy: alternative_tool instead of {self.strategy}")
+        if self.strategy is None and self.message is None:
+            raise ValueError(f"say what is to be done: {', '.join(get_args(Strategy))}, or a message")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the policy wants, as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Then:
+        """What ``to_dict`` described; ``delay`` is in seconds. Unknown keys are ignored."""
+        known = {name: data[name] for name in cls.__slots__ if data.get(name) is not None}
+        if "delay" in known:
+            known["delay"] = Seconds(known["delay"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """One rule of the policy book."""
+
+    name: str  # quoted in reasons
+    when: When = When()
+    then: Then
+    even_if_effect_unknown: bool = False  # a retry may repeat what perhaps has happened
+    place: str = ""  # where it was written
+
+    def __post_init__(self) -> None:
+        word("name", self.name)
+        several("when", [self.when], When)
+        several("then", [self.then], Then)
+        flag("even_if_effect_unknown", self.even_if_effect_unknown)
+        if self.even_if_effect_unknown and self.then.strategy != "retry":
+            raise ValueError("even_if_effect_unknown: only a retry repeats; drop it, or write then: retry")
+
+
+def match(
+    policies: Iterable[Policy],
+    *,
+    tool: str,
+    tags: Iterable[str],
+    fault: Fault,
+    attempt: int,
+    breaker: State,
+    turn_left: float | None,
+) -> Policy | None:
+    """The first policy whose conditions all hold; ``attempt`` is 0 for a call that was refused before its first."""
+    for policy in policies:
+        when = policy.when
+        if (
+            (not when.code or fault.code in when.code)
+            and (not when.category or fault.category in when.category)
+            and (when.classification is None or fault.classification == when.classification)
+            and (not when.effect or fault.effect in when.effect)
+            and when.attempt <= max(attempt, 1)
+            and (not when.breaker or breaker in when.breaker)
+            and (when.turn_left is None or (turn_left is not None and turn_left < when.turn_left))
+            and (not when.tags or any(tag in when.tags for tag in tags))
+            and (not when.tool or any(fnmatchcase(tool, glob) for glob in when.tool))
+        ):
+            return policy
+    return None
+
+
+def _categories(when: When) -> tuple[str, ...]:
+    """The categories that are left when the classification has been heard as well."""
+    if when.classification is None:
+        return when.category or get_args(Category)
+    transient = when.classification == "transient"
+    return tuple(one for one in when.category or get_args(Category) if (one == "tool_transient") == transient)
+
+
+def _all_among(wide: tuple[T, ...], narrow: tuple[T, ...]) -> bool:
+    return not wide or (bool(narrow) and set(narrow) <= set(wide))
+
+
+def _any_covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
+    return not wide or (bool(narrow) and all(any(_glob_covers(one, other) for one in wide) for other in narrow))
+
+
+def _glob_covers(wide: str, narrow: str) -> bool:
+    """Whether every name that fits ``narrow`` fits ``wide``. A star may swallow wildcards, a question mark none."""
+    if "?" in wide and ("*" in narrow or "?" in narrow):
+        return wide == narrow
+    return fnmatchcase(narrow, wide)

@@ -1,0 +1,4 @@
+"""The turn machine: dependencies between calls, cascades after a failure, cycles.
+
+Deterministic: it reads no clock and returns commands in a fixed order. Mirrored by ``tests/core/turn``.
+"""

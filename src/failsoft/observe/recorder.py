@@ -1,0 +1,363 @@
+"""The one event stream: calls append raw records, draining turns them into events for everybody who reads.
+
+Rules
+-----
+- ``record`` is a bare ``list.append``: it takes no lock and may be called from any thread.
+- Whoever drains holds the lock; order, numbers and timestamps are given out there. It happens every ``BATCH`` records,
+  at the end of a call that failed, and whenever somebody looks.
+- A signal handler or a finaliser may read, or make a call, in the middle of draining, in the same thread. What it
+  records is handed out by the outer ``drain``; what it reads is whole.
+- An interrupt in the middle of ``_take`` loses no record: the next one goes on where it was.
+- The ring keeps the last events in raw form; a turn keeps its own, so that a long turn loses none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from operator import itemgetter
+from types import FunctionType
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+from failsoft.core.model.json_values import plain
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.resilience.error_handler import ErrorReport, describe
+from failsoft.observe.delivery import Delivery, each, left
+from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
+from failsoft.observe.metrics import Metrics, Retries
+from failsoft.observe.success_runs import Run, name_call
+
+BATCH = 1024
+SHORTEST_RUN = 4
+CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
+
+Raw = tuple[str, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
+_WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))
+Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
+
+
+class Batches(list[Batch]):
+    """Those that have a turn's records among others: whoever holds this can read them.
+
+    Records have no more of their turn than its id: of tuples of plain values the garbage collector soon lets go.
+    """
+
+    __slots__ = ("__weakref__", "over", "turn_id")
+
+    def __init__(self, turn_id: str) -> None:
+        super().__init__()
+        self.turn_id = turn_id
+        self.over = False  # has the turn ended?
+
+
+class Trace:
+    """The stream of one runtime."""
+
+    def __init__(self, monotonic: Callable[[], float], wall: Callable[[], float], *, capacity: int = CAPACITY) -> None:
+        self.pending: list[Raw] = []
+        self.record = self.pending.append
+        self.limit = BATCH  # drain when more are pending; 0 while somebody listens
+        self.number = count(1).__next__  # for calls that nobody has named
+        self._ring: deque[Batch] = deque()
+        self._capacity = capacity
+        self._monotonic = monotonic
+        self._wall = wall
+        self._lock = threading.RLock()
+        self._draining = self._again = False
+        self._moving: list[Raw] | None = None  # on its way from ``pending`` to the ring
+        self._count = 0
+        self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # whose events somebody may ask for
+        self._twins: list[ref[Batches]] = []  # of turns that began while another one had their id
+        self._metrics: dict[str, Metrics] = {}
+        self._deliveries: list[Delivery] = []
+        self._raw: list[Delivery] = []  # of those who take batches as they are
+
+    def metrics(self, tool_id: str) -> Metrics:
+        """One tool's figures, up to date."""
+        self.drain()
+        with self._lock:
+            return self._metrics.get(tool_id) or Metrics()  # asking about a name makes no figures for it
+
+    def has_metrics(self, tool_id: str) -> bool:
+        """True if anything has happened to calls of this name."""
+        self.drain()
+        return tool_id in self._metrics
+
+    def successes(self, tool_id: str) -> int:
+        """Those of one tool, without the ones that are pending."""
+        found = self._metrics.get(tool_id)
+        return 0 if found is None else found.successes
+
+    def retries(self, tool_id: str) -> Retries:
+        """Where the short way counts those of one tool."""
+        with self._lock:
+            return self._metrics_of(tool_id).retries
+
+    def events(self) -> list[Event]:
+        """What the ring holds, oldest first."""
+        self.drain()
+        with self._lock:
+            batches = [*self._ring]
+            if self._draining:
+                batches.append(self._rest())
+            kept = [make(raw, offset, seq) for batch, offset, first in batches for seq, raw in enumerate(batch, first)]
+        return kept[-self._capacity :]
+
+    def _rest(self) -> Batch:
+        """What is pending and not in the ring yet, for a reader in the middle of ``drain``."""
+        ring, moving = self._ring, self._moving
+        moved = len(moving) if moving is not None and ring and ring[-1][0] is moving else 0
+        first = ring[-1][2] + len(ring[-1][0]) if ring else 1
+        return self.pending[moved:], self._wall() - self._monotonic(), first
+
+    def follow(self, turn_id: str) -> Batches:
+        """Keep one turn's events, for as long as somebody holds what this returns.
+
+        Of turns that have the same id, those that are over get no events of the next one; those side by side share theirs.
+        """
+        batches = Batches(turn_id)
+        with self._lock:
+            before = self._turns.get(turn_id)
+            if before is not None:
+                self.drain()
+                kept = [(twin, twin()) for twin in self._twins]
+                self._twins = [twin for twin, of in kept if of is not None and (of.turn_id != turn_id or not of.over)]
+            if before is None or before.over:
+                self._turns[turn_id] = batches
+            else:
+                self._twins.append(ref(batches))
+        return batches
+
+    def events_of(self, batches: Batches) -> tuple[Event, ...]:
+        """One turn's events, oldest first; also those that the ring has dropped."""
+        self.settle()
+        return tuple(
+            make(raw, offset, seq)
+            for batch, offset, first in batches
+            for seq, raw in enumerate(batch, first)
+            if raw[4] == batches.turn_id
+        )
+
+    def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
+        """Call ``consumer`` with every event from now on; the function returned ends that."""
+        name = f"subscriber {getattr(consumer, '__qualname__', consumer)!r}"
+        delivery = Delivery(each(consumer), name=name, wait=True)
+        self.drain()
+        with self._lock:
+            self._deliveries.append(delivery)
+            self.limit = 0
+
+        def detach() -> None:
+            self.drain()
+            with self._lock:
+                if delivery in self._deliveries:
+                    self._deliveries.remove(delivery)
+                if not self._deliveries:
+                    self.limit = BATCH
+            delivery.close(1.0)
+
+        return detach
+
+    def attach_raw(
+        self,
+        consume: Callable[[Run | Batch], None],
+        *,
+        name: str,
+        complain: Callable[[Exception], None] | None = None,
+    ) -> Delivery:
+        """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record.
+
+        Those of plain successes alone come as runs, made by whoever drains: it has just had them in its hands.
+        """
+        delivery = Delivery(consume, name=name, wait=False, ask=self.drain, complain=complain)
+        with self._lock:
+            self._raw.append(delivery)
+        return delivery
+
+    def drain(self) -> None:
+        """Turn what is pending into events."""
+        if not self.pending:
+            return
+        with self._lock:
+            if self._draining:
+                self._again = True
+                return
+            self._draining = self._again = True
+            try:
+                while self._again and self.pending:
+                    self._again = False
+                    self._hand_out(self._take())
+            finally:
+                self._draining = False
+
+    def _take(self) -> Batch:
+        """Move what is pending to the ring."""
+        batch = self._moving
+        if batch is None:
+            self._moving = batch = self.pending[:]
+        size = len(batch)
+        if not self._ring or self._ring[-1][0] is not batch:
+            self._ring.append((batch, self._wall() - self._monotonic(), self._count + 1))
+        taken = self._ring[-1]
+        # From here to the loop no signal is handled: there is no call and no jump
+        del self.pending[:size]  # what other threads append meanwhile stays
+        self._count += size
+        self._moving = None
+        while len(self._ring) > 1 and self._count - self._ring[1][2] + 1 >= self._capacity:
+            self._ring.popleft()
+        return taken
+
+    def _hand_out(self, taken: Batch) -> None:
+        """Give a batch to the metrics, the turns and the consumers."""
+        batch, offset, first = taken
+        plain = self._tally(batch)
+        turns = {*map(_TURN, batch)}
+        for turn_id in turns:
+            if turn_id is not None and (batches := self._turns.get(turn_id)) is not None:
+                batches.append(taken)
+        for twin in self._twins:
+            if (batches := twin()) is not None and batches.turn_id in turns:
+                batches.append(taken)
+        if self._deliveries:
+            made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
+            for delivery in self._deliveries:
+                delivery.put(made)
+        if self._raw:
+            whole = len(plain) == len(batch) and len(turns) == 1
+            run = run_of(batch, offset, first, plain) if whole else taken
+            for delivery in self._raw:
+                delivery.put(run, len(batch))
+
+    def _tally(self, batch: list[Raw]) -> list[str]:
+        """Count everything but retries on the short way, which have been; the tools' ids of the plain successes."""
+        others = [raw for raw in batch if type(raw[5]) is not float]
+        if not others:
+            plain = [*map(_TOOL, batch)]
+        else:
+            plain = [raw[2] for raw in batch if type(raw[5]) is float] if len(others) < len(batch) else []
+        for tool_id, successes in _count(plain).items():
+            self._metrics_of(tool_id).succeed(successes)
+        kinds = {*map(type, map(_FIELDS, others))}
+        if bytes in kinds:
+            for tool_id, refusals in _count([raw[2] for raw in others if raw[5] is REFUSED]).items():
+                self._metrics_of(tool_id).add("refused_count", refusals)
+        if dict in kinds:
+            for event_type, _, tool, _, _, fields, *_ in others:
+                if type(fields) is dict and tool is not None and type(tool) is not str:  # a bare name may be invented
+                    self._metrics_of(tool.id).count(event_type, fields)
+                    if event_type == CALL_SUCCEEDED and "recovery_ms" in fields:  # by a fallback
+                        self._metrics_of(fields["primary"]).recover(fields["recovery_ms"])
+        return plain
+
+    def settle(self) -> None:
+        """Drain, and wait for another thread that is at it: then everybody has been given what there was."""
+        with self._lock:
+            self.drain()
+
+    def flush(self, deadline: float) -> bool:
+        """Drain, and wait until every consumer has what it was given."""
+        self.settle()
+        flushed = [delivery.flush(left(deadline)) for delivery in self._all()]  # every one, also after a failure
+        return all(flushed)
+
+    def close(self, deadline: float) -> None:
+        self.settle()
+        for delivery in self._all():
+            delivery.close(left(deadline))
+
+    def renew_after_fork(self) -> None:
+        """A forked child has its parent's locks as they were, held or not. What is pending is the parent's to hand out."""
+        self._lock = threading.RLock()
+        self._draining = False
+        deliveries, raw, self._deliveries, self._raw = self._deliveries, self._raw, [], []
+        self.drain()
+        self._deliveries, self._raw = deliveries, raw
+        for delivery in self._all():
+            delivery.renew_after_fork()
+
+    def _all(self) -> list[Delivery]:
+        return [*self._deliveries, *self._raw]
+
+    def _metrics_of(self, tool_id: str) -> Metrics:
+        found = self._metrics.get(tool_id)
+        if found is None:
+            found = self._metrics[tool_id] = Metrics()
+        return found
+
+
+def _count(tools: list[str]) -> Mapping[str, int]:
+    """How often each occurs. Mostly there is one, and to see that is far quicker than to count."""
+    if not tools:
+        return {}
+    if tools.count(tools[0]) == len(tools):
+        return {tools[0]: len(tools)}
+    return Counter(tools)
+
+
+def run_of(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
+    """Records of plain successes, of one turn or of none."""
+    from array import array  # only who has a store pays for these
+    from struct import pack
+
+    turn_id, size = raws[0][4], len(raws)
+    times = array("d", pack(f"{2 * size}d", *map(_FIELDS, raws), *map(_WHEN, raws)))  # faster than from numbers
+    return Run(first, offset, turn_id, tools, [*map(_CALL, raws)], times[:size], times[size:])
+
+
+def make(raw: Raw, offset: float, seq: int) -> Event:
+    """A record as an event."""
+    event_type, at, tool, call_id, turn_id, fields = raw[:6]
+    tool_id = tool if tool is None or isinstance(tool, str) else tool.id
+    if type(fields) is float:
+        fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
+        call_id = name_call(tool_id, call_id, seq)
+    elif fields is REFUSED:
+        fields = _tell_refusal(raw[6])
+    elif type(fields) is FunctionType:
+        fields = fields(raw)
+    if isinstance(call_id, int):
+        call_id = f"{tool_id}-{call_id}"
+    return Event(seq, event_type, at + offset, tool_id, call_id, turn_id, fields)
+
+
+def _tell_refusal(outcome: Outcome[Any]) -> dict[str, Any]:
+    """The fields of a call that an open circuit has refused at once."""
+    fault, decision = outcome.fault, outcome.decision
+    assert fault is not None
+    assert decision is not None
+    return describe(ErrorReport(fault, outcome.tool, outcome.id, 0, 0, "open", None, "circuit open", ()), decision)
+
+
+def cut(batch: Run | Batch) -> Iterator[Run | list[dict[str, Any]]]:
+    """A batch in stretches: runs of plain successes, and the events between them as flat records."""
+    if isinstance(batch, Run):
+        yield batch
+        return
+    raws, offset, first = batch
+    begin, size = 0, len(raws)
+    others: list[dict[str, Any]] = []
+    while begin < size:
+        end = _run_end(raws, begin)
+        if end - begin < SHORTEST_RUN:
+            end = max(end, begin + 1)
+            others += [plain(make(raws[at], offset, first + at).to_dict()) for at in range(begin, end)]
+        else:
+            if others:
+                yield others
+                others = []
+            yield run_of(raws[begin:end], offset, first + begin, [raw[2] for raw in raws[begin:end]])
+        begin = end
+    if others:
+        yield others
+
+
+def _run_end(raws: list[Raw], begin: int) -> int:
+    turn = raws[begin][4]
+    for at in range(begin, len(raws)):
+        raw = raws[at]
+        if type(raw[5]) is not float or raw[4] != turn:
+            return at
+    return len(raws)

@@ -1,0 +1,111 @@
+"""The event stream as JSON lines in a file.
+
+Rules
+-----
+- Events are appended in batches, by a thread of their own: within about a second, and when somebody flushes. A program
+  that ends without closing its runtime still has them written, within ``LAST`` seconds.
+- The file is opened for every batch: it may be moved away, and the next batch begins a new one.
+- What is in the way is told once, in one line: when the runtime is made, or when it comes up. Calls go on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import logging
+import os
+from collections.abc import Iterator
+from itertools import count
+from json import JSONEncoder
+from json.encoder import encode_basestring as quote
+from pathlib import Path
+from time import monotonic
+from weakref import WeakSet
+
+from failsoft.observe.exception_text import describe
+from failsoft.observe.recorder import Batch, Trace, cut
+from failsoft.observe.success_runs import Run, iso, name_call
+
+LAST = 1.0  # seconds
+
+log = logging.getLogger("failsoft")
+_encode = JSONEncoder(ensure_ascii=False, check_circular=False).encode
+
+
+class TraceFile:
+    """Appends every event as one line."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._name = path
+        self._path = Path(path).absolute()  # the program may go elsewhere
+        self._told = False
+        try:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666))
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # a pipe that nobody reads yet
+                self.complain(error)
+
+    def write(self, batch: Run | Batch) -> None:
+        lines: list[str] = []
+        for stretch in cut(batch):
+            if isinstance(stretch, Run):
+                lines += _lines(stretch)
+            else:
+                lines += [f"{_encode(record)}\n" for record in stretch]
+        # Half a character is written as JSON has it, which is what this handler makes of it.
+        with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("".join(lines))
+
+    def complain(self, error: Exception) -> None:
+        """Say once what is wrong."""
+        if self._told:
+            return
+        self._told = True
+        why = self._explain(error) if isinstance(error, OSError) else describe(error)
+        log.warning("trace: %s cannot be written (%s); calls go on without it", self._name, why)
+
+    def _explain(self, error: OSError) -> str:
+        if isinstance(error, IsADirectoryError):
+            return "it is a directory: name a file in it"
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            return f"there is no directory {self._path.parent}: make it, or name another place"
+        if isinstance(error, PermissionError):
+            return "your user may not write there: change that, or name another place"
+        return error.strerror or str(error)
+
+
+def write_to(trace: Trace, path: str | Path) -> None:
+    """Have the stream appended to a file."""
+    file = TraceFile(path)
+    trace.attach_raw(file.write, name=f"trace file {os.fspath(path)!r}", complain=file.complain)
+    _ALIVE.add(trace)
+
+
+def _lines(run: Run) -> Iterator[str]:
+    """A run of plain successes: its lines differ in a few places only."""
+    turn = "null" if run.turn_id is None else quote(run.turn_id)
+    second, stamp = -1, ""
+    for seq, tool, call, began, ended in zip(
+        count(run.first), run.tools, run.calls, run.began, run.ended, strict=False
+    ):
+        at, micro = divmod(round((ended + run.offset) * 1_000_000), 1_000_000)
+        if at != second:
+            second, stamp = at, iso(at)[:-4]
+        yield (
+            f'{{"seq": {seq}, "event_type": "CallSucceeded", "turn_id": {turn}, '
+            f'"call_id": {quote(name_call(tool, call, seq))}, "tool_id": {quote(tool)}, '
+            f'"timestamp": "{stamp}{micro // 1000:03}Z", '
+            f'"duration_ms": {round((ended - began) * 1000, 3)}, "attempts": 1}}\n'
+        )
+
+
+_ALIVE: WeakSet[Trace] = WeakSet()
+
+
+def _flush_all() -> None:
+    deadline = monotonic() + LAST
+    for trace in list(_ALIVE):
+        trace.flush(deadline)
+
+
+atexit.register(_flush_all)

@@ -1,0 +1,265 @@
+"""Write what happens to the stdlib logger ``failsoft``.
+
+Rules
+-----
+- Levels: ERROR for bugs in a tool and for escalated calls, with a sanitised traceback; WARNING for calls that failed
+  and circuits that opened; INFO for retries and fallbacks; DEBUG for the rest.
+- A failed call is one record, with the event's data in ``extra``.
+- Records are formatted and handed to logging on one daemon thread of the process, never on an event loop. Callers only
+  append to a bounded queue. ``flush`` waits for it, and so does the end of the program.
+- An identical failure of a tool is logged once. Repetitions are counted, and the count is logged once a minute.
+- The queue is short, because an entry holds an exception. What does not fit is dropped, and the number is logged.
+- No handler is installed: where the records go is the application's decision.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+from time import monotonic
+from typing import Any, NamedTuple
+
+from failsoft.core.redact.printable import visible
+from failsoft.core.resilience.error_family import family_of
+from failsoft.observe import events
+from failsoft.observe.delivery import Delivery
+from failsoft.observe.exception_text import Captured, capture, render
+
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+WINDOW = 60.0  # seconds for which identical failures are counted instead of logged
+MOST_COUNTED = 1_000  # distinct failures that are remembered at a time
+CAPACITY = 2_000  # entries that wait for the logger
+LAST = 1.0  # seconds that the end of the program waits for the last records
+
+log = logging.getLogger("failsoft")
+
+_LEVELS = {
+    events.INTERNAL_ERROR: ERROR,
+    events.CIRCUIT_OPENED: WARNING,
+    events.CALL_LEFT: WARNING,
+    events.EXPLAIN_FAILED: WARNING,
+    events.HANDLER_FAILED: WARNING,
+    events.CIRCUIT_CLOSED: INFO,
+    events.RETRY_SUCCEEDED: INFO,
+    events.FALLBACK_USED: INFO,
+}
+_FINAL = ("escalate", "fail_gracefully")
+_EXTRA = (
+    "code", "category", "classification", "effect", "attempts", "attempt", "decision", "reason", "delay_ms",
+    "duration_ms", "total_ms", "tenant", "alternative", "timeout_ms", "rule",
+)  # fmt: skip
+
+
+class Entry(NamedTuple):
+    """One event on its way to the logger."""
+
+    level: int
+    event_type: str
+    timestamp: float  # seconds since 1970
+    tool_id: str | None
+    call_id: str | None
+    turn_id: str | None
+    fields: dict[str, Any]
+    error: Captured = ()
+
+
+def level_of(event_type: str, fields: dict[str, Any], *, known_tool: bool = True) -> int:
+    """The level at which an event is logged."""
+    if event_type == events.ESCALATED:  # a bug has been logged with its traceback already
+        return DEBUG if fields.get("category") == "internal_contract_bug" else ERROR
+    if event_type == events.CALL_FAILED:
+        return DEBUG if fields.get("escalated") else WARNING
+    if event_type == events.TOOL_ERROR:
+        return INFO if fields.get("decision") == "retry" else DEBUG
+    if event_type == events.CALL_REFUSED:
+        return _refusal_level(fields, known_tool=known_tool)
+    return _LEVELS.get(event_type, DEBUG)
+
+
+def _refusal_level(fields: dict[str, Any], *, known_tool: bool) -> int:
+    decision = fields.get("decision")
+    if decision not in _FINAL or fields.get("circuit_breaker_state") == "open":
+        return DEBUG  # another tool is asked, or the opening of the circuit has been logged
+    if decision == "escalate":
+        return DEBUG if known_tool else ERROR  # a registered tool has an event of its own for it
+    return WARNING
+
+
+def is_logged(level: int) -> bool:
+    """True if the application wants records of this level."""
+    return log.isEnabledFor(level)
+
+
+def put(
+    level: int, event_type: str, timestamp: float, tool_id: str | None, call_id: str | None, turn_id: str | None,
+    fields: dict[str, Any], error: BaseException | None = None,
+) -> None:  # fmt: skip
+    """Queue an event for the logger."""
+    entry = Entry(
+        level, event_type, timestamp, tool_id, call_id, turn_id, fields, () if error is None else capture(error)
+    )
+    _delivery.put((entry,))
+
+
+def flush(timeout: float) -> bool:
+    """Wait until everything queued so far has been logged."""
+    return _delivery.flush(timeout)
+
+
+# --- on the delivery thread ---------------------------------------------------------------------------------------------
+
+
+class _Counter:
+    """Decides which failures are logged and which are only counted."""
+
+    def __init__(self) -> None:
+        # Since when, how many since, the last one; oldest first, because ``due`` removes a key before it is seen anew
+        self._seen: dict[tuple[Any, ...], tuple[float, int, Entry]] = {}
+
+    def admits(self, entry: Entry, now: float) -> bool:
+        """True if this failure is new; an identical one within the window is counted."""
+        key = (entry.level, entry.event_type, entry.tool_id, _family(entry))
+        entry = entry._replace(error=())
+        since, count, _ = self._seen.get(key, (None, 0, entry))
+        if since is not None and now - since < WINDOW:
+            self._seen[key] = (since, count + 1, entry)
+            return False
+        self._seen[key] = (now, 0, entry)
+        return True
+
+    def due(self, now: float, *, everything: bool = False) -> list[tuple[int, float, Entry]]:
+        """The counts whose window is over: how many, in how many seconds, of which failure."""
+        found = []
+        while self._seen:
+            oldest = next(iter(self._seen))
+            since, count, entry = self._seen[oldest]
+            if now - since < WINDOW and len(self._seen) < MOST_COUNTED and not everything:
+                break
+            del self._seen[oldest]
+            if count:
+                found.append((count, now - since, entry))
+        return found
+
+    def next_due(self, now: float) -> float | None:
+        """Seconds until the next count is to be logged."""
+        for since, _, _ in self._seen.values():
+            return max(0.0, since + WINDOW - now)
+        return None
+
+
+def _family(entry: Entry) -> str:
+    return family_of(str(entry.fields.get("code")), str(entry.fields.get("error") or ""))
+
+
+def _write(entries: tuple[Entry, ...]) -> None:
+    for entry in entries:
+        now = monotonic()
+        _write_counts(now)
+        if entry.level < WARNING or _counter.admits(entry, now):
+            _log(entry, describe(entry), (render(entry.error) or entry.fields.get("traceback", "")).rstrip())
+
+
+def _write_counts(now: float, *, everything: bool = False) -> None:
+    _losses.write()
+    for count, seconds, entry in _counter.due(now, everything=everything):
+        times = "once more" if count == 1 else f"{count:,} more times"
+        _log(
+            entry, f"{describe(entry, counted=True)}: {times} in the last {max(1.0, seconds):.0f} s", "", repeated=count
+        )
+
+
+def _tick() -> float | None:
+    now = monotonic()
+    _write_counts(now)
+    return _counter.next_due(now)
+
+
+def _log(entry: Entry, message: str, traceback: str, **more: Any) -> None:
+    if not log.isEnabledFor(entry.level):
+        return
+    fields = {name: entry.fields[name] for name in _EXTRA if entry.fields.get(name) is not None}
+    if entry.fields.get("thread") is not None:
+        fields["thread_id"] = entry.fields["thread"]  # "thread" is the OS thread in log records
+    names = {
+        "event_type": entry.event_type,
+        "tool_id": entry.tool_id,
+        "call_id": entry.call_id,
+        "turn_id": entry.turn_id,
+    }
+    extra = {
+        name: visible(value) if isinstance(value, str) else value for name, value in {**names, **fields, **more}.items()
+    }
+    record = log.makeRecord(log.name, entry.level, "(failsoft)", 0, visible(message), (), None, extra=extra)
+    record.created, record.msecs = entry.timestamp, int(entry.timestamp % 1 * 1000) + 0.0
+    if traceback:
+        record.exc_text = traceback  # formatters print it below the message
+    log.handle(record)
+
+
+def describe(entry: Entry, *, counted: bool = False) -> str:
+    """The event in one line."""
+    tool, fields = entry.tool_id or "a call", entry.fields
+    said = " ".join(str(fields.get("error") or fields.get("reason") or "").split())
+    told = f": {fields['code']}: {said}" if fields.get("code") and said else f": {said}" if said else ""
+    text = {
+        events.INTERNAL_ERROR: f"{tool} has a bug{told}",
+        events.ESCALATED: f"{tool} failed and needs attention{told}",
+        events.CALL_FAILED: f"{tool} failed{told}",
+        events.CALL_REFUSED: f"{tool} was not run{told}",
+        events.CALL_LEFT: f"{tool} was still running at the turn's deadline",
+        events.EXPLAIN_FAILED: f"explain= failed, and the default text is used{told}",
+        events.HANDLER_FAILED: f"the error_handler failed for {tool}, and the built-in one decided{told}",
+        events.CIRCUIT_OPENED: f"the circuit of {tool} opened{told}",
+        events.CIRCUIT_CLOSED: f"the circuit of {tool} closed",
+        events.TOOL_ERROR: f"attempt {fields.get('attempt', 1)} of {tool} failed{told}",
+        events.FALLBACK_USED: f"{tool} failed; trying {fields.get('alternative')}",
+        events.RETRY_SUCCEEDED: f"{tool} succeeded on attempt {fields.get('attempt')}",
+    }.get(entry.event_type) or f"{entry.event_type}: {tool}{told}"
+    if counted:
+        return text
+    if fields.get("decision") == "retry" and "delay_ms" in fields:
+        text += f"; next attempt in {fields['delay_ms'] / 1000:.2f} s"
+    attempts = fields.get("attempts")
+    where = [
+        f"{attempts} attempts" if attempts and attempts > 1 else "",
+        f"call {entry.call_id}" if entry.call_id else "",
+    ]
+    where.append(f"turn {entry.turn_id}" if entry.turn_id else "")
+    details = ", ".join(filter(None, where))
+    return f"{text} ({details})" if details else text
+
+
+class _Losses:
+    """Logs how many records the logger was too slow for, at most once a minute."""
+
+    def __init__(self) -> None:
+        self._told = 0
+        self._next = 0.0
+
+    def write(self) -> None:
+        lost, now = _delivery.dropped - self._told, monotonic()
+        if lost and now >= self._next:
+            self._told, self._next = self._told + lost, now + WINDOW
+            log.warning("%d records of failsoft were not logged: the handlers of this logger are too slow", lost)
+
+
+_counter = _Counter()
+_losses = _Losses()
+_delivery = Delivery(
+    _write,
+    name="log",
+    wait=False,
+    tick=_tick,
+    capacity=CAPACITY,
+    complain=lambda _: None,  # logging itself is broken
+)
+
+
+def _finish() -> None:
+    _delivery.flush(LAST)
+    _write_counts(monotonic(), everything=True)
+
+
+atexit.register(_finish)
+os.register_at_fork(after_in_child=_delivery.renew_after_fork)

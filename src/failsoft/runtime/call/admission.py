@@ -1,0 +1,158 @@
+"""The gates that a call must pass before it gets to its tool, and what is asked of it for a retry (R14, R19, R25).
+
+In this order: is the tool there, does its service want to be left alone, is its circuit closed. Decisions are the
+core's; here they are asked with the lock held, and what changes is written into the stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.resilience import rate_hold as core
+from failsoft.integration.framework_tool import is_runnable
+from failsoft.observe import events
+
+if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
+    from failsoft.core.model.options import Fallback
+    from failsoft.core.resilience.circuit_breaker import State
+    from failsoft.runtime.call.model import Call, Stop
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.health import Health
+    from failsoft.runtime.tools.tool import Shut, Tool
+
+SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
+
+
+def can_serve(rt: Engine, call: Call, via: Fallback) -> bool:
+    """Is this fallback there, and not cut off?"""
+    tool = rt.tools.get(via.tool)
+    if tool is None or is_absent(rt, call, tool) or not is_runnable(tool.fn):
+        return False
+    return rt.health_of(call.tool, tool, via).observe(rt.now()) != "open"
+
+
+def is_absent(rt: Engine, call: Call, tool: Tool) -> bool:
+    """Is the tool missing, here or in the call's thread?"""
+    return tool.unavailable is not None or (call.thread is not None and rt.notebook.is_absent(call, tool))
+
+
+def gate(rt: Engine, call: Call, tool: Tool) -> Fault | None:
+    """What keeps a call from its tool before the breaker is asked (R14)."""
+    if tool.unavailable is not None or call.thread is None:
+        return tool.unavailable
+    return rt.notebook.admit(call, tool)
+
+
+def held(rt: Engine, call: Call, tool: Tool) -> Fault | None:
+    """The fault of a call that comes before the service wants to be asked again."""
+    now = rt.now()
+    seconds = core.left(tool.health.holds, call.tenant, now=now, thread=call.thread)
+    if seconds:
+        return builtin_faults.rate_hold(tool.id, seconds)
+    with rt.lock:
+        tool.health.holds = core.release(tool.health.holds, now=now)
+        tool.renew_ticket()
+    return None
+
+
+def hold(rt: Engine, call: Call, tool: Tool, fault: Fault) -> None:
+    """Leave the service alone for as long as the fault says: for everybody, or for the thread if only words say so."""
+    thread = call.thread if fault.hint_source == "words" else None
+    if fault.retry_after is None or (thread is None and fault.hint_source == "words"):
+        return
+    with rt.lock:
+        tool.health.holds = core.hold(tool.health.holds, call.tenant, fault.retry_after, now=rt.now(), thread=thread)
+        tool.renew_ticket()
+
+
+def pay(rt: Engine, tool: Tool, health: Health) -> bool:
+    """Take one retry out of the tool's budget (R25)."""
+    successes = count_successes(rt, tool, health)
+    with rt.lock:
+        return health.spend(rt.now(), successes)
+
+
+def count_successes(rt: Engine, tool: Tool, health: Health) -> int:
+    """The tool's successes that a budget has to know of, before a retry is paid for."""
+    trace = rt.trace
+    successes = trace.successes(tool.id)
+    if health.can_spend(rt.now(), successes, len(trace.pending)):
+        return successes
+    return trace.metrics(tool.id).successes  # what is pending makes a difference
+
+
+# --- circuits ---------------------------------------------------------------------------------------------------------
+
+
+def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | None = None) -> None:
+    """A breaker has changed. One that a fallback has for one primary only says which primary."""
+    event_type, message = _TRANSITIONS[state]
+    tool = stop.tool
+    fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
+    if state == "closed":
+        fields["recovery_ms"] = round((rt.now() - stop.health.opened_at) * 1000, 3)
+    if stop.health is not tool.health:
+        fields["primary"] = call.tool.id
+        if fault is not None and state == "open":
+            fields["code"] = fault.code.value
+        rt.emit(event_type, tool, call, fields)
+        return
+    if state == "open":
+        if fault is not None:
+            fields |= {"code": fault.code.value, "error": fault.message}
+        alone = not tool.options.fallbacks and rt.handler is None and rt.phraser is None and not rt.policies
+        if alone and tool.plain and tool.unavailable is None and not tool.health.holds:
+            renew_refusal(rt, tool, rt.now())
+    else:
+        tool.shut = None
+    rt.emit(event_type, tool, call, fields)
+
+
+def refuse(rt: Engine, tool: Tool, shut: Shut) -> Outcome[Any] | None:
+    """Answer for an open circuit at once, with a fault that all callers share; None: it may be tried again."""
+    now = rt.now()
+    if now >= shut[1]:
+        renewed = renew_refusal(rt, tool, now)
+        if renewed is None:
+            return None
+        shut = renewed
+    trace, shared = rt.trace, shut[0]
+    outcome: Outcome[Any] = Outcome(
+        trace.number(), tool.id, "failed", fault=shared.fault, decision=shared.decision, label=tool.label,
+        explanation=rt.explain,
+    )  # fmt: skip
+    trace.record((events.CALL_REFUSED, now, tool.id, outcome.id, None, events.REFUSED, outcome))
+    if len(trace.pending) > trace.limit:
+        trace.drain()
+    return outcome
+
+
+def renew_refusal(rt: Engine, tool: Tool, now: float) -> Shut | None:
+    """What callers of an open circuit share from now on; None: it is not open any more."""
+    with rt.lock:
+        left = tool.health.open_for(now)
+        if left is None:
+            tool.shut = None
+            return None
+    fault = builtin_faults.circuit_open(tool.id, left, tool.health.opened_by)
+    outcome: Outcome[Any] = Outcome(
+        0,
+        tool.id,
+        "failed",
+        fault=fault,
+        decision=Decision("fail_gracefully", "Transient error (circuit open); no alternative", left),
+        label=tool.label,
+        explanation=rt.explain,
+    )
+    tool.shut = (outcome, now + min(left, SHARED_REFUSAL))
+    return tool.shut
+
+
+_TRANSITIONS: dict[State, tuple[str, str]] = {
+    "open": (events.CIRCUIT_OPENED, "Circuit breaker opened for"),
+    "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit breaker half-opened for"),
+    "closed": (events.CIRCUIT_CLOSED, "Circuit breaker closed for"),
+}

@@ -1,0 +1,192 @@
+"""One attempt, and a whole call, for callers that block."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Coroutine
+from functools import partial
+from time import monotonic as real_time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.resilience.circuit_breaker import Ticket
+from failsoft.observe import events
+from failsoft.runtime.call.attempt import answered, body, checked, has_slot, inline
+from failsoft.runtime.call.model import Begin, Call, Ended, Invoke, Phrase, Step, TakeOffer, Wait
+from failsoft.runtime.call.pipeline import way
+from failsoft.runtime.call.running import LONG, report_blocking
+from failsoft.runtime.call.user_text import phrase
+from failsoft.runtime.execution.blocking_loop import is_on_loop
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from failsoft.runtime.persistence.effect_ledger import Answer
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.tool import Tool
+
+T = TypeVar("T")
+
+
+def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
+    """Drive a call to its outcome in this thread."""
+    steps = way(rt, call, first, ticket)
+    before = SCOPE.get()
+    try:  # an interrupt right after the scope was set must not leave it set
+        SCOPE.set(call)
+        rt.calls[call] = None
+        step = next(steps)
+        while True:
+            try:
+                answer = _perform(rt, call, step)
+            except BaseException as error:
+                rt.left(call, error)
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as done:
+        outcome: Outcome[Any] = done.value
+        return outcome
+    finally:
+        try:
+            SCOPE.set(before)
+        finally:
+            rt.calls.pop(call, None)
+        rt.settle()
+
+
+def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | Answer | bool | None:
+    if isinstance(step, Invoke):
+        return attempt_blocking(rt, call, step)
+    if isinstance(step, TakeOffer):
+        return rt.notebook.take_offer_blocking(call, step.offer)
+    if isinstance(step, Begin):
+        assert rt.ledger is not None
+        return rt.ledger.begin_blocking(call)
+    if isinstance(step, Wait):
+        if is_on_loop():
+            rt.warn_once(
+                f"{call.tool.id} blocks",
+                "%s was called as a plain function on an event loop, which stands still while it waits to try again: "
+                'use `await rt.call("%s", {…})` there',
+                call.tool.id,
+                call.tool.id,
+            )
+        rt.clock.sleep(step.delay)
+        return None
+    if isinstance(step, Phrase):
+        return _aside(phrase(rt, call.turn, step.outcome))
+    return _aside(rt.consult(call, step.report))
+
+
+def attempt_blocking(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    """Run the tool once."""
+    tool = invoke.tool
+    slots = tool.slots
+    if slots is None or has_slot(call, tool):
+        return _run(rt, call, invoke)
+    ready = threading.Lock()
+    ready.acquire()
+    wake = ready.release
+    try:
+        answer = slots.take(wake)
+        if answer == "full":
+            now = rt.now()
+            return Ended(now, now, fault=builtin_faults.queue_full(tool.id, slots.waiting), ran=False)
+        if answer == "queued":
+            ready.acquire()
+        return _run(rt, call, invoke)
+    finally:
+        try:
+            slots.leave(wake)
+        except BaseException:  # an interrupt, perhaps before anything was done
+            slots.leave(wake)
+            raise
+
+
+def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+    tool, timeout = invoke
+    limit = None if math.isinf(timeout) else timeout
+    if tool.target is not None:
+        arguments = call.arguments(rt, tool)
+        options = tool.options.isolation
+        reply = rt.workers.run_blocking(tool.target, call.args, arguments, timeout=limit, options=options)
+        return answered(rt, reply, timeout, "process")
+    if tool.command is not None:
+        reply = rt.workers.run_command_blocking(tool.command, call.arguments(rt, tool), timeout=limit)
+        return answered(rt, reply, timeout, "command")
+    return run_function(rt, call, tool, timeout)
+
+
+def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
+    """Run a tool once that is a function in this process."""
+    if math.isinf(timeout):
+        return checked(tool, inline(rt, call, tool))
+    ended = threading.Lock()
+    ended.acquire()
+    times: list[
+        float
+    ] = []  # when it began, by our clock and by the real one, which is what a lock waits by; when it ended
+
+    def run() -> Any:
+        times.extend((rt.now(), real_time()))
+        try:
+            return body(rt, tool, call)
+        finally:
+            times.append(rt.now())  # how soon the caller is woken is not the tool's doing
+
+    job = rt.offload.submit(run, lambda _: ended.release())
+    try:
+        finished = job is None or _wait(ended, times, timeout, partial(report_blocking, rt, call))
+        if job is None or job.refused:
+            now = rt.now()
+            return Ended(now, now, fault=builtin_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
+    except BaseException:
+        if job is not None:
+            rt.offload.abandon(job)
+        raise
+    started = times[0]
+    if not finished and rt.offload.abandon(job):  # else it has ended just now
+        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+        return Ended(started, rt.now(), fault=builtin_faults.tool_timeout(timeout), running=True)
+    now = times[2]
+    if isinstance(job.error, Exception):
+        return Ended(started, now, error=job.error)
+    if job.error is not None:
+        try:
+            raise job.error
+        finally:
+            del job  # the traceback holds this frame
+    if now - started > timeout:  # by our clock, whatever the lock waited by
+        return Ended(started, now, fault=builtin_faults.tool_timeout(timeout, effect="happened"))
+    return checked(tool, Ended(started, now, job.value))
+
+
+def _wait(ended: threading.Lock, times: list[float], timeout: float, report: Callable[[], None]) -> bool:
+    """Wait until the tool has ended. False if its time is up, which counts from when a worker thread began to run it."""
+    left = timeout
+    if timeout > LONG:
+        if ended.acquire(timeout=LONG):
+            return True
+        report()
+        left = timeout - LONG
+    while not ended.acquire(timeout=left):
+        left = times[1] + timeout - real_time() if times else timeout
+        if left <= 0:
+            return False
+    return True
+
+
+def _aside(asked: Coroutine[Any, Any, T]) -> T | None:
+    """The answer of a coroutine, on an event loop of its own: there may be one in this thread already."""
+
+    def ask() -> None:
+        answer.append(asyncio.run(asked))
+
+    answer: list[T] = []
+    asking = threading.Thread(target=ask, name="failsoft handler", daemon=True)
+    asking.start()
+    asking.join()
+    return answer[0] if answer else None

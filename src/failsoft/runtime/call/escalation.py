@@ -1,0 +1,40 @@
+"""Deliver escalated outcomes to ``on_escalation``. Its failures never affect a call."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.classify.nested import find_origin
+from failsoft.observe.delivery import Delivery, each
+
+if TYPE_CHECKING:
+    from failsoft.core.model.outcome import Outcome
+
+REMEMBERED = 64  # not every call inside another knows that it is: what was told last is known by heart
+
+
+class Escalations:
+    """The way to the user's callable; a coroutine function gets a loop of its own."""
+
+    def __init__(self, on_escalation: Callable[[Outcome[Any]], Any]) -> None:
+        told = on_escalation
+        if inspect.iscoroutinefunction(on_escalation):
+
+            def told(outcome: Outcome[Any]) -> None:
+                asyncio.run(on_escalation(outcome))
+
+        self._delivery = Delivery(each(told), name="on_escalation", wait=True)
+        self._told: deque[Outcome[Any]] = deque(maxlen=REMEMBERED)
+        self.close = self._delivery.close
+        self.renew_after_fork = self._delivery.renew_after_fork
+
+    def tell(self, outcome: Outcome[Any]) -> None:
+        """Hand it over, unless a call further in has been told of already: it is the same failure."""
+        inside = find_origin(outcome)[1:]
+        if not any(one is told for one in inside for told in self._told):
+            self._told.append(outcome)
+            self._delivery.put([outcome])

@@ -1,0 +1,271 @@
+"""A call, what its way consists of, and what it has come to so far: the words that ``way`` and its drivers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from failsoft.core.model.fault import Effect, Fault
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.resilience.retry import Attempts
+
+if TYPE_CHECKING:
+    from failsoft.core.conversation.thread_state import Offer
+    from failsoft.core.model.options import Fallback, RetryOptions
+    from failsoft.core.resilience.circuit_breaker import Ticket
+    from failsoft.core.resilience.error_handler import ErrorReport
+    from failsoft.core.resilience.policy import Policy
+    from failsoft.core.resilience.recovery_memory import Family
+    from failsoft.runtime.persistence.effect_ledger import WriteRecord
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.health import Health
+    from failsoft.runtime.tools.tool import Tool
+    from failsoft.runtime.turn.agent_run import AgentRun
+    from failsoft.runtime.turn.turn import Turn
+
+
+class Call:
+    """One call by name, with everything its caller said about it."""
+
+    __slots__ = (
+        "acted", "admitted", "args", "asked", "by_agent", "caller", "failed_at", "given", "given_id", "hinted", "inside", "invoked",
+        "kept", "key", "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry",
+        "started", "tenant", "thread", "timeout", "tool", "turn", "typed", "waiting", "withdraw",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        id: str | int,
+        tool: Tool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        started: float,
+        *,
+        turn: Turn | AgentRun | None = None,
+        parent: Call | None = None,
+        thread: str | None = None,
+        tenant: str | None = None,
+        timeout: float | None = None,
+        retry: RetryOptions | None = None,
+        key: str | None = None,
+        required: bool | None = None,
+        typed: bool = False,
+    ) -> None:
+        self.given_id = id  # a number: nobody has given one, and none is made before somebody asks
+        self.tool = tool
+        self.args = args
+        self.kwargs = kwargs
+        self.started = started
+        self.turn = turn
+        self.parent = parent
+        self.thread = thread
+        self.tenant = tenant
+        self.timeout = timeout  # for this call, instead of the tool's
+        self.retry = retry
+        self.key = key
+        self.required = required
+        self.typed = typed  # by name: the types of its arguments are checked
+        self.by_agent = False  # a model asked for it: a tool of which nothing is known counts as a write
+        self.given: str | None = None  # the id that its caller has chosen; its turn may know it by another
+        self.record: WriteRecord | None = None  # in the ledger of writes
+        self.kept: bool | None = None  # the store had that record before the tool started; None: there is none to have
+        self.offer: Offer | None = None  # the retry offer behind it; the user has asked for the call
+        self.asked = False  # that offer has been used up: this call leaves no other (R10)
+        self.left_behind = False  # the turn has gone on without it: no further retry (R7)
+        self.recorded = False  # its turn has written down its end
+        self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
+        self.withdraw: Callable[[], bool] | None = None  # takes back what a thread is to run; False: it has begun
+        self.made = 0  # attempts that have ended
+        self.admitted = False  # an attempt of it was made through a closed circuit
+        self.invoked = True  # another one is under way, or waits for its slot
+        self.failed_at: float | None = None  # when it first failed or was refused
+        self.hinted = 0.0  # seconds waited so far because a server asked for it
+        self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
+        self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
+        self.caller: Call | None = None  # a call that it is made from, and is no child of: only its effect counts there
+
+    @property
+    def id(self) -> str:
+        """As it was given, else the tool and a number; inside a turn's call with that one's id before it.
+
+        A turn counts its calls by itself, so a number alone could be one of theirs.
+        """
+        if not isinstance(self.given_id, str):
+            self.given_id = self.shown_id
+        return self.given_id
+
+    @property
+    def shown_id(self) -> str:
+        """The id, for a reader who does not fix it by looking."""
+        if isinstance(self.given_id, str):
+            return self.given_id
+        within = "" if self.turn is None or self.parent is None else f"{self.parent.shown_id}/"
+        return f"{within}{self.tool.id}-{self.given_id}"
+
+    def name(self, id: str | int) -> None:
+        """Give it the id that its turn knows it by."""
+        self.given_id = id
+
+    @property
+    def attempts(self) -> int:
+        """Attempts so far, the one under way included."""
+        return self.made + self.under_way
+
+    @property
+    def under_way(self) -> bool:
+        """Is the tool running?"""
+        return self.invoked and not self.waiting
+
+    def begin(self) -> None:
+        """It has waited for a slot, a thread or a process: now the tool runs."""
+        self.waiting = False
+
+    def stop_waiting(self) -> None:
+        """See to it that a call which still waits for a thread never runs, before anybody says that it has not.
+
+        If the thread has just begun, the tool runs: then the call no longer waits.
+        """
+        if self.waiting and self.withdraw is not None and not self.withdraw():
+            self.begin()
+
+    @property
+    def outer(self) -> Call | None:
+        """The call that it is made inside of, or in a turn inside it."""
+        return self.parent if self.parent is not None or self.turn is None else self.turn.parent
+
+    @property
+    def may_have_acted_inside(self) -> bool:
+        """True if an inner call may have had an effect that must not be had twice, or may still have one."""
+        return self.acted or bool(self.inside)
+
+    def tell_caller(self, tool: Tool, effect: Effect) -> None:
+        """Let the call around this one know that ``tool`` may have acted here, unless that does no harm twice."""
+        if effect != "none" and not tool.safe:
+            caller = self.outer or self.caller
+            if caller is not None:
+                caller.acted = True
+
+    @property
+    def inner(self) -> bool:
+        return self.outer is not None
+
+    @property
+    def named(self) -> bool:
+        """Has it an id of somebody's choice, or one that has been seen, not just a number?"""
+        return isinstance(self.given_id, str)
+
+    def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
+        """What a tool is called with: the caller's arguments in the tool's types, and the key where it takes one.
+
+        The key stays the same over all attempts of this call, whichever tool makes them.
+        """
+        kwargs = self.kwargs
+        if self.typed and tool.argument_check is not None:
+            checked = tool.argument_check(kwargs)
+            if isinstance(checked, dict):  # else they do not fit, and the tool is not run
+                kwargs = checked
+        parameter = tool.options.idempotency_key
+        if parameter is None or parameter in kwargs:
+            return kwargs
+        if self.key is None:
+            self.key = rt.new_key()
+        return {**kwargs, parameter: self.key}
+
+    @property
+    def fits_exactly(self) -> bool:
+        """True if its arguments may be given to the tool as they are."""
+        check = self.tool.argument_check if self.typed else None
+        return check is None or check(self.kwargs) is self.kwargs
+
+
+class Invoke(NamedTuple):
+    """Run one attempt. The answer is an ``Ended``."""
+
+    tool: Tool
+    timeout: float  # seconds; infinity: none
+
+
+class Begin(NamedTuple):
+    """Record a write before it starts. The answer is an ``Answer`` of the ledger's."""
+
+
+class TakeOffer(NamedTuple):
+    """Use up the retry offer behind the call. The answer is whether it was still there."""
+
+    offer: Offer
+
+
+class Wait(NamedTuple):
+    """Let some time pass."""
+
+    delay: float
+
+
+class Consult(NamedTuple):
+    """Ask the Error Handler that the user has put in. The answer is a ``Decision`` or None: it failed."""
+
+    report: ErrorReport
+
+
+class Phrase(NamedTuple):
+    """Let the callable that the user has put in phrase what the outcome tells the user."""
+
+    outcome: Outcome[Any]
+
+
+class Ended(NamedTuple):
+    """An attempt has ended: with a value, an error that the tool raised, or a fault that the driver found."""
+
+    started: float
+    ended: float
+    value: Any = None
+    error: Exception | None = None
+    fault: Fault | None = None
+    ran: bool = True  # False: it never got to run (no slot, no thread)
+    notes: Mapping[str, Any] = {}  # for the event: where it ran
+    running: bool = False  # nobody waits for it any more, but it goes on (R8)
+
+
+Step = Invoke | Begin | TakeOffer | Wait | Consult | Phrase
+Way = Generator[Step, Any, Outcome[Any]]
+
+NO_ATTEMPTS = Attempts()
+
+
+class Past(NamedTuple):
+    """What has happened to a call on the short way (``runtime.fastpath.retry``) that the long way takes up."""
+
+    primary: Fault | None = None
+    effect: Effect = "none"
+    attempts: Attempts = NO_ATTEMPTS
+    retried: tuple[Family, ...] = ()
+
+
+NOTHING = Past()
+
+
+class Stop:
+    """One tool on the way: the one that was asked for, or one that stands in for it."""
+
+    __slots__ = (
+        "absent", "acted_before", "attempts", "began", "cause", "effect", "family", "health", "invoke", "policy", "probing", "retried", "retry",
+        "ticket", "timeout", "tool",
+    )  # fmt: skip
+
+    def __init__(self, rt: Engine, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
+        self.tool = tool
+        self.health: Health = rt.health_of(call.tool, tool, via)
+        self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
+        self.timeout = tool.written_timeout if call.timeout is None else call.timeout
+        self.invoke = Invoke(tool, self.timeout)
+        self.attempts = NO_ATTEMPTS
+        self.effect: Effect = "none"  # the worst of its attempts
+        self.acted_before = False  # a tool of this call before it may have acted, and was not a read
+        self.ticket = ticket
+        self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
+        self.probing = False  # the latest attempt was a half-open probe
+        self.policy: Policy | None = None  # the one that speaks of the latest failure
+        self.family: Family | None = None  # of the latest failure
+        self.retried: tuple[Family, ...] = ()  # families that retries were made for
+        self.cause: Family | None = None  # what this tool stands in on account of
+        self.began = call.started

@@ -1,0 +1,163 @@
+"""Calls in flight: ``rt.running()``, and the event ``CallRunning`` for calls that take long.
+
+Rules
+-----
+- A call that has been running for ``LONG`` seconds is reported once, so that a stuck call can be seen from outside.
+- One timer per event loop does this. It is armed when a tool suspends, and runs only while there are calls that have not
+  been reported. Calls that succeed at once never touch it.
+- A blocking tool that is called directly without a timeout runs in its caller's OS thread and is not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from failsoft.observe.events import CALL_RUNNING
+from failsoft.observe.success_runs import iso
+from failsoft.runtime.call.model import Call
+from failsoft.runtime.turn.handle import Handle
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from failsoft.runtime.execution.deadline import LoopDeadlines
+    from failsoft.runtime.services import Engine
+
+LONG = 1.0  # seconds
+_ALMOST = LONG - 0.001  # timers are not exact: without it, one could be armed again for no time at all
+
+WaitsFor = Literal["tool", "next attempt"]
+
+
+class RunningCall(NamedTuple):
+    """A call in flight."""
+
+    tool: str
+    call_id: str | None  # None: a guarded function that was called outside of a turn gets its id at the end
+    turn_id: str | None
+    thread: str | None
+    since: str  # ISO time
+    seconds: float  # so far
+    attempt: int  # the number of the current attempt
+    waits_for: WaitsFor  # the tool's answer, or the start of the next attempt (backoff, a slot, a worker)
+
+
+class _Found(NamedTuple):
+    key: Hashable
+    tool: Any
+    call_id: str | None
+    turn_id: str | None
+    thread: str | None
+    started: float
+    attempt: int
+    waits_for: WaitsFor
+    parent_id: str | None = None
+
+
+def list_running(rt: Engine) -> list[RunningCall]:
+    """Every call in flight, the oldest first."""
+    now, wall = rt.now(), rt.wall()
+    return [
+        RunningCall(
+            found.tool.id, found.call_id, found.turn_id, found.thread, iso(wall - (now - found.started)),
+            round(max(0.0, now - found.started), 3), found.attempt, found.waits_for,
+        )
+        for found in sorted(_find(rt), key=lambda found: found.started)
+    ]  # fmt: skip
+
+
+def _name(tool: Any, call_id: str | int) -> str:
+    return f"{tool.id}-{call_id}" if isinstance(call_id, int) else call_id
+
+
+def _find(rt: Engine) -> Iterator[_Found]:
+    """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path."""
+    for call in list(rt.calls):
+        yield _of_call(call)
+    retrying = dict(rt.retrying)
+    for deadlines in rt.loops():
+        for stepper, box, (who, tool) in deadlines.suspended():
+            if isinstance(who, Handle):
+                yield _of_handle(who)
+            elif isinstance(who, tuple):
+                if (found := retrying.pop(who, None)) is not None:
+                    yield _of_retry(who, *found, waits_for="tool")
+            elif not isinstance(who, Call):  # those have been found
+                name = None if who is None else _name(tool, who)
+                key = (tool.id, id(stepper) if name is None else name)
+                yield _Found(key, tool, name, None, None, box[0], 1, "tool")
+    for key, found in retrying.items():
+        yield _of_retry(key, *found, waits_for="next attempt")
+
+
+def _of_retry(key: tuple[str, str | int], tool: Any, began: float, attempt: int, *, waits_for: WaitsFor) -> _Found:
+    name = _name(tool, key[1])
+    return _Found((tool.id, name), tool, name, None, None, began, attempt, waits_for)
+
+
+def _of_call(call: Call) -> _Found:
+    turn_id = None if call.turn is None else call.turn.id
+    waits_for: WaitsFor = "tool" if call.under_way else "next attempt"
+    attempt = call.attempts if call.under_way else call.made + 1
+    name = call.shown_id
+    key = (turn_id or call.tool.id, name)
+    parent_id = None if call.parent is None else call.parent.shown_id
+    return _Found(key, call.tool, name, turn_id, call.thread, call.started, attempt, waits_for, parent_id)
+
+
+def _of_handle(handle: Handle[Any]) -> _Found:
+    turn = handle.turn
+    return _Found((turn.id, handle.id), handle.tool, handle.id, turn.id, turn.thread, handle.started, 1, "tool")
+
+
+class Watch:
+    """Reports the calls of one event loop that take long."""
+
+    __slots__ = ("_context", "_deadlines", "_reported", "_rt", "timer")
+
+    def __init__(self, rt: Engine, deadlines: LoopDeadlines) -> None:
+        self._rt = rt
+        self._deadlines = deadlines
+        self._reported: set[Hashable] = set()
+        self._context = Context()
+        self.timer: asyncio.TimerHandle | None = None
+
+    def arm(self, delay: float = LONG) -> None:
+        """Look for calls that take long, unless that is planned already."""
+        if self.timer is None:
+            self.timer = self._deadlines.loop.call_later(max(delay, 0.0), self._look, context=self._context)
+
+    def _look(self) -> None:
+        self.timer = None
+        rt, now = self._rt, self._rt.now()
+        found = list(_find(rt))
+        old = [call for call in found if now - call.started >= _ALMOST]
+        for call in old:
+            if call.key not in self._reported:
+                report(rt, call, now)
+        self._reported = {call.key for call in old}
+        young = [call.started for call in found if now - call.started < _ALMOST]
+        if young:
+            self.arm(min(young) + LONG - now)
+        else:
+            self._deadlines.unwatched()
+
+
+def report(rt: Engine, found: _Found, now: float) -> None:
+    """Record that a call has been running for long."""
+    fields: dict[str, Any] = {
+        "duration_ms": round((now - found.started) * 1000, 3),
+        "attempt": found.attempt,
+        "waits_for": found.waits_for,
+    }
+    if found.parent_id is not None:
+        fields["parent_id"] = found.parent_id
+    rt.note(CALL_RUNNING, found.tool, found.call_id, found.turn_id, fields)
+    rt.trace.drain()
+
+
+def report_blocking(rt: Engine, call: Call) -> None:
+    """The same for a call whose caller blocks."""
+    report(rt, _of_call(call), rt.now())

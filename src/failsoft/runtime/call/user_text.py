@@ -1,0 +1,145 @@
+"""The words of a runtime: its catalogue of texts, and whoever may phrase what a user is told (S-norm's orchestrator).
+
+Rules
+-----
+- A phraser gets facts that are safe to hand on (``core.explain.explanation.phrasing_facts``) and gives back the user's text. It may
+  be a function or a coroutine function; it has ``PATIENCE`` seconds, in a turn at most half of what is left of it.
+- If it fails, is slow, or gives back what is no text, the default stands and the stream says so. Nothing waits longer.
+- Model and operator always read the fixed forms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.observe import events
+from failsoft.runtime.execution.clock import outside_finished, outside_started
+
+if TYPE_CHECKING:
+    from failsoft.analysis.turn_report import TurnReport
+    from failsoft.core.explain.catalogue import Texts
+    from failsoft.core.model.outcome import Outcome
+    from failsoft.runtime.execution.thread_pool import Job
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.turn.agent_run import AgentRun
+    from failsoft.runtime.turn.turn import Turn
+
+Phraser = Callable[[Mapping[str, Any]], str | Awaitable[str]]
+
+PATIENCE = 2.0  # seconds
+
+
+class Catalogue:
+    """The texts of every language that there are words for; English is under all of them."""
+
+    def __init__(self, languages: Mapping[str, Texts] | None = None, language: str = "en") -> None:
+        self._languages = dict(languages or {})
+        self._language = language
+        self._made: dict[str, Texts] = {}
+
+    def texts(self, language: str | None = None) -> Texts:
+        """One language's texts: its own, over those of the language that it is a variety of, over English."""
+        wanted = language or self._language
+        made = self._made.get(wanted)
+        if made is None:
+            from failsoft.core.explain.catalogue import ENGLISH  # most runs need no words
+
+            general = wanted.partition("-")[0]
+            if not {wanted, general} & {"en", *self._languages}:
+                known = ", ".join(sorted({"en", *self._languages}))
+                raise ValueError(f"there are no texts for the language {wanted!r}: there are {known}")
+            layers = [self._languages.get(name, {}) for name in dict.fromkeys((general, wanted))]
+            made = {**ENGLISH}
+            for layer in layers:
+                made |= layer
+            self._made[wanted] = made
+        return made
+
+
+async def phrase(
+    rt: Engine, turn: Turn | AgentRun | None, outcome: Outcome[Any], patience: float | None = None
+) -> None:
+    """Have the user's text phrased, in time or not at all."""
+    from failsoft.core.explain.explanation import phrasing_facts
+
+    if patience is None:
+        left = None if turn is None else turn.left()
+        patience = PATIENCE if left is None else max(0.0, min(PATIENCE, left / 2))
+    text = await _phrase(rt, phrasing_facts(outcome), patience, (outcome.id, None if turn is None else turn.id))
+    if text is not None:
+        outcome.reword(text)
+
+
+async def phrase_turn(rt: Engine, report: TurnReport, patience: float) -> str | None:
+    """Have a turn's message phrased; None: the built-in one stands. A policy's own words are never lost."""
+    from failsoft.core.explain.explanation import turn_facts
+
+    told = report.told
+    if told and len(told) == len([one for one in report.outcomes.values() if one.status != "succeeded"]):
+        return None  # all that went wrong has its own words
+    text = await _phrase(rt, turn_facts(report), patience, (None, report.turn_id))
+    if text is None:
+        return None
+    return " ".join([text, *(words for words in dict.fromkeys(told.values()) if words not in text)])
+
+
+async def _phrase(
+    rt: Engine, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
+) -> str | None:
+    """The phrased text, made safe; None: there is none in time, and the stream says why. ``about``: call and turn."""
+    from failsoft.core.explain.explanation import accept_text
+
+    asking = asyncio.ensure_future(_ask(rt, facts))
+    try:
+        await asyncio.wait([asking], timeout=patience)
+        if not asking.done() or asking.cancelled():
+            raise TimeoutError(f"gave no answer within {patience:g}s")
+        return accept_text(asking.result())
+    except Exception as error:
+        rt.note(events.EXPLAIN_FAILED, None, *about, {"message": "The default text stands", "error": sanitise(error)})
+        return None
+    finally:
+        asking.cancel()  # not waited for: one that swallows this must not keep the call
+
+
+async def _ask(rt: Engine, facts: Mapping[str, Any]) -> Any:
+    phraser = rt.phraser
+    assert phraser is not None
+    if inspect.iscoroutinefunction(phraser) or inspect.iscoroutinefunction(getattr(phraser, "__call__", None)):  # noqa: B004
+        return await phraser(facts)  # type: ignore[misc]  # it is a coroutine
+    made = await _in_thread(rt, lambda: phraser(facts))
+    return await made if inspect.isawaitable(made) else made
+
+
+async def _in_thread(rt: Engine, do: Callable[[], Any]) -> Any:
+    """A blocking function in a daemon thread, which nothing waits for at the end."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def settle() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def done(_: Job) -> None:
+        with suppress(RuntimeError):  # the loop has been closed: nobody waits
+            loop.call_soon_threadsafe(settle)
+
+    job = rt.offload.submit(do, done)
+    if job is None:
+        raise RuntimeError("no thread is left to phrase it in")
+    outside_started(loop)
+    try:
+        await ended
+    except BaseException:
+        rt.offload.abandon(job)
+        raise
+    finally:
+        outside_finished(loop)
+    if job.error is not None:
+        raise job.error if isinstance(job.error, Exception) else RuntimeError(f"ended with {job.error!r}")
+    return job.value

@@ -1,0 +1,83 @@
+"""The keywords of calls, in a turn and out of one, and of tools, for type checkers: one list each for all overloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.durations import Duration
+from failsoft.core.model.options import (
+    AcceptPartial,
+    BreakerOptions,
+    Fallback,
+    Isolation,
+    Kind,
+    Override,
+    Requests,
+    RetryOptions,
+)
+
+if TYPE_CHECKING:
+    from failsoft.runtime.turn.handle import Handle
+
+
+class CallKeywords(TypedDict, total=False):
+    """What can be said about one call."""
+
+    id: str
+    thread: str | None
+    tenant: str | None
+    timeout: Duration
+    retry: RetryOptions | Mapping[str, Any]
+    idempotency_key: str
+
+
+class TurnCallKeywords(TypedDict, total=False):
+    """What can be said about a call of a turn."""
+
+    id: str
+    depends_on: Sequence[Handle[Any] | str]
+    enabled: bool
+    required: bool | None
+    defaults: Mapping[str, Any] | None
+    timeout: Duration | None
+    retry: RetryOptions | Mapping[str, Any] | None
+    idempotency_key: str | None
+
+
+def refuse_options(unknown: Iterable[str], known: type) -> None:
+    """Raise for what cannot be said about a call."""
+    for name in unknown:
+        names = list(known.__annotations__)
+        instead = did_you_mean(name, names) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
+        raise TypeError(f"a call has no option {name!r}; there are {', '.join(names)}{instead}")
+
+
+class ToolKeywords(TypedDict, total=False):
+    """What can be said about a tool; the documents' other names for it are accepted as well."""
+
+    label: str
+    tags: Iterable[str]
+    timeout: Duration | None
+    timeout_ms: float
+    retry: RetryOptions | Mapping[str, Any]
+    retry_policy: Mapping[str, Any]
+    breaker: BreakerOptions | Mapping[str, Any]
+    circuit_breaker: Mapping[str, Any]
+    error_handling: Mapping[str, Any]
+    errorHandling: Mapping[str, Any]
+    fallbacks: Iterable[str | Fallback | Mapping[str, Any]]
+    classification: Iterable[Override | Mapping[str, Any] | Callable[[Any], Any]]
+    required: bool | None
+    defaults: Mapping[str, Any]
+    idempotent: bool | None
+    read_only: bool
+    idempotency_key: str | None
+    requests: Requests
+    isolation: Isolation | Kind | Mapping[str, Any]
+    concurrency: int | None
+    queue: int
+    output: Any
+    check_types: bool
+    accept_partial: AcceptPartial

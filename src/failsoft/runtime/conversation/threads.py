@@ -1,0 +1,525 @@
+"""Threads: what each conversation may retry, which tools it has to do without, what it left dangling.
+
+``Notebook`` is the engine's side: calls that fail, and calls in a thread that has notes, come here. ``Threads`` is what
+users hold as ``rt.threads``. The decisions are ``core.conversation.thread_state``'.
+
+Rules
+-----
+- A thread is a key and a tenant; two of them never see each other's notes. No thread: nothing is remembered.
+- A thread without notes costs a look-up a turn, and a thread that is done with costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from failsoft.config.settings import refuse_odd_names
+from failsoft.core.conversation.thread_state import (
+    DANGLES_FOR,
+    HARD,
+    OFFER_LASTS,
+    Dangling,
+    Failure,
+    Offer,
+    ThreadState,
+    blames_setup,
+    find_reach,
+    fingerprint,
+    mark,
+)
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.resilience.error_handler import ErrorReport, describe
+from failsoft.observe import events
+from failsoft.runtime.call.recovery import can_be_replaced
+from failsoft.runtime.call.user_text import phrase
+from failsoft.runtime.conversation.thread_store import Key, Pending
+from failsoft.runtime.persistence.store_reads import ask_store
+from failsoft.runtime.tools.health import LEASE, LONGEST_PROBE
+from failsoft.runtime.tools.tool import count_as_write
+
+if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.tool import Tool
+
+MOST_THREADS = 10_000  # that have notes; the ones that were longest without a new one are forgotten first
+log = logging.getLogger("failsoft")
+
+BLANK = ThreadState()  # of calls without a thread; nobody writes in it
+
+
+class Notebook:
+    """The notes on all threads of a runtime."""
+
+    def __init__(self, rt: Engine) -> None:
+        self._rt = rt
+        self.renew_after_fork()
+        self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
+        self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # those that have notes
+        self._registered: set[str] = set()
+        self.pending = None if rt.store is None else Pending(rt.store, rt.new_key(), rt.clock.wall)
+        if self.pending is not None:
+            self._restore(self.pending)
+
+    def _restore(self, pending: Pending) -> None:
+        """Resume what threads had to do without when the process before ended."""
+        try:
+            for key, tool, absence in pending.find_absences(self._rt.now()):
+                state = self._open(key)
+                state.restore_absence(tool, absence)
+                self._keep(key, state)
+        except (KeyError, TypeError, ValueError):  # what cannot be read is nothing
+            log.warning("what threads had pending could not be read; it is forgotten", exc_info=True)
+
+    def renew_after_fork(self) -> None:
+        self._lock = threading.RLock()  # the garbage collector may end a forgotten turn in a thread that holds it
+
+    def open(self, thread: str | None, tenant: str | None) -> ThreadState:
+        """A thread's notes, to be looked at for as long as one likes."""
+        if thread is None:
+            return BLANK
+        with self._lock:
+            return self._open((tenant, thread))
+
+    def _open(self, key: Key) -> ThreadState:
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = ThreadState()
+        return state
+
+    def find(self, call: Call) -> ThreadState | None:
+        """The thread's notes, if there are any: then the call has to ask its thread, and to tell it."""
+        if not self._kept or call.thread is None:
+            return None
+        state = self._kept.get((call.tenant, call.thread))
+        return state if state is not None and state.wary else None
+
+    def _keep(self, key: Key, state: ThreadState) -> None:
+        if not (state.wary or state.dangling):
+            self._kept.pop(key, None)
+            return
+        self._kept[key] = state
+        self._kept.move_to_end(key)
+        if len(self._kept) > MOST_THREADS:
+            self._kept.popitem(last=False)
+
+    # -- before a call runs ------------------------------------------------------------------------------------------
+
+    def is_absent(self, call: Call, tool: Tool) -> bool:
+        """Would the thread turn a call of this tool away?"""
+        state = self.find(call)
+        return state is not None and state.is_absent(tool.id, self._rt.now())
+
+    def admit(self, call: Call, tool: Tool) -> Fault | None:
+        """Turn a call away whose tool is missing in its thread, or that may have acted already."""
+        state = self.find(call)
+        if state is None:
+            return None
+        with self._lock:
+            if state.dangling and tool is call.tool and self._was_left(call, state):
+                return builtin_faults.cancelled(started=True)
+            lease = min(tool.timeout, LONGEST_PROBE) + LEASE
+            return state.admit(tool.id, self._rt.now(), lease=lease, call=_identify(call))
+
+    def _was_left(self, call: Call, state: ThreadState) -> bool:
+        """True if this very call was under way before and must not be made twice."""
+        left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.now())
+        if left is None or call.thread is None:
+            return False
+        if not left.told:
+            state.leave_dangling(left._replace(told=True))
+            if self.pending is not None:
+                self.pending.close_call((call.tenant, call.thread), left.turn_id, left.call_id)
+        return True
+
+    def find_loop(self, call: Call) -> Failure | None:
+        """The failure that this call has had twice already; a call further in is nobody's loop."""
+        state = self.find(call)
+        if state is None or not state.failures or call.inner:
+            return None
+        with self._lock:
+            return state.find_loop(_same(call), self._rt.now())
+
+    # -- after it ----------------------------------------------------------------------------------------------------
+
+    def note_attempt(self, call: Call, tool: Tool, fault: Fault | None, *, ran: bool) -> None:
+        """An attempt has ended: is its tool there?"""
+        reach = None if fault is None else find_reach(fault)
+        if reach == "deployment" and fault is not None:
+            tool.mark_unavailable(builtin_faults.tool_marked_unavailable(tool.id, fault.message))
+        elif call.thread is not None and (reach or (ran and (self.find(call) or (fault and blames_setup(fault))))):
+            key = (call.tenant, call.thread)
+            with self._lock:
+                state = self._open(key)
+                before, now = state.absent.get(tool.id), self._rt.now()
+                state.note_attempt(tool.id, fault, now, call=_identify(call))
+                self._keep(key, state)
+                absence = state.absent.get(tool.id)
+                if self.pending is not None and absence is not before:
+                    if absence is None:
+                        self.pending.drop_absence(key, tool.id)
+                    else:
+                        self.pending.keep_absence(key, tool.id, absence, now)
+
+    def note_success(self, call: Call) -> None:
+        """A call of a thread that has notes has succeeded."""
+        state = self.find(call)
+        if state is None or call.thread is None or call.inner:
+            return
+        with self._lock:
+            late = call.left_behind  # its value is not delivered, so an offer of the call stays
+            done = state.note_success(call.tool.id, "" if late else _same(call))
+            self._keep((call.tenant, call.thread), state)
+            if done and self.pending is not None:
+                self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
+
+    def note_failure(self, call: Call, outcome: Outcome[Any]) -> None:
+        """A call of a thread has failed for good: an offer is made, or cleared."""
+        fault = outcome.fault
+        if call.thread is None or fault is None or call.left_behind or fault.rule == builtin_faults.NO_OFFER:
+            return
+        if call.asked and not outcome.attempts and fault.category not in HARD:
+            self.return_offer(call)
+        tool, key, now = call.tool, (call.tenant, call.thread), self._rt.now()
+        happened = None
+        with self._lock:
+            state = self._open(key)
+            if fault.category in HARD:
+                if state.clear_offer(tool.id):
+                    happened = events.OFFER_CLEARED, "Retry offer cleared for"
+                if self.pending is not None:
+                    self.pending.drop_offer(key, tool.id)
+            if not call.inner and fault.classification == "permanent":
+                same = _same(call)
+                if same is not None:
+                    bare = fault._replace(cause=None)
+                    failure = Failure(
+                        tool.id, (now,), bare, outcome.explanation, outcome.decision, outcome.escalated, outcome.told
+                    )  # fmt: skip
+                    state.note_failure(same, failure)
+            elif not call.inner and fault.retryable and call.offer is None:
+                offer = self._offer(call, outcome, now)
+                state.make_offer(offer)
+                if self.pending is not None:
+                    self.pending.keep_offer(key, offer)
+                happened = events.RETRY_OFFERED, "Retry offered for"
+            self._keep(key, state)
+        if happened is not None:
+            self._rt.emit(happened[0], tool, call, {"message": f"{happened[1]} {tool.id}", "thread": call.thread})
+
+    def _offer(self, call: Call, outcome: Outcome[Any], now: float) -> Offer:
+        return Offer(
+            call.tool.id,
+            dict(call.kwargs),
+            outcome.explanation,
+            self._rt.clock.wall(),
+            now + OFFER_LASTS,
+            call.args,
+            call.timeout,
+            call.retry,
+            call.key,
+            _same(call),
+            call.by_agent,
+        )
+
+    def note_cut_off(self, call: Call, outcome: Outcome[Any]) -> None:
+        """The turn's deadline has cut a call off: it may be tried again if repeating it is safe."""
+        if call.thread is None or call.inner or call.tool.safe is not True:
+            return
+        if call.offer is not None:
+            if call.asked and not outcome.attempts:
+                self.return_offer(call)
+            return
+        key = (call.tenant, call.thread)
+        offer = self._offer(call, outcome, self._rt.now())
+        self.use(key, lambda state, _: state.make_offer(offer))
+        if self.pending is not None:
+            self.pending.keep_offer(key, offer)
+        self._rt.emit(
+            events.RETRY_OFFERED, call.tool, call,
+            {"message": f"Retry offered for {call.tool.id}", "thread": call.thread},
+        )  # fmt: skip
+
+    def note_left(self, call: Call) -> None:
+        """The caller has left. If the call must not be made twice, that is remembered: a framework may take it up again."""
+        if call.thread is None or call.inner or not call.under_way or _mark(call) is None:
+            return
+        fault = builtin_faults.cancelled(started=True)
+        left: Outcome[Any] = Outcome(call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.explain)
+        self.note_dangling((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
+
+    def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: Call | None = None) -> None:
+        """A call has ended with its turn, or its caller, and not by itself; ``made``: its tool was running."""
+        same = _mark(made) if made is not None and made.under_way else None
+        expires = self._rt.now() + DANGLES_FOR
+        call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same, expires=expires)
+        with self._lock:
+            state = self._open(key)
+            state.leave_dangling(call)
+            self._keep(key, state)
+        if self.pending is not None:
+            self.pending.leave_call(key, call)
+
+    def note_registered(self, tool_id: str) -> None:
+        """A tool has been registered, perhaps again."""
+        with self._lock:
+            if tool_id not in self._registered:
+                self._registered.add(tool_id)
+                return  # for the first time: what is known of it comes from the process before
+            for key, state in list(self._kept.items()):
+                if self.pending is not None and tool_id in state.absent:
+                    self.pending.drop_absence(key, tool_id)
+                state.note_registered(tool_id)
+                self._keep(key, state)
+
+    # -- for users ---------------------------------------------------------------------------------------------------
+
+    def list_offers(self, key: Key) -> list[Offer]:
+        """What may be retried, the oldest first."""
+        offers: list[Offer] = self.use(key, ThreadState.list_offers)
+        if self.pending is None:
+            return offers
+        known = {offer.tool: offer for offer in offers}
+        return list(self.pending.find_offers(key, known, self._rt.now()).values())
+
+    async def find_offer(self, key: Key, tool: str) -> Offer | None:
+        """The offer of a tool; it stays. None where the store does not answer."""
+        none: list[Offer] = []
+        offers = self.list_offers(key) if self.pending is None else await ask_store(lambda: self.list_offers(key), none)
+        return next((offer for offer in offers if offer.tool == tool), None)
+
+    async def take_offer(self, call: Call, offer: Offer) -> bool:
+        """Use an offer up, once. False: it is gone, or the store does not answer."""
+        if self.pending is None:
+            return self.take_offer_blocking(call, offer)
+        late = threading.Event()
+
+        def take() -> bool:
+            taken = self.take_offer_blocking(call, offer)
+            if taken and late.is_set():  # nobody waits any more, and no retry will run
+                self.return_offer(call)
+            return taken
+
+        taken = False
+        try:
+            taken = await ask_store(take, False)
+        finally:
+            if not taken:
+                late.set()
+        return taken
+
+    def take_offer_blocking(self, call: Call, offer: Offer) -> bool:
+        """The same where the caller may be blocked. The store is asked without a lock."""
+        if call.thread is None:
+            return False
+        key = (call.tenant, call.thread)
+        kept = self.pending if offer.same is not None else None  # arguments that are no JSON stay in this process
+        if kept is not None and not kept.take_offer(key, offer):
+            return False
+        mine: bool = self.use(key, lambda state, _: state.take_offer(offer))
+        return mine or kept is not None
+
+    def return_offer(self, call: Call) -> None:
+        """An offer was used up for a retry that has not run: it holds again, for the rest of its time."""
+        offer, now = call.offer, self._rt.now()
+        if offer is None or call.thread is None or now >= offer.expires:
+            return
+        key = (call.tenant, call.thread)
+        self.use(key, lambda state, _: state.make_offer(offer))
+        if self.pending is not None:
+            self.pending.keep_offer(key, offer, offer.expires - now)
+
+    def forget(self, key: Key, tool: str | None) -> None:
+        """Forget what a thread remembers about a tool, or about all of them."""
+        if self.pending is not None:
+            for name in [tool] if tool is not None else [offer.tool for offer in self.list_offers(key)]:
+                self.pending.drop_offer(key, name)
+            absent: list[str] = self.use(key, lambda state, _: list(state.absent))
+            for name in absent if tool is None else [tool]:
+                self.pending.drop_absence(key, name)
+        self.use(key, lambda state, _: state.forget(tool))
+
+    def list_absent(self, key: Key) -> frozenset[str]:
+        """The tools that a thread has to do without."""
+        state = self._kept.get(key)
+        if state is None or not state.absent:
+            return frozenset()
+        with self._lock:
+            now = self._rt.now()
+            return frozenset(tool for tool in state.absent if state.is_absent(tool, now))
+
+    def list_dangling(self, key: Key) -> list[Dangling]:
+        """The calls whose end nobody has told the model."""
+        kept: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
+        calls = {place: call for place, call in kept.items() if not call.told}
+        if self.pending is not None and self._rt.ledger is not None:
+            for turn_id, call_id, tool in self._rt.ledger.find_open(key):
+                fault = builtin_faults.cancelled(started=True)
+                lost: Outcome[Any] = Outcome(call_id, tool, "cancelled", fault=fault)
+                if (turn_id, call_id) not in kept:
+                    calls[turn_id, call_id] = Dangling(call_id, tool, self._rt.explain(lost).model, turn_id)
+            calls |= {(call.turn_id, call.call_id): call for call in self.pending.find_calls(key, self._rt.explain)}
+        return list(calls.values())
+
+    def close_dangling(self, key: Key) -> list[Dangling]:
+        """The same, and forget them, and those that were turned away when they were made again."""
+        calls = self.list_dangling(key)
+        told: list[Dangling] = self.use(key, lambda state, _: [c for c in state.dangling.values() if c.told])
+
+        def close(state: ThreadState, _: float) -> None:
+            for call in (*calls, *told):
+                self._close(key, state, call)
+
+        self.use(key, close)
+        if self._rt.ledger is not None:
+            self._rt.ledger.forget(key, {(call.turn_id, call.call_id) for call in (*calls, *told)})
+        return calls
+
+    def _close(self, key: Key, state: ThreadState, call: Dangling) -> None:
+        state.close_dangling(call)
+        if self.pending is not None:
+            self.pending.close_call(key, call.turn_id, call.call_id)
+
+    def use(self, key: Key, do: Callable[[ThreadState, float], Any]) -> Any:
+        """Look at, or change, the notes of one thread."""
+        with self._lock:
+            state = self._open(key)
+            answer = do(state, self._rt.now())
+            self._keep(key, state)
+        return answer
+
+
+class Threads:
+    """``rt.threads["chat-42"]``; with a tenant ``rt.threads("chat-42", tenant="acme")``."""
+
+    def __init__(self, rt: Engine) -> None:
+        self._rt = rt
+
+    def __getitem__(self, thread: str) -> Thread:
+        return Thread(self._rt, thread, None)
+
+    def __call__(self, thread: str, *, tenant: str | None = None) -> Thread:
+        return Thread(self._rt, thread, tenant)
+
+
+class Thread:
+    """One conversation, as far as its tools are concerned."""
+
+    __slots__ = ("_key", "_rt")
+
+    def __init__(self, rt: Engine, thread: str, tenant: str | None) -> None:
+        refuse_odd_names("threads", thread=thread, tenant=tenant)
+        self._rt = rt
+        self._key: Key = (tenant, thread)
+
+    @property
+    def offers(self) -> list[Offer]:
+        """What may be tried again if the user asks for it, the oldest first."""
+        return self._rt.notebook.list_offers(self._key)
+
+    async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
+        """Make the offered call once more: the user has asked for it. Without an offer the outcome says so.
+
+        The offer is used up when the retry runs. If an open circuit, a rate limit or a full queue refuses the retry, the
+        offer stays.
+        """
+        rt = self._rt
+        rt.refuse_if_closed()
+        found = rt.find(tool)
+        if isinstance(found, str):
+            return await self._nothing(found, None)
+        offer = await rt.notebook.find_offer(self._key, found.id)
+        if offer is None:
+            return await self._nothing(found.id, found)
+        call = rt.open_call(found, offer.args, dict(offer.arguments))
+        call.tenant, call.thread = self._key
+        call.timeout, call.retry, call.key, call.offer = offer.timeout, offer.retry, offer.key, offer
+        if offer.by_agent:
+            call.tool, call.by_agent = count_as_write(found), True
+        return await rt.run(call)
+
+    async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
+        """The outcome of a retry that nobody has offered."""
+        rt = self._rt
+        fault = builtin_faults.no_offer(name, rt.tools if tool is None else ())
+        shown = builtin_faults.quote(name)
+        outcome: Outcome[Any] = Outcome(
+            rt.trace.number(),
+            shown,
+            "failed",
+            fault=fault,
+            decision=Decision("fail_gracefully", fault.reason),
+            label="" if tool is None else tool.label,
+            explanation=rt.explain,
+        )
+        tenant, thread = self._key
+        report = ErrorReport(
+            fault, shown, outcome.id, 0, 0, "closed", None, fault.reason, (), thread=thread, tenant=tenant
+        )
+        assert outcome.decision is not None
+        rt.note(events.CALL_REFUSED, tool, outcome.id, None, describe(report, outcome.decision))
+        rt.settle()
+        if rt.phraser is not None:
+            await phrase(rt, None, outcome)
+        return outcome
+
+    def clear(self, tool: str | Callable[..., Any] | None = None) -> None:
+        """Forget offers, loops and missing tools of this thread: of one tool, or of all."""
+        self._rt.notebook.forget(self._key, None if tool is None else self._id_of(tool))
+
+    def available(self, tool: str | Callable[..., Any]) -> bool:
+        """Can the tool be used here, as far as is known, or would another stand in? Adapters offer the model no other one."""
+        id = self._id_of(tool)
+        return id in self._rt.tools and id not in self.unavailable
+
+    def _id_of(self, tool: str | Callable[..., Any]) -> str:
+        found = self._rt.find(tool)
+        if not isinstance(found, str):
+            return found.id
+        self._rt.warn_of_typo(found)
+        return found
+
+    @property
+    def unavailable(self) -> tuple[str, ...]:
+        """The tools that are disabled, registered or not, and those that cannot be used here and have no fallback."""
+        rt, (tenant, thread) = self._rt, self._key
+        absent = rt.notebook.list_absent(self._key)
+        missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable is not None or id in absent]
+        known = [tool.id for tool in missing if tool.disabled or not can_be_replaced(rt, tool, thread, tenant)]
+        return (*known, *[id for id, why in rt.disabled.items() if why is not None and id not in rt.tools])
+
+    @property
+    def dangling(self) -> list[Dangling]:
+        """The calls of turns that were cancelled or crashed: the model does not know what became of them."""
+        return self._rt.notebook.list_dangling(self._key)
+
+    def close_dangling(self) -> list[Dangling]:
+        """The same, and forget them: tell the model each one's text as the result of the call.
+
+        Calls that were turned away because they had been begun before may be made again after this.
+        """
+        return self._rt.notebook.close_dangling(self._key)
+
+    def __repr__(self) -> str:
+        tenant, thread = self._key
+        return f"<Thread {thread!r}{'' if tenant is None else f' of {tenant!r}'}>"
+
+
+def _mark(call: Call) -> str | None:
+    return mark(call.tool.id, call.args, call.kwargs) if call.tool.is_write and call.given is not None else None
+
+
+def _identify(call: Call) -> object:
+    """What tells a call from all others: turns number theirs anew."""
+    return None if call.turn is None else call.turn.id, call.id, call.started
+
+
+def _same(call: Call) -> str | None:
+    return fingerprint(call.tool.id, call.args, call.kwargs)

@@ -1,0 +1,388 @@
+"""Exact deadlines for tools that suspend, without a timer or a task per call.
+
+Rules
+-----
+- A tool's coroutine is stepped inside its caller's task. Only when it suspends does it get a place in a deadline queue.
+- Equal timeouts expire in the order in which they were set, so there is one queue per timeout value and event loop,
+  and one loop timer per queue. Where every call has a timeout of its own, queues that nobody is in are dropped (T23).
+- At the deadline the caller's task is cancelled and the cancellation is thrown into the tool. Whatever the tool does
+  with it, the caller is answered now: a tool that suspends once more is handed to a task of its own (an orphan).
+- Where the tool waits for another task, that one gets the cancellation first, and may keep it to itself. The tool is
+  then left as it is, waiting: so it tidies up no earlier than what it waits for.
+- Our cancellations are told apart from everybody else's by counting: whatever ``task.cancelling()`` has risen by beyond
+  our own, and beyond what timeouts inside the tool have asked for, was the caller's, and then it is the caller's
+  cancellation that counts (T3). Ours are taken back before the tool is told: what it has entered counts as well.
+- Nothing is thrown into the tool while it is being handled here: else whatever the tool raises later would have it as
+  its context, also when the tool has dealt with it long ago.
+
+Why: a task per call costs fifty times a bare await and ``asyncio.timeout`` almost as much; this costs about three.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from asyncio import _get_running_loop as get_running_loop
+from asyncio import current_task
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from contextvars import Context
+from operator import call
+from threading import get_ident
+from types import coroutine
+from typing import Any, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from failsoft.runtime.scope import step_out
+
+T = TypeVar("T")
+Stepper = Generator[Any, None, None]
+# Of one attempt: when it began, then its value; the caller's task while it is suspended; more in ``runtime.scope``
+Box = list[Any]
+ENDS = (asyncio.CancelledError, Exception)
+OVER = object()  # what stepping a tool gives that has ended
+QUEUES = 64  # of one loop, before those that nobody is in are looked for
+PATIENCE = 20  # rounds of the loop: tasks that wait for each other, and all let themselves be cancelled, need a few
+CANCELS: dict[asyncio.Task[Any], int] = {}  # by deadlines, of whichever runtime, and not yet taken back
+
+
+class Expired(Exception):
+    """The tool's own deadline has passed. ``value`` tells that it came back with one, too late."""
+
+    def __init__(self, *, late: bool = False, orphan: asyncio.Task[None] | None = None) -> None:
+        super().__init__()
+        self.late = late  # it returned a value on being cancelled: the effect happened
+        self.orphan = orphan  # it did not let itself be cancelled
+
+
+@coroutine
+def step(coro: Any, box: Box) -> Stepper:
+    """The tool's coroutine as a generator that leaves its value in ``box``: iterating it makes no StopIteration."""
+    box[0] = yield from coro
+
+
+class LoopDeadlines:
+    """All the deadlines of one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
+        self.loop = loop
+        self.context = Context()  # for timers: that of a caller would be kept for as long as they run
+        self.thread = get_ident()
+        self.now = now
+        self.hits: dict[Stepper, int] = {}  # attempts whose deadline has passed: for how many rounds they are not told
+        self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # others', from before it began
+        self.orphans: set[asyncio.Task[None]] = set()
+        self._queues: dict[float, Queue] = {}
+        self._most = QUEUES
+        self.watch: Callable[[], None] | None = None  # has calls that take long reported
+
+    def suspended(self) -> Iterator[tuple[Stepper, Box, list[Any]]]:
+        """The attempts that are suspended now, with their boxes and whose they are; any OS thread may ask."""
+        for queue in list(self._queues.values()):
+            for stepper, (box, *whose) in list(queue.live.items()):
+                yield stepper, box, whose
+
+    def start_watch(self) -> None:
+        """Have calls that take long reported from now on."""
+        if self.watch is not None:
+            self.watch()
+
+    def unwatched(self) -> None:
+        """Nothing is left to report: the next attempt that suspends starts the watch again."""
+        for queue in self._queues.values():
+            queue.armed = False
+
+    def queue(self, timeout: float) -> Queue:
+        found = self._queues.get(timeout)
+        if found is None:
+            if len(self._queues) >= self._most:
+                self._drop_empty()
+            found = self._queues[timeout] = Queue(self, timeout)
+        return found
+
+    def _drop_empty(self) -> None:
+        for queue in self._queues.values():
+            if not queue.live:
+                queue.disarm()  # a tool may still know it, and use it
+        self._queues = {timeout: queue for timeout, queue in self._queues.items() if queue.live}
+        self._most = max(QUEUES, 2 * len(self._queues))
+
+    def others(self, stepper: Stepper, task: asyncio.Task[Any]) -> int:
+        """How often the task has been cancelled since the attempt began, but for our own cancellations."""
+        return task.cancelling() - CANCELS.get(task, 0) - self.before.get(stepper, 0)
+
+    def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
+        del self.hits[stepper]
+        left = CANCELS.pop(task) - 1
+        if left:
+            CANCELS[task] = left
+        task.uncancel()
+
+
+class Queue:
+    """The attempts of one loop that share one timeout, oldest first."""
+
+    __slots__ = ("armed", "deadlines", "hits", "live", "loop", "thread", "timeout", "timer")
+
+    def __init__(self, deadlines: LoopDeadlines, timeout: float) -> None:
+        self.deadlines = deadlines
+        self.loop = deadlines.loop
+        self.timeout = timeout
+        self.hits = deadlines.hits
+        self.live: dict[Stepper, tuple[Box, Any, Timed]] = {}  # with whose attempt it is, and its tool
+        self.thread = deadlines.thread
+        self.armed = False
+        self.timer: asyncio.TimerHandle | None = None
+
+    def arm(self, delay: float) -> None:
+        self.armed = True
+        if self.timer is None and self.timeout != math.inf:
+            self.timer = self.loop.call_later(max(delay, 0.0), self._fire, context=self.deadlines.context)
+        self.deadlines.start_watch()
+
+    def disarm(self) -> None:
+        self.armed = False
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def _fire(self) -> None:
+        self.armed, self.timer = False, None
+        now = self.deadlines.now()
+        hits = self.hits
+        waits = False
+        for stepper, (box, _, _) in self.live.items():
+            started, task = box[0], box[1]
+            left = started + self.timeout - now
+            if left > 0:
+                self.arm(0.0 if waits else left)
+                return
+            rounds = hits.get(stepper, 0)
+            hits[stepper] = rounds + 1
+            if rounds == 0:
+                CANCELS[task] = CANCELS.get(task, 0) + 1
+                task.cancel()
+            elif rounds == PATIENCE:
+                _wake(task)
+            waits |= rounds < PATIENCE
+        if waits:
+            self.arm(0.0)
+
+    def throw(self, stepper: Stepper, error: BaseException, waiting: Any, timed: Timed) -> Any:
+        """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
+        if stepper not in self.hits:
+            return stepper.throw(error)
+        started, task = self.live[stepper][0][:2]
+        deadlines = self.deadlines
+        others = deadlines.others(stepper, task)
+        if others > 0:
+            from failsoft.runtime.execution.orphans import count_requests  # mostly nobody else cancels just then
+
+            others -= count_requests(stepper, task)
+        woken = self.hits[stepper] > PATIENCE
+        deadlines.take_back(stepper, task)  # before the tool counts: the timeouts inside it do as well
+        if not isinstance(error, ENDS) or getattr(error, "outer_expired", False):
+            return stepper.throw(error)  # it is not about this attempt
+        late = False
+        if not woken and others <= 0:
+            vars(error)["outer_expired"] = True  # guarded calls further in must let it through
+            waiting, late = _tell(stepper, error)
+        elif not woken:
+            waiting, late = _tell(stepper, error)
+            others = deadlines.others(stepper, task)
+            if others <= 0 and waiting is not OVER:
+                return waiting  # it was something inside the tool after all: its deadline is still to come
+        orphan = None if waiting is OVER else _leave(stepper, waiting, task, deadlines, timed, started)
+        if others <= 0:
+            raise Expired(late=late, orphan=orphan)
+        if not isinstance(error, asyncio.CancelledError):
+            error = asyncio.CancelledError()  # what it was is the tool's own affair
+        if orphan is not None:
+            vars(error)["orphan"] = timed  # for whoever keeps the books
+        raise error
+
+    def take_back(self, stepper: Stepper) -> bool:
+        """The deadline's cancellation, if there was one, was of no use: it has not come to the tool."""
+        if stepper not in self.hits:
+            return False
+        self.deadlines.take_back(stepper, self.live[stepper][0][1])
+        return True
+
+
+class Timed(Protocol):
+    """Whatever has deadlines: it remembers the queue that it used last."""
+
+    queue: Queue | None
+
+
+Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
+
+
+def finish(
+    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, box: Box, place: Place, whose: Any = None
+) -> Awaitable[None]:
+    """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes.
+
+    The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
+    ``place`` finds the right one otherwise. ``whose`` says whose attempt it is, for a list of calls in flight: a Call, a
+    Handle, an id, or nothing.
+    """
+    if timeout == math.inf and (get_running_loop() is None or current_task() is None):
+        return carry_on(stepper, waiting)
+    queue = timed.queue
+    task = None
+    if queue is not None and queue.timeout == timeout and queue.thread == get_ident():
+        task = current_task(queue.loop)
+    if task is None or queue is None:
+        queue, task = place(timed, timeout)
+    box[1] = task
+    queue.live[stepper] = (box, whose, timed)
+    if not queue.armed:
+        queue.arm(box[0] + timeout - queue.deadlines.now())
+    if task.cancelling():
+        queue.deadlines.before[stepper] = task.cancelling()
+    return _finish(stepper, waiting, timed, queue)
+
+
+@coroutine
+def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Generator[Any, None, None]:
+    thrown: BaseException | None = None  # into the caller's task
+    try:
+        while True:
+            try:
+                yield waiting
+            except BaseException as error:
+                thrown = error
+            if thrown is None:
+                for waiting in stepper:  # noqa: B007, PLR1704 - one step, without a StopIteration
+                    break
+                else:
+                    break
+            else:
+                try:
+                    waiting = queue.throw(stepper, thrown, waiting, timed)
+                finally:
+                    thrown = None  # its traceback holds this frame
+    except StopIteration:  # it returned on being thrown into
+        pass
+    except BaseException:
+        queue.take_back(stepper)
+        queue.live.pop(stepper)[0][1] = None  # whoever goes on with the box has nothing to do with the task
+        raise
+    if queue.hits and queue.take_back(stepper):
+        queue.live.pop(stepper)[0][1] = None
+        raise Expired(late=True)  # what it waited for has kept the cancellation to itself
+    queue.live.pop(stepper)[0][1] = None
+
+
+FINISH = _finish.__code__
+
+
+def hand_over(attempt: Mapping[str, Any], caller: asyncio.Task[Any], orphan: asyncio.Task[None]) -> None:
+    """An attempt (what ``_finish`` knows of it) goes on in another task: that is whom its deadline cancels."""
+    queue, stepper = attempt["queue"], attempt["stepper"]
+    placed = queue.live.get(stepper)
+    if placed is not None and (box := placed[0])[1] is caller:
+        if queue.take_back(stepper):
+            queue.disarm()
+            queue.arm(0.0)
+        queue.deadlines.before[stepper] = -1  # the call around it is over, whatever has swallowed that cancellation
+        box[1] = orphan
+
+
+def _wake(task: asyncio.Task[Any]) -> None:
+    """Have a task go on whose cancellation is stuck in what it waits for: other tasks, that do not end."""
+    loop, awaited = task.get_loop(), task._fut_waiter  # type: ignore[attr-defined]
+    for callback, context in getattr(awaited, "_callbacks", None) or ():
+        if getattr(callback, "__self__", None) is task:
+            awaited.remove_done_callback(callback)
+            nothing = loop.create_future()
+            nothing.cancel()
+            loop.call_soon(callback, nothing, context=context)
+            return
+    task.cancel()  # it waits for nothing, or nobody knows for what
+    task.uncancel()
+
+
+def _tell(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
+    """Throw into the tool: what it waits for now, ``OVER`` if it has ended; and whether it did so with a value."""
+    try:
+        return stepper.throw(error), False
+    except StopIteration:
+        return OVER, True
+    except ENDS:
+        return OVER, False
+
+
+def _leave(
+    stepper: Stepper, waiting: Any, task: asyncio.Task[Any], deadlines: LoopDeadlines, timed: Timed, started: float
+) -> asyncio.Task[None]:
+    """Let a tool go on by itself that does not let itself be cancelled."""
+    from failsoft.runtime.execution.orphans import rehome  # most tools do
+
+    if getattr(waiting, "_asyncio_future_blocking", None) is False:
+        waiting._asyncio_future_blocking = True  # somebody waits for it, as before
+    outliving = _outlive(stepper, waiting)
+    outliving.send(None)
+    orphan = deadlines.loop.create_task(outliving)
+    rehome(stepper, task, orphan, deadlines.others(stepper, task))
+    step_out(timed, started)
+    deadlines.orphans.add(orphan)
+    orphan.add_done_callback(deadlines.orphans.discard)
+    orphan.add_done_callback(log_end)
+    return orphan
+
+
+def log_end(task: asyncio.Task[None]) -> None:
+    """Log the ``BaseException`` that an abandoned tool has ended with: asyncio would log it with the secrets in it."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        from failsoft.observe.exception_text import describe  # hardly ever needed
+
+        logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", describe(error))
+
+
+async def _outlive(stepper: Stepper, waiting: Any) -> None:
+    try:
+        try:
+            await _begin()
+        except asyncio.CancelledError as early:  # a task that has not begun would end without the tool
+            task = cast("asyncio.Task[None]", asyncio.current_task())
+            task.uncancel()
+            task.cancel(*early.args)
+        await carry_on(stepper, waiting)
+    except ENDS:
+        return  # its caller was answered long ago
+
+
+@coroutine
+def _begin() -> Generator[None, None, None]:
+    yield
+
+
+@coroutine
+def carry_on(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
+    """Go on with a tool that has suspended on ``waiting``, without a deadline; ``run`` may be that of a context."""
+    thrown: BaseException | None = None
+    while waiting is not OVER:
+        try:
+            yield waiting
+        except BaseException as error:
+            thrown = error
+        if thrown is None:
+            waiting = run(next, stepper, OVER)
+            continue
+        try:
+            waiting = run(stepper.throw, thrown)
+        except StopIteration:
+            return
+        finally:
+            thrown = None
+
+
+async def in_context(context: Context, coro: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine in a context of its own."""
+    box: Box = [None, None]
+    stepper = step(coro, box)
+    await carry_on(stepper, context.run(next, stepper, OVER), context.run)
+    return cast("T", box[0])

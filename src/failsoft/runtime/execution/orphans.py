@@ -1,0 +1,184 @@
+"""A tool that did not let itself be cancelled goes on in a task of its own: what it has entered must know that.
+
+Timeouts, task groups and cancel scopes remember the task that entered them. They would cancel the tool's former caller,
+refuse to be left in another task, or stand between the caller and the scopes that he himself has entered. And what the
+tool has set in context variables (the span that is current) would stay set for its caller.
+
+They sit on the value stack of the suspended coroutines (the ``__exit__`` of a ``with``), which only the garbage
+collector's view of a coroutine shows; in the generators that ``contextlib`` makes context managers of, or that are iterated
+over; and in exit stacks.
+Of anyio's scopes each task has a chain, the innermost first. Those that the tool has entered are its beginning, so it is
+cut behind the last of them: there what was entered by hand (a session that opens its task group in ``__aenter__``) may
+be looked for in the attributes of what holds it, too.
+
+All this is other people's private property. Where a version has it otherwise, it is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
+from contextlib import suppress
+from contextvars import Token
+from itertools import pairwise
+from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, MethodType
+from typing import Any
+
+from failsoft.runtime.execution.deadline import FINISH, hand_over
+from failsoft.runtime.scope import SCOPE
+
+_KNOWN_BY = ("_task", "_parent_task")  # asyncio's timeouts, and its task groups
+_EXITS = ("__exit__", "__aexit__")
+_DEPTH = 3  # a session, its task group, that one's scope
+
+Task = asyncio.Task[Any]
+
+
+def rehome(running: Any, caller: Task, orphan: Task, cancels: int) -> None:
+    """Whatever ``running`` has entered belongs to the orphan now, and so do the guarded calls that it waits for.
+
+    ``cancels`` is how often the caller has been cancelled since it began, whether from outside or by what it has entered.
+    """
+    with suppress(Exception):  # whoever has it otherwise: the caller is answered all the same
+        for inside in _suspended(running):
+            if isinstance(inside, GeneratorType) and inside.gi_code is FINISH and inside.gi_frame is not None:
+                hand_over(inside.gi_frame.f_locals, caller, orphan)
+        entered, scopes = _find(running, caller)
+        for _ in range(min(cancels, _requests(entered, scopes, caller))):  # it is no longer the caller whom they cancel
+            caller.uncancel()
+        for one in entered:
+            for name in _KNOWN_BY:
+                if getattr(one, name, None) is caller:
+                    setattr(one, name, orphan)
+        if scopes:
+            _cut(scopes, caller, orphan)
+        for token in reversed([*_tokens(running)]):
+            with suppress(ValueError, RuntimeError):  # of another context, or used: there is nothing to put back
+                token.var.reset(token)
+
+
+def count_requests(running: Any, caller: Task) -> int:
+    """How many cancellations of its caller's task are of things that ``running`` has entered, and still to be taken back."""
+    with suppress(Exception):
+        return _requests(*_find(running, caller), caller)
+    return 0
+
+
+def _find(running: Any, caller: Task) -> tuple[list[Any], list[Any]]:
+    """What it has entered, and the caller's anyio scopes that are inside of that."""
+    found = {id(one): one for one in _entered(running)}  # a generator may be met twice
+    return list(found.values()), _scopes(found, caller)
+
+
+def _requests(entered: list[Any], scopes: list[Any], caller: Task) -> int:
+    timeouts = [one for one in entered if isinstance(one, asyncio.Timeout) and one.expired()]
+    groups = [one for one in entered if getattr(one, "_parent_cancel_requested", False)]
+    of_caller = [one for one in (*timeouts, *groups) if caller in [getattr(one, name, None) for name in _KNOWN_BY]]
+    return len(of_caller) + sum(scope._pending_uncancellations or 0 for scope in scopes)
+
+
+def _suspended(running: Any) -> Iterator[Any]:
+    """A suspended coroutine, or generator, and whatever it waits for, from the outside in."""
+    while running is not None:
+        yield running
+        held = (held for held in gc.get_referents(running) if isinstance(held, Coroutine | Generator | AsyncGenerator))
+        running = _awaited(running) or next(held, None)
+
+
+def _entered(running: Any) -> Iterator[Any]:
+    """The context managers that a suspended coroutine, or generator, and whatever it waits for are inside of."""
+    for inside in _suspended(running):
+        yield from _managers(inside)
+
+
+def _managers(inside: Any) -> Iterator[Any]:
+    for held, beside in pairwise([*gc.get_referents(inside), None]):
+        if isinstance(held, MethodType) and held.__name__ in _EXITS:
+            yield from _opened(held.__self__)
+        elif isinstance(held, FunctionType) and held.__name__ in _EXITS:  # newer Pythons have the two side by side
+            yield from _opened(beside)
+        elif isinstance(held, AsyncGeneratorType):  # it is iterated over
+            yield from _entered(held)
+    if isinstance(inside, CoroutineType) and inside.__name__ in _EXITS and inside.cr_frame is not None:
+        yield from _opened(inside.cr_frame.f_locals.get(inside.cr_code.co_varnames[0]))  # it is just being left
+
+
+def _tokens(running: Any) -> Iterator[Token[Any]]:
+    """Of the context variables that the tool has set and is to put back: those from further out come first."""
+    for inside in _suspended(running):
+        for one in (*_managers(inside), inside):
+            made = getattr(one, "gen", one)
+            for held in (*gc.get_referents(made), *_attributes(made)):
+                if isinstance(held, Token) and held.var is not SCOPE:  # that one is stepped out of
+                    yield held
+
+
+def _opened(manager: Any) -> Iterator[Any]:
+    """A context manager, and those that it is made of."""
+    yield manager
+    made = getattr(manager, "gen", None)
+    if isinstance(made, Generator | AsyncGenerator):
+        yield from _entered(made)
+    for _, leave in getattr(manager, "_exit_callbacks", ()):
+        if isinstance(leave, MethodType):
+            yield from _opened(leave.__self__)
+
+
+def _awaited(running: Any) -> Any:
+    return next(filter(None, (getattr(running, name, None) for name in ("cr_await", "gi_yieldfrom", "ag_await"))), None)
+
+
+def _held(found: dict[int, Any]) -> dict[int, Any]:
+    """These, and what they hold that can be entered, too: by their identity."""
+    newest = list(found.values())
+    for _ in range(_DEPTH):
+        values = [
+            value
+            for one in newest
+            for value in _attributes(one)
+            if hasattr(type(value), "__exit__") or hasattr(type(value), "__aexit__")
+        ]
+        newest = [part for value in values for part in _opened(value) if id(part) not in found]
+        found |= {id(one): one for one in newest}
+    return found
+
+
+def _attributes(one: Any) -> list[Any]:
+    return list(getattr(one, "__dict__", {}).values())
+
+
+def _scopes(entered: dict[int, Any], caller: Task) -> list[Any]:
+    """The beginning of the caller's chain of anyio's scopes, up to the last one that the tool has entered."""
+    anyio = sys.modules.get("anyio._backends._asyncio")
+    if anyio is None or caller not in anyio._task_states:
+        return []
+    chain = []
+    scope = anyio._task_states[caller].cancel_scope
+    while scope is not None and scope._host_task is caller:
+        chain.append(scope)
+        scope = scope._parent_scope
+    held = _held(dict(entered))
+    while chain and id(chain[-1]) not in held:
+        chain.pop()
+    return chain
+
+
+def _cut(scopes: list[Any], caller: Task, orphan: Task) -> None:
+    """Give these to the orphan."""
+    states = sys.modules["anyio._backends._asyncio"]._task_states
+    state, outermost = states[caller], scopes[-1]
+    rest = outermost._parent_scope
+    if rest is not None:
+        rest._child_scopes.discard(outermost)
+        rest._tasks.add(caller)
+        outermost._parent_scope = None
+    state.cancel_scope = rest
+    states[orphan] = type(state)(None, scopes[0])
+    for scope in scopes:
+        scope._host_task = orphan
+        if caller in scope._tasks:
+            scope._tasks.discard(caller)
+            scope._tasks.add(orphan)
+        scope._pending_uncancellations = scope._cancelling_at_enter = 0

@@ -1,0 +1,246 @@
+"""One run of a program: arguments as one JSON object on stdin, the value as JSON on stdout, no shell.
+
+Rules
+-----
+- The program gets the few environment variables that programs need and those that the manifest names, nothing else.
+- Exit status 0 with JSON on stdout is the value; with nothing on stdout it is None; with anything else it is a fault.
+  Any other status is a fault with the end of stderr in it.
+- The process waits for our word before it becomes the program. So whoever is told that a call has not begun, because it is
+  cancelled while the process starts, is told the truth.
+- At the deadline, and when it writes more than it may, its process group gets SIGTERM, and SIGKILL a second later;
+  the caller is answered at once. Nothing that it has started outlives it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from failsoft.core.classify.exit_status import judge_exit
+from failsoft.core.classify.kinds import KINDS
+from failsoft.core.model.entrypoint import Command
+from failsoft.core.model.fault import Category, Code, Effect, Fault
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.runtime.execution.processes import reply as replies
+from failsoft.runtime.execution.processes import wire
+from failsoft.runtime.execution.processes.process_handle import Ended, Process
+from failsoft.runtime.execution.processes.readiness import Waiting
+from failsoft.runtime.execution.processes.reply import CommandError, Reply
+
+if TYPE_CHECKING:
+    from failsoft.runtime.execution.processes.pool import Workers
+
+ENVIRONMENT: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+TAIL: Final = 2048  # bytes of stderr that are kept
+_PIECE: Final = 1 << 16
+
+
+class Streams:
+    """Our ends of a program's three streams, and what has come out of them."""
+
+    def __init__(self, given: bytes) -> None:
+        stdin, self._stdin = os.pipe()
+        self._stdout, stdout = os.pipe()
+        self._stderr, stderr = os.pipe()
+        self.theirs = [stdin, stdout, stderr]
+        self.reads = [self._stdout, self._stderr]
+        self.writes = [self._stdin]
+        for fd in (*self.reads, *self.writes):
+            os.set_blocking(fd, False)
+        self._given = memoryview(given)
+        self.out = bytearray()
+        self.tail = b""
+        self._cut = False
+
+    def move(self) -> bool:
+        """Write and read a piece of each stream that has room or data; False if none had."""
+        moved = False
+        for fd in tuple(self.writes):
+            try:
+                self._given = self._given[os.write(fd, self._given) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:  # it does not want to know
+                self._given = self._given[:0]
+            moved = True
+            if not self._given:
+                self._close(self.writes, fd)
+        for fd in tuple(self.reads):
+            try:
+                data = os.read(fd, _PIECE)
+            except BlockingIOError:
+                continue
+            moved = True
+            if not data:
+                self._close(self.reads, fd)
+            elif fd == self._stdout:
+                self.out += data
+            else:
+                self._cut = self._cut or len(self.tail) + len(data) > TAIL
+                self.tail = (self.tail + data)[-TAIL:]
+        return moved
+
+    def said(self) -> str:
+        """The end of stderr; where it was cut from the next space on, so that no half of a secret goes unrecognised."""
+        text = self.tail.decode(errors="replace")
+        return re.sub(r"^\S*\s", "…", text) if self._cut else text
+
+    def hand_over(self) -> None:
+        """The program has its ends now."""
+        while self.theirs:
+            os.close(self.theirs.pop())
+
+    def close(self) -> None:
+        self.hand_over()
+        for fds in (self.reads, self.writes):
+            while fds:
+                os.close(fds.pop())
+
+    def _close(self, fds: list[int], fd: int) -> None:
+        fds.remove(fd)
+        os.close(fd)
+
+
+async def run(
+    workers: Workers,
+    waiting: Waiting,
+    command: Command,
+    args: Mapping[str, Any],
+    timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
+    begun: Callable[[], None],
+) -> Reply:
+    """Run ``command`` with ``args`` and say what became of it."""
+    try:
+        given = _encode(args)
+    except wire.Unsendable as error:
+        return Reply("unsendable", error=replies.unsendable(command.argv[0], str(error), ran=False))
+    streams = Streams(given)
+    process = None
+    try:
+        names = (*ENVIRONMENT, *command.env)
+        env = {name: os.environ[name] for name in names if name in os.environ}
+        process = workers.start_command(command.argv, env, [*streams.theirs, *streams.reads])
+        if process is None:
+            return Reply("cancelled")
+        streams.hand_over()
+        reply = await _attend(workers, waiting, process, command, streams, timeout, begun)
+    except BaseException:
+        if process is not None:
+            workers.drop(process, "killed")
+        raise
+    finally:
+        streams.close()
+    workers.drop(process, "killed" if reply.killed else "finished")
+    return reply
+
+
+async def _attend(
+    workers: Workers,
+    waiting: Waiting,
+    process: Process,
+    command: Command,
+    streams: Streams,
+    timeout: float | None,  # noqa: ASYNC109
+    begun: Callable[[], None],
+) -> Reply:
+    """Move data until the program ends, or its deadline comes."""
+    program = command.argv[0]
+    started = failed = None
+    until: float | None = time.monotonic() + workers.start_timeout
+    while True:
+        await waiting.ready((process.fd, *streams.reads), streams.writes, until)
+        now = time.monotonic()
+        took = 0.0 if started is None else now - started
+        try:
+            frame = process.receive()
+            while frame is not None:
+                if frame.kind == wire.READY:
+                    process.greet(frame)
+                    begun()
+                    process.let_go()
+                    started, until = now, None if timeout is None else now + timeout
+                else:
+                    failed = pickle.loads(frame.content)  # noqa: S301 - written by our code, before the program starts
+                frame = process.buffered()
+        except Ended as ended:
+            if workers.closed:
+                return Reply("cancelled", None, None, process.pid, True, started, took)
+            while streams.move() and len(streams.out) <= command.max_output:
+                pass
+            if failed is not None:
+                return Reply("missing", None, _not_started(program, *failed), process.pid, False, started, took)
+            if started is None:
+                return Reply("crashed", None, replies.crashed(program, ended.status, ran=False))
+            value, error = _judge(command, ended.status, streams)
+            return Reply("value" if error is None else "error", value, error, process.pid, False, started, took)
+        streams.move()
+        if len(streams.out) > command.max_output:
+            return Reply("error", None, _overflowed(command), process.pid, True, started, took)
+        if until is not None and now >= until:
+            if started is None:
+                return Reply("crashed", None, replies.never_ready(program, workers.start_timeout), None, True)
+            return Reply("timeout", None, None, process.pid, True, started, took)
+
+
+def _encode(args: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(dict(args)).encode()
+    except (TypeError, ValueError, RecursionError):
+        for name, value in args.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                why = f"argument {name} ({type(value).__qualname__}) cannot be written as JSON: {error}"
+                raise wire.Unsendable(why) from error
+        raise
+
+
+def _judge(command: Command, status: int | None, streams: Streams) -> tuple[Any, CommandError | None]:
+    """The value, or what stands in its way."""
+    program = command.argv[0]
+    if status is None:
+        status = -9  # the supervisor was killed, and the program with it
+    if status != 0:
+        return None, CommandError(judge_exit(program, status, streams.said(), command.exit_codes))
+    if len(streams.out) > command.max_output:
+        return None, _overflowed(command)
+    if not streams.out.strip():
+        return None, None
+    try:
+        return json.loads(streams.out), None
+    except (ValueError, RecursionError) as error:
+        return None, _fault(
+            Code.DATA_LOSS,
+            "internal_contract_bug",
+            "happened",
+            f"{program} did not write JSON to its standard output: {error}",
+            "A program that writes something else will do so again",
+            "command_output",
+        )
+
+
+def _overflowed(command: Command) -> CommandError:
+    return _fault(
+        Code.RESOURCE_EXHAUSTED,
+        "internal_contract_bug",
+        "unknown",
+        f"{command.argv[0]} wrote more than {command.max_output} bytes to its standard output",
+        "The same call would write as much again; raise max_output, or let the program write less",
+        "command_output_size",
+    )
+
+
+def _not_started(program: str, number: int, why: str) -> CommandError:
+    """The system refused to start it. A missing program is not the operator's mistake, one without permission is."""
+    kind = KINDS["no_such_tool" if number in (errno.ENOENT, errno.ENOTDIR) else "misconfigured"]
+    return _fault(kind.code, kind.category, "none", f"{program} cannot be started: {why}", kind.reason, "command_start")
+
+
+def _fault(code: Code, category: Category, effect: Effect, message: str, reason: str, rule: str) -> CommandError:
+    return CommandError(Fault(code, "permanent", category, effect, sanitise(message), reason, rule))

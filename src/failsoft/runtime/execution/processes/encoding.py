@@ -1,0 +1,282 @@
+"""How values and errors of a worker are written: as pickles, or as JSON (``values: json``).
+
+Rules
+-----
+- A worker writes one of the two for as long as it lives. What reads it never looks at the content to find out which.
+- As JSON, everything is data: nothing that a worker sends is unpickled, imported or run. Errors become ``RemoteError``.
+- As JSON, a value arrives as it was returned, except that tuples become lists. Anything else that JSON would change or
+  does not have (bytes, sets, dates, keys that are not text, NaN) is refused in the worker, by its place in the value.
+- What was judged in the worker is checked here: texts of a fault are sanitised again, and its words must be known ones.
+- Writing never raises anything but ``wire.Unsendable``, reading nothing but ``wire.Unloadable``.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import math
+import pickle
+from types import SimpleNamespace
+from typing import Any, Final, Literal, get_args
+
+from failsoft.core.model.fault import Category, Classification, Code, Effect, Fault, Source
+from failsoft.core.model.options import Values
+from failsoft.core.model.partial import Partial
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.runtime.execution.processes import wire
+from failsoft.runtime.execution.processes.remote_error import Described
+
+_DEEPEST: Final = 500  # lists and mappings inside each other
+_TAG: Final = "$type"  # marks what JSON has no word for, in the attributes of an error
+_LOG_FIELDS: Final = {"name": str, "msg": str, "levelno": int, "levelname": str, "lineno": int, "pathname": str}
+_WORDS: Final[dict[str, Any]] = {
+    "classification": Classification,
+    "category": Category,
+    "effect": Effect,
+    "source": Source,
+    "hint_source": Source,
+}
+
+Content = Literal["value", "error", "text"]
+
+
+def pack_answer(
+    values: Values, kind: int, number: int, ended: float | None, heavy: bool, content: Any, what: Content
+) -> bytes:
+    """The answer to a call as one frame. Raises ``wire.Unsendable`` if that cannot be."""
+    try:
+        written = (ended, heavy, content)
+        data = pickle.dumps(written, 5) if values == "pickle" else _json([ended, heavy, _WRITE[what](content)])
+    except wire.Unsendable:
+        raise
+    except BaseException as error:  # the tool's own code may run here
+        how = "pickled" if values == "pickle" else "written as JSON"
+        why = f"the result ({type(content).__qualname__}) cannot be {how}: {wire.name_of(error)}"
+        raise wire.Unsendable(why) from error
+    if len(data) > wire.LIMIT:
+        size, most = wire.megabytes(len(data)), wire.megabytes(wire.LIMIT)
+        raise wire.Unsendable(f"the result has {size}, more than the {most} that can be sent")
+    return wire.frame(kind, data, number)
+
+
+def read_answer(values: Values, data: bytes, what: Content) -> tuple[float | None, bool, Any]:
+    """When the tool ended, whether its worker has grown too large, and the content. Raises ``wire.Unloadable``."""
+    if values == "pickle":
+        ended, heavy, content = _three(wire.unpickle(data))
+    else:
+        ended, heavy, content = _three(_parse(data))
+        content = _checked(_READ[what], content)
+    if not (ended is None or isinstance(ended, float)) or (what == "error" and not isinstance(content, Described)):
+        raise wire.Unloadable("it is not an answer")
+    return ended, bool(heavy), content
+
+
+def pack_ready(values: Values, number: int, module: str | None, problem: Described | None) -> bytes:
+    """A worker's word that it is ready, or has tried to load a module, as one frame."""
+    if values == "pickle":
+        return wire.pack(wire.READY, (module, problem), number)
+    return wire.frame(wire.READY, _json([module, None if problem is None else _write_error(problem)]), number)
+
+
+def read_ready(values: Values, data: bytes) -> tuple[str | None, Described | None]:
+    """The module that a worker has tried to load, and what was in the way. Raises ``wire.Unloadable``."""
+    if values == "pickle":
+        module, problem = wire.unpickle(data)
+        return module, problem
+    said = _parse(data)
+    if not isinstance(said, list) or len(said) != 2 or not isinstance(said[0], str | None):
+        raise wire.Unloadable("it is not a greeting")
+    return said[0], None if said[1] is None else _checked(_read_error, said[1])
+
+
+def pack_log(values: Values, fields: dict[str, Any]) -> bytes:
+    """A log record as one frame. What cannot be sent of it is sent as text."""
+    plain = (str, int, float, type(None))
+    try:
+        if values == "pickle":
+            return wire.frame(wire.LOG, pickle.dumps(fields, 5))
+        _refuse_what_is_not_json(fields)
+        return wire.frame(wire.LOG, _json(fields))
+    except Exception:  # something in ``extra`` stays there
+        shown = {str(key): v if isinstance(v, plain) else repr(v) for key, v in fields.items()}
+        return wire.frame(wire.LOG, pickle.dumps(shown, 5) if values == "pickle" else _json(shown))
+
+
+def read_log(values: Values, data: bytes) -> dict[str, Any]:
+    """The fields of a log record. Raises ``wire.Unloadable``."""
+    fields = wire.unpickle(data) if values == "pickle" else _parse(data)
+    if not isinstance(fields, dict):
+        raise wire.Unloadable("it is not a log record")
+    if values == "json":
+        if not all(isinstance(fields.get(name), type_) for name, type_ in _LOG_FIELDS.items()):
+            raise wire.Unloadable("it is not a log record")
+        fields |= {"args": None, "exc_info": None}
+    return fields
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def _parse(data: bytes) -> Any:
+    return _checked(json.loads, data)
+
+
+def _checked(read: Any, given: Any) -> Any:
+    """Read what a worker has written, which may be anything."""
+    try:
+        return read(given)
+    except wire.Unloadable:
+        raise
+    except Exception as error:
+        raise wire.Unloadable(f"it is not what a worker writes: {wire.name_of(error)}") from None
+
+
+def _three(content: Any) -> tuple[Any, Any, Any]:
+    if not isinstance(content, tuple | list) or len(content) != 3:
+        raise wire.Unloadable("it is not an answer")
+    return content[0], content[1], content[2]
+
+
+def _write_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, Partial):
+        _refuse_what_is_not_json(value.value)
+        _refuse_what_is_not_json(value.missing, "missing")
+        return {"partial": value.value, "missing": value.missing}
+    _refuse_what_is_not_json(value)
+    return {"value": value}
+
+
+def _read_value(written: Any) -> Any:
+    if "partial" in written:
+        return Partial(written["partial"], written["missing"])
+    return written["value"]
+
+
+def _refuse_what_is_not_json(value: Any, name: str = "the result") -> None:
+    """Raise ``wire.Unsendable`` for the first thing that JSON does not have, or would change."""
+    todo: list[tuple[Any, str, int]] = [(value, name, 0)]
+    while todo:
+        one, place, depth = todo.pop()
+        if one is None or isinstance(one, str | int):
+            continue
+        if isinstance(one, float):
+            if not math.isfinite(one):
+                raise wire.Unsendable(f"{place} is {one}, and this tool has values: json")
+        elif depth == _DEEPEST:
+            raise wire.Unsendable(f"{name} is nested more than {_DEEPEST} deep, or contains itself")
+        elif isinstance(one, list | tuple):
+            todo += [(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(one)]
+        elif isinstance(one, dict):
+            for key, item in one.items():
+                if not isinstance(key, str):
+                    kind = type(key).__qualname__
+                    raise wire.Unsendable(f"{place} has a key of type {kind}, and this tool has values: json")
+                todo.append((item, f"{place}[{key[:50]!r}]", depth + 1))
+        else:
+            kind = type(one).__qualname__
+            raise wire.Unsendable(f"{place} is of type {kind}, and this tool has values: json")
+
+
+def _write_error(error: Described) -> dict[str, Any]:
+    return {
+        **error._asdict(),
+        "attributes": {name: _write_attribute(value) for name, value in error.attributes.items()},
+        "fault": None if error.fault is None else {**error.fault._asdict(), "cause": None},
+        "pickled": None,
+        "cause": None if error.cause is None else _write_error(error.cause),
+        "context": None if error.context is None else _write_error(error.context),
+        "leaves": [_write_error(leaf) for leaf in error.leaves],
+    }
+
+
+def _read_error(written: Any) -> Described:
+    types = tuple(_name(name) for name in written["types"][:100])
+    cause, context, fault = written["cause"], written["context"], written["fault"]
+    return Described(
+        types=types or ("builtins.Exception",),
+        text=_text(written["text"]),
+        attributes={
+            _text(name): _read_attribute(value)
+            for name, value in written["attributes"].items()
+            if not name.startswith("__") and name not in ("fault", "remote_fault", "remote_types")
+        },
+        traceback=_text(written["traceback"]),
+        fault=None if fault is None else _read_fault(fault),
+        pickled=None,
+        cause=None if cause is None else _read_error(cause),
+        context=None if context is None else _read_error(context),
+        suppress_context=bool(written["suppress_context"]),
+        leaves=tuple(_read_error(leaf) for leaf in written["leaves"]),
+    )
+
+
+def _read_fault(written: Any) -> Fault:
+    said = {name: written[name] for name in Fault._fields}
+    said["code"] = Code(said["code"])
+    for name, known in _WORDS.items():
+        if said[name] not in get_args(known):
+            raise wire.Unloadable(f"{said[name]!r} is no {name}")
+    said["message"], said["reason"] = sanitise(_text(said["message"])), sanitise(_text(said["reason"]))
+    for name in ("retry_after", "http_status"):
+        if isinstance(said[name], bool) or not isinstance(said[name], int | float | None):
+            raise wire.Unloadable(f"{said[name]!r} is no {name}")
+    return Fault(**{**said, "cause": None})
+
+
+def _write_attribute(value: Any) -> Any:
+    """Plain data of an error, and the few types beside it that ``remote.describe`` lets through."""
+    if isinstance(value, dt.datetime):
+        return {_TAG: "datetime", "is": value.isoformat()}
+    if isinstance(value, dt.timedelta):
+        return {_TAG: "timedelta", "is": value.total_seconds()}
+    if isinstance(value, bytes):
+        return {_TAG: "bytes", "is": base64.b64encode(value).decode()}
+    if isinstance(value, SimpleNamespace):
+        return {_TAG: "response", "is": {name: _write_attribute(part) for name, part in vars(value).items()}}
+    if isinstance(value, dict):
+        plain = {name: _write_attribute(part) for name, part in value.items()}
+        return {_TAG: "mapping", "is": plain} if _TAG in plain else plain
+    if isinstance(value, list):
+        return [_write_attribute(item) for item in value]
+    return value
+
+
+def _read_attribute(written: Any) -> Any:
+    if isinstance(written, list):
+        return [_read_attribute(item) for item in written]
+    if not isinstance(written, dict):
+        return written
+    match written.get(_TAG):
+        case None | "mapping":
+            plain = written if _TAG not in written else written["is"]
+            return {name: _read_attribute(part) for name, part in plain.items()}
+        case "datetime":
+            return dt.datetime.fromisoformat(written["is"])
+        case "timedelta":
+            return dt.timedelta(seconds=written["is"])
+        case "bytes":
+            return base64.b64decode(written["is"])
+        case "response":
+            return SimpleNamespace(**{name: _read_attribute(part) for name, part in written["is"].items()})
+    raise wire.Unloadable("an attribute of an error has a type that is not known here")
+
+
+def _text(written: Any) -> str:
+    if not isinstance(written, str):
+        raise wire.Unloadable(f"a text is of type {type(written).__qualname__}")
+    return written
+
+
+def _name(written: Any) -> str:
+    """A qualified name of a class: it becomes one here."""
+    name = _text(written)[:500]
+    return name if all(part and part.isprintable() for part in name.split(".")) else "builtins.Exception"
+
+
+_WRITE: Final[dict[Content, Any]] = {"value": _write_value, "error": _write_error, "text": str}
+_READ: Final[dict[Content, Any]] = {"value": _read_value, "error": _read_error, "text": _text}

@@ -1,0 +1,349 @@
+"""The processes of one runtime: warm workers for tools, and commands.
+
+Rules
+-----
+- A worker serves one call at a time, and any tool. It is taken when free, else started, else waited for in order.
+- ``spare`` workers stand ready beside those that are busy, with the modules loaded that calls have needed so far:
+  a call that follows a kill does not wait for a start.
+- The tool's time begins when a ready worker that has loaded its module gets the call (R27).
+- A worker whose call was not answered is killed, always. One that has served ``max_calls``, or grown beyond
+  ``max_memory``, is replaced.
+- No thread of its own: each caller waits on its own worker's socket, on its event loop or blocking.
+- Tools with ``values: json`` have workers and a supervisor of their own: no process that has run one of them ever sends
+  a pickle that is loaded here.
+- After a fork the child starts over with nothing; the workers stay its parent's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from failsoft.core.model.entrypoint import Command
+from failsoft.core.model.options import Isolation, Values
+from failsoft.runtime.execution.clock import outside_finished, outside_started
+from failsoft.runtime.execution.processes import command_attempt as commands
+from failsoft.runtime.execution.processes import worker as this_process
+from failsoft.runtime.execution.processes.process_handle import Process, Supervisor
+from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop, Waiting, finish
+from failsoft.runtime.execution.processes.reply import Reply
+from failsoft.runtime.execution.processes.target import Target
+from failsoft.runtime.execution.processes.worker_attempt import call
+
+IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is let go
+_DEFAULT: Final = Isolation(kind="process")
+
+
+def _ignore() -> None:
+    """Nobody wants to know when it begins."""
+
+
+class Counts(NamedTuple):
+    """How many processes there are, and what became of the others."""
+
+    alive: int
+    busy: int
+    waiting: int  # calls that wait for a worker
+    started: int
+    kills: int  # ended under a call: deadline, cancellation, close
+    crashes: int  # died under a call
+    respawns: int  # workers started in place of one that was lost or replaced
+
+
+class _Place:
+    """A call's place in the line for a worker. Both ends of it are used with the lock of the workers held."""
+
+    __slots__ = ("bell", "process")
+
+    def __init__(self) -> None:
+        self.bell = Bell()
+        self.process: Process | None = None
+
+    def give(self, process: Process | None) -> None:
+        self.process = process
+        self.bell.ring()
+
+
+class Workers:
+    """Starts processes when they are first needed; usable from any thread and any number of event loops."""
+
+    def __init__(
+        self, *, spare: int = 1, limit: int = 32, start_timeout: float = 60.0, values: Values = "pickle"
+    ) -> None:
+        self._values: Values = values
+        self._others: Workers | None = None  # those that write their values in the other way
+        self._spare = spare
+        self._limit = limit
+        self.start_timeout = start_timeout
+        _all.add(self)
+        self._renew()
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
+        self._supervisor = Supervisor(self._values)
+        self._workers: set[Process] = set()
+        self._commands: set[Process] = set()
+        self._idle: deque[Process] = deque()  # the freshest last
+        self._waiting: deque[_Place] = deque()
+        self._modules: dict[str, None] = {}
+        self.closed = False
+        self._started = self._kills = self._crashes = self._lost = self._respawns = 0
+
+    # --- the two front doors, each for a tool and for a command -------------------------------------------------------
+
+    async def run(
+        self,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
+        options: Isolation = _DEFAULT,
+        begun: Callable[[], None] = _ignore,
+    ) -> Reply:
+        """One attempt of a tool in a worker; ``begun`` is called when its time begins. Cancelling it kills the attempt."""
+        loop = asyncio.get_running_loop()
+        outside_started(loop)
+        try:
+            workers = self._for(options)
+            return await call(workers, OnLoop(loop), target, args, kwargs, timeout, options, begun)
+        finally:
+            outside_finished(loop)
+
+    def run_blocking(
+        self,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        timeout: float | None,
+        options: Isolation = _DEFAULT,
+    ) -> Reply:
+        """The same for callers without an event loop."""
+        return finish(call(self._for(options), Blocking(), target, args, kwargs, timeout, options, _ignore))
+
+    async def run_command(
+        self,
+        command: Command,
+        args: Mapping[str, Any],
+        *,
+        timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
+        begun: Callable[[], None] = _ignore,
+    ) -> Reply:
+        """One run of a program; ``begun`` is called when its time begins. Cancelling it ends the program."""
+        loop = asyncio.get_running_loop()
+        outside_started(loop)
+        try:
+            return await commands.run(self, OnLoop(loop), command, args, timeout, begun)
+        finally:
+            outside_finished(loop)
+
+    def run_command_blocking(self, command: Command, args: Mapping[str, Any], *, timeout: float | None) -> Reply:
+        """The same for callers without an event loop."""
+        return finish(commands.run(self, Blocking(), command, args, timeout, _ignore))
+
+    def prepare(self, *targets: Target) -> None:
+        """Start the spare workers ahead of the first call, with the modules of these tools."""
+        with self._lock:
+            self._check_usable()
+            self._modules.update(dict.fromkeys(target.module for target in targets))
+            if not self.closed:
+                self._settle()
+
+    @property
+    def counts(self) -> Counts:
+        with self._lock:
+            alive = len(self._workers)
+            counts = Counts(
+                alive,
+                alive - len(self._idle),
+                len(self._waiting),
+                self._started,
+                self._kills,
+                self._crashes,
+                self._respawns,
+            )
+        if self._others is None:
+            return counts
+        return Counts(*map(sum, zip(counts, self._others.counts, strict=True)))
+
+    def _for(self, options: Isolation) -> Workers:
+        """The workers that write values as ``options`` ask. The two kinds share no process: see docs/security.md."""
+        if options.values == self._values:
+            return self
+        with self._lock:
+            if self._others is None:
+                self._others = Workers(
+                    spare=self._spare, limit=self._limit, start_timeout=self.start_timeout, values=options.values
+                )
+                self._others.closed = self.closed
+            return self._others
+
+    def close(self) -> None:
+        """Kill all processes and wait until they are gone. Calls under way come back ``cancelled``."""
+        with self._lock:
+            self.closed = True
+            while self._idle:
+                self._remove(self._idle.pop())
+            for process in (*self._workers, *self._commands):
+                process.cut()  # its caller hears of it, and tidies up
+            while self._waiting:
+                self._waiting.popleft().give(None)
+            self._supervisor.close()
+            others = self._others
+        if others is not None:
+            others.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the interpreter's end much is gone already
+            self.close()
+
+    # --- what a call does with them -----------------------------------------------------------------------------------
+
+    async def take(self, waiting: Waiting) -> Process | None:
+        """A worker for one call, as soon as one can be had; None if they are closed meanwhile, or have been."""
+        with self._lock:
+            self._check_usable()
+            if self.closed:
+                return None
+            if self._idle:
+                return self._idle.pop()
+            if len(self._workers) < self._limit:
+                return self._start_worker()
+            place = _Place()
+            self._waiting.append(place)
+        return await self._wait_in_line(waiting, place)
+
+    async def _wait_in_line(self, waiting: Waiting, place: _Place) -> Process | None:
+        try:
+            await waiting.rung(place.bell)
+        except BaseException:
+            with self._lock:
+                if place.bell.rung:
+                    process = place.process  # it came in the very moment in which the caller left
+                else:
+                    process = None
+                    with contextlib.suppress(ValueError):  # a forked child has a line of its own
+                        self._waiting.remove(place)
+            if process is not None:
+                self.give_back(process)
+            raise
+        return place.process
+
+    def give_back(self, process: Process) -> None:
+        """Its call has been answered."""
+        now = time.monotonic()
+        with self._lock:
+            if self.closed:
+                self._remove(process)
+                return
+            process.idle_since, process.started, process.asked = now, None, False
+            self._idle.append(process)
+            self._settle()
+            oldest = self._idle[0] if len(self._idle) > self._spare else None
+            if oldest is not None and now - oldest.idle_since > IDLE_SECONDS:
+                self._remove(self._idle.popleft())
+
+    def drop(self, process: Process, why: Literal["killed", "crashed", "replaced", "lost", "finished"]) -> None:
+        """Be rid of a worker or a command, now."""
+        with self._lock:
+            self._kills += why == "killed"
+            self._crashes += why == "crashed"
+            if why in ("crashed", "lost") and not process.ready:
+                self._modules.clear()  # loading one of them may be what it died of
+            is_worker = process in self._workers
+            self._lost += is_worker
+            self._remove(process)
+            if is_worker and not self.closed:
+                self._settle()
+
+    def lose_supervisor(self, pid: int | None) -> None:
+        """A supervisor was killed, and all its processes with it: be rid of those that wait for a call."""
+        with self._lock:
+            if self._supervisor.pid == pid and not self.closed:
+                while self._idle:
+                    self._remove(self._idle.pop())
+                self._supervisor.close()
+
+    def replenish(self) -> None:
+        """See to the spare workers. Called when a call is under way: starting one takes time away from it."""
+        if len(self._idle) < self._spare:
+            with self._lock:
+                if not self.closed:
+                    self._settle()
+
+    def remember(self, module: str) -> None:
+        """Workers that start from now on load it before they are needed."""
+        with self._lock:
+            self._modules[module] = None
+
+    def start_command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process | None:
+        """Start a program, for one call; None if they have been closed."""
+        with self._lock:
+            self._check_usable()
+            if self.closed:
+                return None
+            process = self._supervisor.command(argv, env, streams)
+            self._commands.add(process)
+            return process
+
+    # --- with the lock held -------------------------------------------------------------------------------------------
+
+    def _check_usable(self) -> None:
+        if this_process.importing:
+            raise RuntimeError(
+                "a module calls an isolated tool while it is imported, and a worker imports it to find the tool: "
+                'call the tool under `if __name__ == "__main__":` or in a function'
+            )
+
+    def _settle(self) -> None:
+        """Serve those in line, then see to the spare workers."""
+        while self._waiting and (self._idle or len(self._workers) < self._limit):
+            process = self._idle.pop() if self._idle else self._start_worker()
+            self._waiting.popleft().give(process)
+        while len(self._idle) < self._spare and len(self._workers) < self._limit:
+            self._idle.appendleft(self._start_worker())
+
+    def _start_worker(self) -> Process:
+        process = self._supervisor.worker(tuple(self._modules))
+        process.modules.update(self._modules)
+        process.idle_since = time.monotonic()
+        self._workers.add(process)
+        self._started += 1
+        if self._lost:
+            self._lost -= 1
+            self._respawns += 1
+        return process
+
+    def _remove(self, process: Process) -> None:
+        if process in self._commands:
+            self._commands.remove(process)
+            process.hang_up()  # SIGTERM first
+        else:
+            self._workers.discard(process)
+            process.end()
+
+    def _forget_all(self) -> None:
+        """In a forked child: they are the parent's."""
+        for process in (*self._workers, *self._commands):
+            process.forget()
+        self._supervisor.forget()
+        self._renew()
+
+
+_all: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+def _start_over() -> None:
+    for workers in list(_all):
+        workers._forget_all()
+
+
+os.register_at_fork(after_in_child=_start_over)

@@ -1,0 +1,317 @@
+"""The application's side of the supervisor, and of each process that it has started.
+
+Rules
+-----
+- The supervisor is started when the first process is wanted, and again when it has gone.
+- Hanging up on a process is the order to end it, and everything it has started. A worker is killed from here as well:
+  when ``end`` returns, it does not run another instruction of the tool.
+- In a forked child nothing of this may be used: the sockets are closed there without a word to the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import pickle
+import signal
+import socket
+import sys
+import termios
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from failsoft.core.model.options import Values
+from failsoft.runtime.execution.processes import encoding, wire
+from failsoft.runtime.execution.processes.remote_error import Described
+
+_log = logging.getLogger(__name__)
+
+# What declaring tools loads, slowly: once it is needed here, every worker will need it. Nothing in it starts a thread
+_SHARED = ("failsoft.config.manifest",)
+
+
+_PATIENCE: Final = 1_000  # reads of log records before a call, for a worker that never stops
+
+
+class Ended(Exception):
+    """The process is gone. ``status`` is its exit status, minus its signal, or None: its supervisor is gone too."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Confused(Exception):
+    """A process has sent something that is no answer to what it was asked. Nothing it says can be trusted any more."""
+
+
+class Process:
+    """A process that the supervisor runs for us, and the socket that ties it to us."""
+
+    __slots__ = (
+        "_buffer",
+        "_wanted",
+        "asked",
+        "calls",
+        "dead",
+        "ended",
+        "fd",
+        "idle_since",
+        "modules",
+        "pid",
+        "ready",
+        "sock",
+        "started",
+        "supervisor",
+        "values",
+    )
+
+    def __init__(self, sock: socket.socket, supervisor: int | None, values: Values = "pickle") -> None:
+        self.sock = sock
+        self.values: Values = values
+        self.supervisor = supervisor
+        self.fd = sock.fileno()
+        self.pid: int | None = None  # known once it is ready
+        self.ready = False
+        self.ended = False  # by us
+        self.dead = False
+        self.calls = 0
+        self.asked = False  # it has been sent something for the call that it was taken for
+        self.modules: set[str] = set()
+        self.idle_since = 0.0
+        self.started: float | None = None  # when it got the call that it is busy with
+        self._buffer = bytearray()
+        self._wanted = 0  # bytes of the frame that is coming in
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Send what fits; how much that was."""
+        try:
+            sent = self.sock.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # it is dead, and never got all of it; reading will tell how it died
+            self.asked = False
+            return len(data)
+        self.asked = True
+        return sent
+
+    def receive(self) -> wire.Frame | None:
+        """Read once; the next frame, or None if it is not whole yet. Raises ``Ended`` or ``Confused``."""
+        return self.buffered() if self._read() else None
+
+    def _read(self) -> bool:
+        try:
+            data = self.sock.recv(min(max(self._wanted - len(self._buffer), wire.CHUNK), wire.LARGE))
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self.dead = True
+            raise Ended(wire.death_of(self._buffer))
+        self._buffer += data
+        return True
+
+    def buffered(self) -> wire.Frame | None:
+        """The next frame, from what has been read. Log records are handled on the way. Raises ``Confused``."""
+        buffer = self._buffer
+        while len(buffer) >= wire.HEADER.size:
+            length, kind, number, pid = wire.HEADER.unpack_from(buffer)
+            size = wire.HEADER.size + length
+            if kind == wire.DEATH:  # which is read at the end of the stream
+                self._wanted = 0
+                break
+            if length > wire.LIMIT:
+                raise Confused(f"it sends {wire.megabytes(length)} at once")
+            if self.pid is not None and pid != self.pid:
+                raise Confused("another process answered in its place")
+            if len(buffer) < size:
+                self._wanted = size
+                break
+            content = bytes(memoryview(buffer)[wire.HEADER.size : size])
+            del buffer[:size]
+            self._wanted = 0
+            if kind != wire.LOG:
+                return wire.Frame(kind, content, number, pid)
+            _handle_log(self.values, content)
+        return None
+
+    def expect_silence(self) -> None:
+        """Make sure that nothing but log records has come unasked. Raises ``Confused``, or ``Ended``."""
+        for _ in range(_PATIENCE):
+            if not self._read():
+                break
+            if self.buffered() is not None:
+                raise Confused("it answers without having been asked")
+        if self._buffer:
+            raise Confused("it sends something without having been asked")
+
+    def has_read(self) -> bool:
+        """Whether it may have read all that it was sent for its call. If not, a dead worker has surely not run it."""
+        if not self.asked:
+            return False
+        left = bytearray(4)
+        fcntl.ioctl(self.fd, termios.TIOCOUTQ, left)
+        return int.from_bytes(left, sys.byteorder) == 0
+
+    def greet(self, frame: wire.Frame) -> Described | None:
+        """Take in that it is ready, or has tried to load a module; what was in the way, if anything."""
+        if frame.kind != wire.READY:
+            raise Confused("it answers without having been asked")
+        try:
+            module, problem = encoding.read_ready(self.values, frame.content)
+        except wire.Unloadable as error:
+            raise Confused(str(error)) from None
+        self.pid = frame.pid
+        self.ready = True
+        if module is not None and problem is None:
+            self.modules.add(module)
+        return problem
+
+    def let_go(self) -> None:
+        """Let it become the program that it is to run."""
+        with contextlib.suppress(OSError):  # it has died: that is told elsewhere
+            self.sock.send(wire.GO)
+
+    def end(self) -> None:
+        """Kill it now, with everything that it has started."""
+        if not self.ended and not self.dead and self.pid is not None:
+            # Its pid is its own until the supervisor hears us hang up
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Let the supervisor end it in its own way."""
+        if not self.ended:
+            self.ended = True
+            self.cut()
+            self.sock.close()
+
+    def cut(self) -> None:
+        """End the stream, for whoever waits on it: from another thread that is all that may be done to a socket."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)  # also for a forked child of ours that holds the socket
+
+    def forget(self) -> None:
+        """It belongs to the process that we were forked from."""
+        self.ended = True
+        self.sock.close()
+
+
+def _handle_log(values: Values, content: bytes) -> None:
+    try:
+        record = logging.makeLogRecord(encoding.read_log(values, content))
+        logger = logging.getLogger(record.name)
+        if logger.isEnabledFor(record.levelno):
+            logger.handle(record)
+    except Exception:
+        _log.exception("a log record of a worker could not be handled")
+
+
+class Supervisor:
+    """The application's end of its supervisor. Not safe for threads: the owner's lock guards it."""
+
+    def __init__(self, values: Values = "pickle") -> None:
+        self._values: Values = values
+        self._control: socket.socket | None = None
+        self.pid: int | None = None
+
+    def worker(self, modules: tuple[str, ...]) -> Process:
+        """Start a worker that imports ``modules`` before it calls itself ready."""
+        surroundings = (str(Path.cwd()), dict(os.environ), list(sys.path))
+        return self._start("worker", (surroundings, modules, _log_levels(), self._values), [])
+
+    def command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process:
+        """Start a program on three descriptors; two more are kept open as long as it runs. They stay ours to close."""
+        return self._start("command", (argv, dict(env), str(Path.cwd())), streams)
+
+    def _start(self, what: str, options: Any, fds: list[int]) -> Process:
+        request = pickle.dumps((what, options), 5)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.setblocking(False)
+            message = len(request).to_bytes(4, "little") + request
+            for fresh in (self._control is None, True):
+                if fresh:
+                    self._launch()
+                if self._tell(message, [theirs.fileno(), *fds]):
+                    break
+        return Process(ours, self.pid, self._values)
+
+    def _tell(self, message: bytes, fds: list[int]) -> bool:
+        assert self._control is not None
+        try:
+            sent = socket.send_fds(self._control, [message], fds)
+            self._control.sendall(message[sent:])
+        except OSError:  # it was killed
+            return False
+        return True
+
+    def _launch(self) -> None:
+        self.close()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            shared = [name for name in _SHARED if name in sys.modules]
+            code = (
+                f"import sys; sys.path[:] = {sys.path!r}; "
+                f"from failsoft.runtime.execution.processes.supervisor import main; main({os.getpid()}, {shared!r})"
+            )
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, *_flags(), "-c", code],
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)],
+                setsid=True,  # so that Ctrl-C in a terminal is for the application alone
+                setsigmask=(),
+                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+            )
+        self._control = ours
+
+    def close(self) -> None:
+        """End everything, and wait until it has ended."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self.pid is not None:
+            _wait(self.pid)
+            self.pid = None
+
+    def forget(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        self._control = self.pid = None
+
+
+def _flags() -> list[str]:
+    """The interpreter's options that change what code does, for the supervisor and so for the workers."""
+    flags = sys.flags
+    given = (("E", flags.ignore_environment), ("s", flags.no_user_site), ("S", flags.no_site), ("O", flags.optimize))
+    return ["-" + letter * count for letter, count in given if count]
+
+
+def _wait(pid: int) -> None:
+    """Wait for the supervisor; one that does not go by itself is killed, and takes its children along."""
+    until = time.monotonic() + 2.0
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            if time.monotonic() > until:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return
+            time.sleep(0.001)
+
+
+def _log_levels() -> dict[str, int]:
+    """The levels that are set here, so that workers do not send what nobody wants."""
+    root = logging.getLogger()
+    named = {
+        name: logger.level
+        for name, logger in list(root.manager.loggerDict.items())
+        if isinstance(logger, logging.Logger) and logger.level
+    }
+    return {"": max(root.level, root.manager.disable + 1), **named}

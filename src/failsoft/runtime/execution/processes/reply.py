@@ -1,0 +1,122 @@
+"""What comes back from a process, as one value, and the faults that lie in the process itself.
+
+A tool's own exception is ``Reply.error`` of kind ``error``, to be classified like any other. What has a ``fault``
+(``WorkerError``, ``CommandError``) has been judged already, and is taken as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from failsoft.core.classify.exit_status import how_it_ended
+from failsoft.core.model.fault import Code, Fault
+from failsoft.core.redact.sanitise import sanitise
+
+Kind = Literal[
+    "value",
+    "error",  # the tool raised, or its command failed
+    "timeout",  # ended at its deadline
+    "late",  # it ended by itself, but after its deadline: the effect happened (R8)
+    "crashed",  # the process died under the call
+    "unsendable",  # an argument or the result cannot cross
+    "missing",  # the module, function or program is not there
+    "cancelled",  # the workers were closed under the call
+]
+
+
+class Reply(NamedTuple):
+    """What became of one attempt in a process."""
+
+    kind: Kind
+    value: Any = None
+    error: Exception | None = None
+    pid: int | None = None
+    killed: bool = False
+    started: float | None = None  # monotonic time at which a ready process got it; None: none ever did
+    duration: float = 0.0  # seconds since then; waiting for a process is not tool time (R27)
+
+
+class WorkerError(Exception):
+    """A call in a worker process failed for a reason that is not the tool's own exception."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fault,)
+
+
+class CommandError(WorkerError):
+    """A program failed: its exit status, its output, or that it is not there."""
+
+
+def crashed(what: str, status: int | None, *, ran: bool) -> WorkerError:
+    return WorkerError(
+        Fault(
+            Code.ABORTED,
+            "transient",
+            "tool_transient",
+            "unknown" if ran else "none",
+            f"{what}: its process {how_it_ended(status)}{'' if ran else ' before it could be called'}",
+            "The next call gets a new process",
+            "worker_crashed",
+        )
+    )
+
+
+def confused(what: str, why: str) -> WorkerError:
+    return WorkerError(
+        Fault(
+            Code.ABORTED,
+            "transient",
+            "tool_transient",
+            "unknown",
+            f"{what}: its process was ended, because {sanitise(why)}",
+            "The next call gets a new process",
+            "worker_confused",
+        )
+    )
+
+
+def never_ready(what: str, seconds: float) -> WorkerError:
+    return WorkerError(
+        Fault(
+            Code.UNAVAILABLE,
+            "transient",
+            "tool_transient",
+            "none",
+            f"{what}: its process was not ready within {seconds:g} s",
+            "A process that starts slowly may be faster next time",
+            "worker_not_ready",
+        )
+    )
+
+
+def unsendable(what: str, why: str, *, ran: bool) -> WorkerError:
+    return WorkerError(
+        Fault(
+            Code.INTERNAL,
+            "permanent",
+            "internal_contract_bug",
+            "happened" if ran else "none",
+            f"{what}: {sanitise(why)}",
+            "What cannot be sent to a process cannot be sent on retry either",
+            "worker_unsendable",
+        )
+    )
+
+
+def missing(what: str, error: Exception) -> WorkerError:
+    return WorkerError(
+        Fault(
+            Code.NOT_FOUND,
+            "permanent",
+            "tool_unavailable",
+            "none",
+            f"{what} cannot be imported in a worker: {sanitise(f'{type(error).__name__}: {error}')}",
+            "A missing tool stays missing on retry",
+            "worker_import",
+            cause=error,
+        )
+    )

@@ -1,0 +1,215 @@
+"""One attempt of a tool in a worker, from taking the worker to giving it back.
+
+Rules
+-----
+- Starting the worker and importing the tool's module come before the tool's time begins (R27).
+- At the deadline an answer that is already there still counts if the tool ended in time; one that ended after its
+  deadline is ``late``, never a value (R8).
+- A worker whose call has not been answered when the caller leaves, for whatever reason, is killed.
+- A worker that was dead before it read the call has not run it: the call goes to another one.
+- A worker that has sent something before it is called is not called. One that answers with another number, twice, or from
+  another process is killed: its call fails with an unknown effect.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from failsoft.core.model.options import Isolation, Values
+from failsoft.runtime.execution.processes import encoding, wire
+from failsoft.runtime.execution.processes import reply as replies
+from failsoft.runtime.execution.processes.process_handle import Confused, Ended, Process
+from failsoft.runtime.execution.processes.readiness import Waiting
+from failsoft.runtime.execution.processes.remote_error import rebuild
+from failsoft.runtime.execution.processes.reply import Kind, Reply
+from failsoft.runtime.execution.processes.target import Target, variable
+
+if TYPE_CHECKING:
+    from failsoft.runtime.execution.processes.pool import Workers
+
+_UNSET = object()
+_TRIES = 3  # workers for one call, if they are found dead one after the other
+
+
+async def call(
+    workers: Workers,
+    waiting: Waiting,
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
+    options: Isolation,
+    begun: Callable[[], None],
+) -> Reply:
+    """Run ``target`` in a worker and say what became of it."""
+    try:
+        carried = _carried(options.context) if options.context else None
+        head = (target.module, target.qualname, carried, options.max_memory)
+        number = wire.new_number()
+        request = wire.pack_call(head, args, kwargs, target.names, number)
+    except wire.Unsendable as error:
+        return Reply("unsendable", error=replies.unsendable(str(target), str(error), ran=False))
+    for _ in range(_TRIES):
+        process = await workers.take(waiting)
+        if process is None:
+            return Reply("cancelled")
+        try:
+            reply = None
+            if not process.ready or target.module not in process.modules:
+                reply = await _prepare(workers, waiting, process, target)
+            if reply is None:
+                begun()
+                reply = await _converse(workers, waiting, process, target, request, number, timeout, options)
+        except Ended as ended:
+            reply = _mourn(workers, process, target, ended)
+            if reply is None:
+                continue
+        except Confused as confused:
+            reply = _dismiss(workers, process, target, confused)
+            if reply is None:
+                continue
+        except BaseException:
+            workers.drop(process, "killed")
+            raise
+        if not process.ended:
+            workers.give_back(process)
+        return reply
+    return Reply("crashed", error=replies.crashed(str(target), None, ran=False))
+
+
+def _carried(paths: tuple[str, ...]) -> dict[str, Any]:
+    """The values of those declared context variables that have one here."""
+    values = ((path, variable(path).get(_UNSET)) for path in paths)
+    return {path: value for path, value in values if value is not _UNSET}
+
+
+async def _prepare(workers: Workers, waiting: Waiting, process: Process, target: Target) -> Reply | None:
+    """Wait until the worker has started and has loaded the tool's module. A reply only if that fails."""
+    until = time.monotonic() + workers.start_timeout
+    number = wire.new_number()
+    if target.module not in process.modules:
+        if process.ready:
+            process.expect_silence()
+        process.send(wire.pack(wire.LOAD, target.module, number))
+    problem = None
+    while not process.ready or (target.module not in process.modules and problem is None):
+        frame = await next_frame(waiting, process, until)
+        if frame is None:
+            workers.drop(process, "killed")
+            error = replies.never_ready(str(target), workers.start_timeout)
+            return Reply("crashed", error=error, pid=process.pid, killed=True)
+        if frame.number != (number if process.ready else 0):
+            raise Confused("it answers something that it was not asked")
+        problem = process.greet(frame)
+    if problem is not None:
+        return Reply("missing", error=replies.missing(str(target), rebuild(problem)), pid=process.pid)
+    workers.remember(target.module)
+    return None
+
+
+async def _converse(
+    workers: Workers,
+    waiting: Waiting,
+    process: Process,
+    target: Target,
+    request: bytes,
+    number: int,
+    timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
+    options: Isolation,
+) -> Reply:
+    """Hand the call over, and wait for its answer until the deadline."""
+    process.expect_silence()
+    started = process.started = time.monotonic()
+    until = None if timeout is None else started + timeout
+    pid = process.pid
+    sent = process.send(request)
+    workers.replenish()
+    while sent < len(request) and await waiting.ready((), (process.fd,), until):
+        sent += process.send(memoryview(request)[sent:])
+    frame = await next_frame(waiting, process, until)
+    took = time.monotonic() - started
+    if frame is None:
+        workers.drop(process, "killed")
+        return Reply("timeout", pid=pid, killed=True, started=started, duration=took)
+    if frame.number != number:
+        raise Confused("it answered another call")
+    if process.buffered() is not None:
+        raise Confused("it answered twice")
+    kind, value, error, heavy = _read(target, process.values, frame, until, pid)
+    process.calls += 1
+    if heavy or (options.max_calls is not None and process.calls >= options.max_calls):
+        workers.drop(process, "replaced")
+    return Reply(kind, value, error, pid, False, started, took)
+
+
+def _mourn(workers: Workers, process: Process, target: Target, ended: Ended) -> Reply | None:
+    """The worker has died. None if that was before it read the call, which then can go to another."""
+    pid, started = process.pid, process.started
+    took = 0.0 if started is None else time.monotonic() - started
+    if workers.closed:
+        workers.drop(process, "killed")
+        return Reply("cancelled", None, None, pid, True, started, took)
+    if ended.status is None:
+        workers.lose_supervisor(process.supervisor)
+    if not process.has_read() or (started is None and ended.status is None):
+        workers.drop(process, "lost")
+        return None
+    workers.drop(process, "crashed")
+    error = replies.crashed(str(target), ended.status, ran=started is not None)
+    return Reply("crashed", None, error, pid, False, started, took)
+
+
+def _dismiss(workers: Workers, process: Process, target: Target, confused: Confused) -> Reply | None:
+    """End a worker that cannot be trusted. None if it has not been called yet: the call can go to another."""
+    pid, started = process.pid, process.started
+    workers.drop(process, "killed")
+    if started is None:
+        return None
+    error = replies.confused(str(target), str(confused))
+    return Reply("crashed", None, error, pid, True, started, time.monotonic() - started)
+
+
+_CONTENTS: Final[dict[int, encoding.Content]] = {
+    wire.VALUE: "value",
+    wire.ERROR: "error",
+    wire.MISSING: "error",
+    wire.UNSENDABLE: "text",
+}
+
+
+def _read(
+    target: Target, values: Values, frame: wire.Frame, until: float | None, pid: int | None
+) -> tuple[Kind, Any, Exception | None, bool]:
+    """What the worker says, and whether it has grown too large."""
+    kind = frame.kind
+    if kind not in _CONTENTS:
+        raise Confused("it sent something that is no answer")
+    try:
+        ended, heavy, value = encoding.read_answer(values, frame.content, _CONTENTS[kind])
+    except wire.Unloadable as error:
+        if values == "json":  # our code in the worker never writes such a thing
+            raise Confused(f"it sent something that is no answer: {error}") from None
+        why = f"the result cannot be loaded here: {error}"
+        return "unsendable", None, replies.unsendable(str(target), why, ran=True), False
+    if kind == wire.MISSING:
+        return "missing", None, replies.missing(str(target), rebuild(value, pid)), heavy
+    if kind == wire.UNSENDABLE:
+        return "unsendable", None, replies.unsendable(str(target), value, ran=ended is not None), heavy
+    if until is not None and ended is not None and ended > until:
+        return "late", None, None, heavy
+    if kind == wire.ERROR:
+        return "error", None, rebuild(value, pid), heavy
+    return "value", value, None, heavy
+
+
+async def next_frame(waiting: Waiting, process: Process, until: float | None) -> wire.Frame | None:
+    """Wait for the next frame; None if it is not there at the deadline. Raises ``Ended`` or ``Confused``."""
+    frame = process.buffered()  # one read may have brought two
+    while frame is None:
+        ready = await waiting.readable(process.fd, until)
+        frame = process.receive()
+        if frame is None and (not ready or (until is not None and time.monotonic() >= until)):
+            return None
+    return frame

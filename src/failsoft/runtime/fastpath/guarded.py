@@ -1,0 +1,186 @@
+"""Guarded functions: what ``@rt.tool`` gives back. The happy path lives here, and nothing else does.
+
+A call that succeeds at once reads its ticket and its scope, steps the tool and appends one record. Whatever is not
+that simple (a circuit that is not closed, a turn, a limit, a failure, a tool that must not be repeated) goes to ``rt.run``
+or ``rt.run_blocking``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from asyncio import CancelledError, Task
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.model.partial import Partial
+from failsoft.errors import CircuitOpen
+from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.call.admission import refuse
+from failsoft.runtime.call.attempt import UNAWAITED
+from failsoft.runtime.execution.deadline import Box, finish, step
+from failsoft.runtime.fastpath.retry import recover
+from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
+
+if TYPE_CHECKING:
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.tool import Tool
+
+
+scope, light, enter, reset = SCOPE.get, LIGHT.get, LIGHT.set, LIGHT.reset
+_EMPTY: Box = []  # of a tool that is not watched
+NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
+
+
+def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    """The function that users call instead of the tool's own."""
+    make = _guard_careful if tool.kind == "async" and tool.safe is False else _MAKERS[tool.kind]
+    made = make(rt, tool)
+    if hasattr(tool.fn, "__name__"):
+        functools.update_wrapper(made, tool.fn)
+    else:
+        functools.update_wrapper(made, tool.fn, assigned=("__doc__",), updated=())
+        made.__name__ = made.__qualname__ = tool.id
+    made.__failsoft__ = tool  # type: ignore[attr-defined]  # how Runtime.call knows it again
+    return made
+
+
+def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
+    # No more than this: ten thousand may wait, and each has what is used here.
+    now, trace, pending = rt.now, rt.trace, rt.trace.pending
+    watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
+
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        ticket = tool.ticket
+        if ticket is None or scope() is not None or (watched and light() is not None):
+            shut = tool.shut
+            if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+                raise CircuitOpen(refused)
+            return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+        started = now()
+        stepper = None
+        if watched:
+            box: Box = [started, None, rt, tool, args, kwargs, started]
+            token = enter(box)
+        else:
+            box, token = [started, None], None
+        try:
+            try:
+                # Without keywords no dict is made for them.
+                stepper = step(tool.fn(*args, **kwargs) if kwargs else tool.fn(*args), box)
+                for waiting in stepper:
+                    kwargs = kwargs or NO_KWARGS
+                    await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
+            finally:
+                if token is not None:
+                    try:
+                        reset(token)
+                    except ValueError:  # an orphan goes on in another context
+                        leave(LIGHT, token)
+        except CancelledError as error:
+            rt.left(rt.open_call(tool, args, kwargs, started), error)
+            raise
+        except Exception as error:
+            rest = recover(
+                rt, tool, args, kwargs, trace.number(), ticket, error, started, stepper is not None, made_call_of(box)
+            )
+        else:
+            ended = now()
+            value = box[0]
+            if ended - started <= tool.timeout and tool.ticket is ticket and type(value) is not Partial:
+                pending.append((CALL_SUCCEEDED, ended, tool.id, None, None, started))
+                if len(pending) > trace.limit:
+                    trace.drain()
+                return value
+            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
+            rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
+        # Out here, so that the errors of further attempts do not get the first one as their context.
+        return (await rest).unwrap()
+
+    return guarded
+
+
+def _guard_careful(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    """What must not be repeated has to know whether a call inside it has acted (R24)."""
+
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        shut = tool.shut
+        if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+            raise CircuitOpen(refused)
+        return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+
+    return guarded
+
+
+def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    fn, now, tool_id, pending, trace = tool.fn, rt.now, tool.id, rt.trace.pending, rt.trace
+    simple = math.isinf(tool.timeout) and tool.safe is not False
+    watched = tool.safe is None
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        ticket = tool.ticket
+        if ticket is None or not simple or scope() is not None or (watched and light() is not None):
+            shut = tool.shut
+            if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+                raise CircuitOpen(refused)
+            return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
+        started, token = now(), None
+        box: Box = _EMPTY
+        try:
+            try:
+                if watched:
+                    box = [started, None, rt, tool, args, kwargs, started]
+                    token = enter(box)
+                value = fn(*args, **kwargs) if kwargs else fn(*args)
+            finally:
+                if token is not None:
+                    reset(token)
+                elif watched:  # an interrupt came when the box was entered already, and the token not there yet
+                    enter(None)
+        except Exception as error:
+            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
+            first = rt.broken(call, started, error, entered=False)
+        else:
+            ended = now()
+            if tool.ticket is ticket and type(value) not in _ODD:
+                pending.append((CALL_SUCCEEDED, ended, tool_id, None, None, started))
+                if len(pending) > trace.limit:
+                    trace.drain()
+                return value
+            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
+            first = rt.odd(call, started, ended, value)
+        return rt.drive_blocking(call, first, ticket).unwrap()
+
+    return guarded
+
+
+def _guard_async_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    async def guarded(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        stream = (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+        try:
+            async for item in stream:
+                yield item
+        finally:
+            await stream.aclose()
+
+    return guarded
+
+
+def _guard_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
+    def guarded(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        stream = rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
+        try:
+            yield from stream
+        finally:
+            stream.close()
+
+    return guarded
+
+
+_ODD = (Partial, *UNAWAITED, Task)
+_MAKERS: dict[str, Callable[[Engine, Tool], Callable[..., Any]]] = {
+    "async": _guard_async,
+    "sync": _guard_sync,
+    "async stream": _guard_async_stream,
+    "stream": _guard_stream,
+}

@@ -1,0 +1,78 @@
+"""Errors of a tool that have led to a retry before: what takes the short way (``runtime.fastpath.retry``).
+
+Rules
+-----
+- Known is an error by its type and its text, and only where these are all there is to know of it.
+- It is remembered by the long way, after that has decided on a retry, unless anything but attempts, time, budget and
+  breaker had a say in it.
+- So many of one tool, and no more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failsoft.core.classify import key_of
+from failsoft.core.classify.exception_reader import read
+from failsoft.core.model.builtin_faults import is_client_timeout
+from failsoft.core.model.fault import Fault
+
+if TYPE_CHECKING:
+    from failsoft.core.resilience.recovery_memory import Family
+    from failsoft.observe.metrics import Retries
+    from failsoft.runtime.call.model import Call, Stop
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.tool import Tool
+
+KEPT = 64  # errors of one tool
+
+
+class Known:
+    """An error of a tool that was retried before."""
+
+    __slots__ = ("family", "fault", "retries", "timed_out")
+
+    def __init__(self, fault: Fault, family: Family | None, retries: Retries) -> None:
+        self.fault = fault._replace(cause=None)
+        self.family = family
+        self.retries = retries  # where the tool's are counted
+        self.timed_out = is_client_timeout(fault)
+
+
+def recall(tool: Tool, error: Exception) -> Known | None:
+    """What is known of an error, if its type and its text are all there is to know."""
+    known = tool.known
+    if not known:
+        return None
+    try:
+        found = known.get((error.__class__, error.args))
+    except Exception:  # arguments that cannot be looked up
+        return None
+    if found is None or error.__context__ is not None or error.__cause__ is not None or error.__dict__:
+        return None
+    if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
+        return None  # given to it beside its text
+    return found
+
+
+def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception) -> None:
+    """This failure has led to a retry: the next one like it can take the short way, if nothing about it was special."""
+    known = stop.tool.known
+    if known is None or rt.handler is not None or rt.policies:
+        return
+    if rt.memory is not None and rt.memory.mode == "act":
+        return
+    if call.turn is not None or call.tenant is not None or fault.retry_after is not None:
+        return
+    if stop.retry is not stop.tool.options.retry:
+        return  # the call, or the chain that it stands in, has rules of its own
+    key = key_of(error)
+    if key is None or type(key[1]) is not str or key[1] != fault.message:
+        return  # there is more to it, or something was masked in it: not to be kept
+    if read(error, "fault") is not None or read(error, "remote_fault") is not None:
+        return  # it has been judged elsewhere
+    if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
+        return
+    if len(known) >= KEPT:
+        known.clear()
+    known[type(error), error.args] = Known(fault, stop.family, rt.trace.retries(stop.tool.id))

@@ -1,0 +1,216 @@
+"""The short way: plain retries of an error that is well known, until an attempt succeeds.
+
+Rules
+-----
+- The long way (``runtime.call.pipeline``) has been gone before for the same error of the same tool, and came to a retry. Nothing but
+  attempts, time, budget and breaker can make this time different, and these are asked.
+- Only async tools that are nothing but a function and a deadline come here, called outside of turns, threads and other
+  calls, where no policy, handler, fallback or retry rule has a say. None that is declared as not idempotent: calls made
+  inside that one must know that they are.
+- Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
+  which takes up the call with all that has happened so far (``Past``).
+- The stream says the same, and its words are made when somebody reads them. As on the happy path, calls made inside an
+  attempt are not its children. If one was made by an unsafe tool, the long way goes on and asks what it has done.
+
+Why: an agent's tools fail in the same few ways, and what is decided each time anew costs ten times as much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.effects.call_effect import worst
+from failsoft.core.model.outcome import Outcome, succeed
+from failsoft.core.model.partial import Partial
+from failsoft.core.resilience.error_handler import ErrorReport, decide, describe
+from failsoft.core.resilience.recovery_memory import QUOTABLE
+from failsoft.core.resilience.retry import Attempts, plan_known
+from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
+from failsoft.observe.sinks.log import INFO, is_logged
+from failsoft.runtime.call.admission import count_successes
+from failsoft.runtime.call.model import NOTHING, Ended, Past
+from failsoft.runtime.call.pipeline import tell_recovery, tell_success
+from failsoft.runtime.execution.deadline import Box, finish, step
+from failsoft.runtime.fastpath.known_errors import Known, recall
+from failsoft.runtime.scope import LIGHT, leave, made_call_of
+
+if TYPE_CHECKING:
+    from failsoft.core.resilience.circuit_breaker import Ticket
+    from failsoft.core.resilience.recovery_memory import Family
+    from failsoft.observe.recorder import Raw
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.tool import Tool
+
+
+enter, reset = LIGHT.set, LIGHT.reset
+_CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client has raised
+
+
+async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call costs a tenth of a retry
+    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
+    error: Exception, began: float, entered: bool, call: Call | None = None,
+) -> Outcome[Any]:  # fmt: skip
+    """Take a call to its outcome whose first attempt has just failed: the short way while its errors are known.
+
+    Unless ``entered``, the arguments may not have fitted. ``call`` is there if inner calls were made: then the long way
+    is taken, which asks what these have done.
+    """
+    plain = entered and call is None and not is_logged(INFO)  # log lines are the pipeline's
+    known = recall(tool, error) if plain else None
+    watched = tool.safe is None
+    now, wall, random, record = rt.now, rt.wall, rt.random, rt.trace.record  # once: an attempt is to cost little more
+    options, fn, timeout = tool.options.retry, tool.fn, tool.timeout
+    primary, started, ended = error, began, now()
+    made, since, spent = 0, ended, 0.0
+    met: list[Known] = []
+    families: tuple[Family, ...] = ()
+    first: Ended | None = None
+    key = (tool.id, id)
+    while known is not None:
+        family = known.family
+        new = None if family in families else family
+        took = ended - started
+        total = spent + took if made else 0.0
+        delay = plan_known(options, made + 1, since, total, took, ended, random())
+        if delay is None or (new is not None and new.is_due(wall())) or not _keep_books(rt, tool, ticket, ended, known):
+            first = Ended(started, ended, error=error)
+            break
+        error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
+        evidence = None
+        if family is not None and family.seen > QUOTABLE and rt.memory is not None:
+            evidence = rt.memory.evidence(family)
+        if known.timed_out:
+            record((TOOL_TIMEOUT, ended, tool, id, None, _CLIENT))
+        record((TOOL_ERROR, ended, tool, id, None, _tell_retry, known.fault, started, made, delay, evidence))
+        met.append(known)
+        made += 1
+        spent = total
+        if new is not None:
+            families += (new,)
+        invoked = False
+        rt.retrying[key] = (tool, began, made + 1)
+        box: Box = [None, None]
+        try:
+            if delay:
+                await asyncio.sleep(delay)
+                if not tool.admits(ticket):
+                    break
+            invoked = True
+            started = now()
+            box = [started, None, rt, tool, args, kwargs, began]
+            token = enter(box) if watched else None
+            try:
+                stepper = step(fn(*args, **kwargs), box)
+                for waiting in stepper:
+                    await finish(stepper, waiting, tool, timeout, box, rt.place, key)
+            finally:
+                if token is not None:
+                    try:
+                        reset(token)
+                    except ValueError:  # an orphan goes on in another context
+                        leave(LIGHT, token)
+        except Exception as failed:
+            call = made_call_of(box)
+            error, known, ended = failed, recall(tool, failed) if call is None else None, now()
+            continue
+        except BaseException as left:  # its caller has, or the interpreter wants to end
+            rt.retrying.pop(key)
+            whole = _whole(rt, tool, args, kwargs, id, began)
+            whole.made, whole.invoked = made, invoked
+            rt.left(whole, left)
+            raise
+        ended = now()
+        value = box[0]
+        if ended - started <= timeout and type(value) is not Partial:
+            rt.retrying.pop(key)
+            _settle(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
+            return succeed(id, tool.id, value, made + 1, ended - began, tool.label)
+        call = made_call_of(box) or _whole(rt, tool, args, kwargs, id, began)
+        first = rt.odd(call, started, ended, value)
+        break
+    else:
+        call = call or _whole(rt, tool, args, kwargs, id, began)
+        first = rt.broken(call, started, error, entered=entered)
+    rt.retrying.pop(key, None)
+    past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
+    call = call or _whole(rt, tool, args, kwargs, id, began)
+    call.name(id)
+    call.admitted = True  # the short way needs a closed circuit
+    rest = rt.drive(call, first, None if first is None else ticket, past)
+    first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
+    return await rest
+
+
+def _keep_books(rt: Engine, tool: Tool, ticket: Ticket, now: float, known: Known) -> bool:
+    """Count the failure and pay for its retry; False, with nothing done, if there is more to it."""
+    health = tool.health
+    if health.holds or tool.unavailable is not None:
+        return False
+    successes = count_successes(rt, tool, health) if tool.options.retry.budget else None
+    with rt.lock:
+        counted = health.count_failure(ticket, now, successes)
+        if counted:
+            tool.ticket = None
+            known.retries.made += 1
+    return counted
+
+
+def _settle(
+    rt: Engine, tool: Tool, id: str | int, ticket: Ticket, known: Known, families: tuple[Family, ...], attempts: int,
+    since: float, began: float, started: float, ended: float,
+) -> None:  # fmt: skip
+    """Let breaker, figures, memory and stream know that a retry has worked."""
+    retries, trace = known.retries, rt.trace
+    record = trace.record
+    with rt.lock:
+        tool.health.count_success(ticket)
+        tool.renew_ticket()
+        retries.recovered += 1
+        retries.seconds += ended - since
+    if rt.memory is not None:
+        for family in families:
+            rt.memory.learn(family, None, True, ended - since)
+    record((RETRY_SUCCEEDED, ended, tool, id, None, _tell_recovery, since, attempts))
+    record((CALL_SUCCEEDED, ended, tool, id, None, _tell_success, started, attempts, began))
+    if len(trace.pending) > trace.limit:
+        trace.drain()
+
+
+def _past(met: list[Known], error: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Past:
+    """What the long way has to know."""
+    fault = met[-1].fault._replace(cause=error)
+    return Past(fault, worst([known.fault.effect for known in met]), attempts, families)
+
+
+def _whole(
+    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
+) -> Call:
+    return rt.open_call(tool, args, dict(kwargs), began, id)
+
+
+# --- what the stream says, made when somebody reads it ----------------------------------------------------------------
+
+
+def _tell_retry(raw: Raw) -> dict[str, Any]:
+    _, ended, tool, _, _, _, fault, started, before, delay, evidence = raw
+    report = ErrorReport(
+        fault, tool.id, "", before + 1, before, "closed", delay, "", (),
+        required=tool.options.required, evidence=evidence,
+    )  # fmt: skip
+    fields = describe(report, decide(report))
+    fields["duration_ms"] = round((ended - started) * 1000, 3)
+    fields["delay_ms"] = round(delay * 1000, 3)
+    return fields
+
+
+def _tell_recovery(raw: Raw) -> dict[str, Any]:
+    _, ended, _, _, _, _, since, attempt = raw
+    return tell_recovery(attempt, ended - since)
+
+
+def _tell_success(raw: Raw) -> dict[str, Any]:
+    _, ended, tool, _, _, _, started, attempts, began = raw
+    return tell_success(tool.id, attempts, ended - started, ended - began)

@@ -1,0 +1,285 @@
+"""The ledger of writes: each is recorded in the store before it starts, so that a replay after a crash is recognised.
+
+Rules
+-----
+- Recorded are calls of tools that write (``Tool.is_write``), if the call has a thread or an id of its caller's choice.
+  A write is known again by tenant, thread, tool, id and arguments. An id that failsoft has counted is recorded, but not
+  recognised: the next process counts anew.
+- A call waits until its record is durable, at most ``PATIENCE``. The store is used by an OS thread of the ledger's own;
+  calls that wait at the same time share one transaction.
+- A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
+  have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
+  keeps its record.
+- A start that finds another's record does not run the tool, however often it is made and in whatever process, until the
+  record is gone: ``Thread.close_dangling`` drops the records of its thread, and each expires after ``DANGLES_FOR`` seconds.
+  Another id, or other arguments, make another write.
+- A call that has ended here is no obstacle, although its turn has not ended and its record stays: its caller has the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import unquote
+
+from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
+from failsoft.runtime.execution.clock import outside_finished, outside_started
+from failsoft.runtime.persistence.store_reads import setter
+from failsoft.stores.ports import key_of
+
+if TYPE_CHECKING:
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.tools.tool import Tool
+    from failsoft.stores.failsafe import Shielded
+    from failsoft.stores.ports import Store
+
+PATIENCE = 0.5  # seconds for which a write waits for its record
+MOST_TOLD = 10_000
+IDLE_SECONDS = 5.0  # after which the OS thread ends, unless turns are open
+
+Answer = Literal["kept", "begun", "unknown"]
+Key = tuple[str | None, str | None]  # tenant and thread
+
+
+class WriteRecord:
+    """A record on its way into the store, and what came of it."""
+
+    __slots__ = ("answer", "dropped", "found", "place", "value", "wake")
+
+    def __init__(self, place: str, value: dict[str, Any]) -> None:
+        self.place = place
+        self.value = value
+        self.answer: Answer | None = None  # None: the store has not answered yet
+        self.found: dict[str, Any] = {}  # the record that was there before
+        self.dropped = False  # its call has ended, or is stopped: the record is not wanted any more
+        self.wake: Callable[[], None] = _nothing  # called when there is an answer
+
+
+class Ledger:
+    """The writes that a runtime has begun."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store = cast("Shielded", store)
+        self._run = run  # this runtime, as opposed to those before it and beside it
+        self._ended: dict[str, str] = {}  # records of calls that have ended in turns that have not: place, turn
+        self._told: dict[
+            str, None
+        ] = {}  # places of records that were reported here: they dangle no more, but still stop
+        self._running: dict[str, WriteRecord] = {}  # of calls that have not ended, by place
+        self._over: deque[str] = deque()  # turns that have ended, and whose records have not
+        self.renew_after_fork()
+
+    def renew_after_fork(self) -> None:
+        """Start over in a forked child, which has none of its parent's threads."""
+        self._lock = threading.RLock()  # entered itself: a signal may be handled in a Condition's __enter__
+        self._changed = threading.Condition(self._lock)
+        self._waiting: list[WriteRecord] = []
+        self._thread: threading.Thread | None = None
+
+    # -- before a write ----------------------------------------------------------------------------------------------
+
+    def wants(self, call: Call, tool: Tool) -> bool:
+        """True if the call has to be recorded before this tool runs."""
+        return call.record is None and tool.is_write and (call.given is not None or call.thread is not None)
+
+    async def begin(self, call: Call) -> Answer:
+        """Record a call, and wait for the store without blocking the event loop."""
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[None] = loop.create_future()
+        resolve = setter(answered, None)
+        record = self._submit(call, lambda: _call_soon(loop, resolve))
+        if record.answer is not None:
+            return self._read(call, record)
+        timer = loop.call_later(PATIENCE, resolve)
+        outside_started(loop)
+        try:
+            await answered
+        finally:
+            timer.cancel()
+            outside_finished(loop)
+        return self._read(call, record)
+
+    def begin_blocking(self, call: Call) -> Answer:
+        """Record a call, and wait for the store in this OS thread."""
+        answered = threading.Lock()
+        answered.acquire()
+        record = self._submit(call, answered.release)
+        answered.acquire(timeout=PATIENCE)
+        return self._read(call, record)
+
+    def _submit(self, call: Call, wake: Callable[[], None]) -> WriteRecord:
+        self.settle()
+        turn_id = "" if call.turn is None else call.turn.id
+        place = self._place(call)
+        with self._lock:
+            other = self._running.get(place)
+            if turn_id and other is not None and other.value["turn"] == turn_id:
+                place = self._place(call, alone=True)  # of two calls of one turn neither is the other's replay
+            record = call.record = WriteRecord(place, {"run": self._run, "turn": turn_id})
+            record.wake = wake
+            answered = self._ended.pop(place, None) is not None
+            self._running.setdefault(place, record)
+        if answered:  # it is no replay: its caller has the answer of the one before
+            self._store.delete("pending", record.place)
+        with self._lock:
+            self._waiting.append(record)
+            started = self._thread is not None or self._start()
+            self._changed.notify()
+        if not started:
+            self._serve()
+        return record
+
+    def _read(self, call: Call, record: WriteRecord) -> Answer:
+        answer = record.answer or "unknown"
+        if answer == "begun":
+            call.record = None  # the record is another call's
+            self._stop(record)
+            with self._lock:
+                self._told[record.place] = None
+                if len(self._told) > MOST_TOLD:
+                    del self._told[next(iter(self._told))]
+            open_call = key_of(call.tenant, call.thread, "call", record.found.get("turn", ""), call.given or call.id)
+            self._store.delete("pending", open_call)
+        return answer
+
+    def _place(self, call: Call, *, alone: bool = False) -> str:
+        """Where a write is recorded: what makes two starts the same call. ``alone``: no other start is."""
+        if call.given is None or alone:
+            id, same = call.id, f"{self._run}.{'' if call.turn is None else call.turn.id}"
+        else:
+            id, same = call.given, mark(call.tool.id, call.args, call.kwargs)
+        return key_of(call.tenant, call.thread, "begun", call.tool.id, id, same)
+
+    # -- after it ----------------------------------------------------------------------------------------------------
+
+    def end(self, call: Call, *, acted: bool = True) -> None:
+        """A recorded call has ended. ``acted``: its tool may have had an effect."""
+        record, call.record = call.record, None
+        if record is None:
+            return
+        turn = call.turn
+        self._stop(record)
+        if acted and record.answer == "kept" and turn is not None and not turn.over:
+            with self._lock:
+                self._ended[record.place] = turn.id
+            self._store.put("pending", record.place, {**record.value, "ended": True}, ttl=DANGLES_FOR)
+        else:
+            self._drop(record)
+
+    def leave(self, call: Call) -> None:
+        """The caller of a recorded call has left while its tool ran: the record stays."""
+        record, call.record = call.record, None
+        if record is not None:
+            self._stop(record)
+
+    def _stop(self, record: WriteRecord) -> None:
+        with self._lock:
+            if self._running.get(record.place) is record:
+                del self._running[record.place]
+
+    def end_turn(self, turn_id: str) -> None:
+        """A turn has ended. A finaliser may say so, at any moment: this takes no lock, and leaves the rest to ``settle``."""
+        if self._ended:
+            self._over.append(turn_id)
+
+    def settle(self) -> None:
+        """End the records of turns that have ended."""
+        if not self._over:
+            return
+        with self._lock:
+            over = set()
+            while self._over:
+                over.add(self._over.popleft())
+            places = [place for place, turn in self._ended.items() if turn in over]
+            for place in places:
+                del self._ended[place]
+        for place in places:
+            self._store.delete("pending", place)
+
+    def _drop(self, record: WriteRecord) -> None:
+        with self._lock:
+            record.dropped = True
+            answer = record.answer
+        if answer == "kept":
+            self._store.delete("pending", record.place)
+
+    # -- replays -----------------------------------------------------------------------------------------------------
+
+    def find_open(self, key: Key) -> Iterator[tuple[str, str, str]]:
+        """The writes of a thread that a replay would not run, and that were not reported here: turn, call and tool.
+
+        Those of other processes, and those of this one whose caller has left.
+        """
+        for place, value in self._store.find("pending", key_of(*key, "begun")):
+            with self._lock:
+                mine = value["run"] == self._run and (place in self._running or place in self._ended)
+                told = place in self._told
+            if not mine and not told:
+                *_, tool, call_id, _ = _parts(place)
+                yield value["turn"], call_id, tool
+
+    def forget(self, key: Key, calls: Container[tuple[str, str]]) -> None:
+        """Drop the records of these calls (turn and id) of a thread, and of those that were reported here."""
+        for place, value in self._store.find("pending", key_of(*key, "begun")):
+            with self._lock:
+                told = place in self._told and place not in self._running
+                self._told.pop(place, None)
+            if told or (value["turn"], _parts(place)[-2]) in calls:
+                self._store.delete("pending", place)
+
+    # -- the OS thread -----------------------------------------------------------------------------------------------
+
+    def _start(self) -> bool:
+        """Start the thread; False where the interpreter refuses: it is about to end."""
+        thread = threading.Thread(target=self._work, name="failsoft ledger", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._thread = thread
+        return True
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                idle = not self._waiting and not self._changed.wait(IDLE_SECONDS) and not self._waiting
+                if idle and not self._ended:
+                    self._thread = None
+                    return
+            self.settle()
+            self._serve()
+
+    def _serve(self) -> None:
+        """Record what is waiting, in one step."""
+        with self._lock:
+            wanted, self._waiting = [record for record in self._waiting if not record.dropped], []
+        if not wanted:
+            return
+        values = {record.place: record.value for record in reversed(wanted)}  # of equal ones the first counts
+        taken = self._store.claim("pending", values, ttl=DANGLES_FOR, timeout=PATIENCE)
+        for record in wanted:
+            answer: Answer = "unknown"
+            if taken is not None:
+                answer = "begun" if record.place in taken or values[record.place] is not record.value else "kept"
+            with self._lock:
+                record.answer, record.found, late = answer, (taken or {}).get(record.place, {}), record.dropped
+            if late and answer == "kept":
+                self._store.delete("pending", record.place)
+            record.wake()
+
+
+def _parts(place: str) -> list[str]:
+    return [unquote(part, errors="surrogatepass") for part in place.split("/")]
+
+
+def _nothing() -> None:
+    """Wake nobody."""
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has been closed
+        loop.call_soon_threadsafe(do)

@@ -1,0 +1,208 @@
+"""How a tool becomes one of a runtime's: registered with its function, or declared for a framework that runs it.
+
+Rules
+-----
+- Another function under an id that is taken is refused, unless it shall replace the first. The same function defined
+  again, as by a notebook cell that is run again, replaces: the latest function and options hold, and a mark of being
+  unavailable is gone. It is warned of if one definition has made both with other values, in a loop or by a factory.
+- A tool that is disabled stays so, whoever registers it.
+- Fallbacks that lead back to where they came from are refused (R19), before anything is changed.
+- A circuit that was open when the process before ended is open for the rest of its time.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from failsoft.config.settings import Settings, place_of, refuse_cycles, told_after, tool_options
+from failsoft.core.model.builtin_faults import did_you_mean, quote
+from failsoft.core.model.durations import text
+from failsoft.core.model.options import Isolation, ToolOptions
+from failsoft.errors import FailsoftError, ManifestError
+from failsoft.integration.framework_tool import About, Foreign, ForeignTool, refuse_other_words
+from failsoft.observe import events
+from failsoft.observe.sinks.log import DEBUG, is_logged
+from failsoft.runtime.fastpath.call import quicken
+from failsoft.runtime.fastpath.guarded import guard
+from failsoft.runtime.tools.tool import Tool, kind_of
+
+log = logging.getLogger("failsoft")
+
+if TYPE_CHECKING:
+    from failsoft.runtime.services import Engine
+
+
+def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
+    """A function as a tool; what its options ask of it and it does not have is told with its place.
+
+    One that ``stays_here`` runs in this process: a worker would find another one by its name.
+    """
+    kind_of(fn)  # what cannot be a tool at all has none
+    if getattr(fn, "stays_here", False):
+        options = replace(options, isolation=Isolation())
+    with told_after(f"{place_of(getattr(fn, 'func', fn), options.id)}: "):
+        return Tool(fn, options)
+
+
+def register(engine: Engine, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
+    """Make a tool known; its guarded function. ``replace``: another function of this id may be known already."""
+    engine.refuse_if_closed()
+    if not replace:
+        _refuse_taken(engine.tools.get(tool.id), tool)
+    if tool.options.fallbacks:
+        refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
+    if engine.keeper is not None:
+        engine.keeper.restore_circuit(tool.health, tool.id)
+        tool.renew_ticket()
+    if is_logged(DEBUG):  # the fast path writes no log lines
+        tool.plain = False
+        tool.renew_ticket()
+    tool.learn_effect(settings.undeclared)
+    why = engine.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
+    if why is not None:
+        tool.disable(why)
+    tool.guarded = guard(engine, tool)
+    tool.quick = quicken(engine, tool) if tool.kind == "async" else None
+    tool.by_name = None if tool.safe is False else tool.quick
+    _warn_of_odd_options(tool, settings, engine.tools)
+    if tool.label != tool.id.replace("_", " "):
+        engine.labels[tool.id] = tool.label
+    engine.tools[tool.id] = tool
+    engine.index[tool.id] = engine.index[tool.guarded] = tool
+    engine.notebook.note_registered(tool.id)
+    return tool.guarded
+
+
+def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Tool]) -> None:
+    """Log what is legal but hardly meant: ``failsoft check`` says it of manifests, and code is not checked."""
+    retry = tool.options.retry
+    if retry.initial_delay > retry.max_delay:
+        log.warning(
+            "%s: retry.initial_delay of %s is cut to the max_delay of %s: raise that one too",
+            tool.id, text(retry.initial_delay), text(retry.max_delay),
+        )  # fmt: skip
+    if 0 < retry.jitter_percent < 1:
+        log.warning(
+            "%s: retry.jitter_percent: %g is less than one percent; write 10 for ten percent",
+            tool.id, retry.jitter_percent,
+        )  # fmt: skip
+    if settings.tools and tool.id not in settings.tools and not isinstance(tool, ForeignTool):
+        unused = [id for id, said in settings.tools.items() if said.entrypoint is None and id not in known]
+        if hint := did_you_mean(tool.id, unused):
+            log.warning("%s: the manifest says nothing about this tool%s", tool.id, hint)
+
+
+def _refuse_taken(known: Tool | None, tool: Tool) -> None:
+    """Raise if the id belongs to another function: calls of the first would reach the second."""
+    if known is None or isinstance(known, ForeignTool) or known.unavailable is not None:
+        return
+    if getattr(tool.fn, "stays_here", False):  # a fault plan around a tool is put in its place on purpose
+        return
+    old, new = (inspect.unwrap(getattr(each.fn, "func", each.fn)) for each in (known, tool))
+    if isinstance(known.fn, partial) and isinstance(tool.fn, partial):
+        if (known.fn.args, known.fn.keywords) == (tool.fn.args, tool.fn.keywords) and old is new:
+            return
+    elif old is new:
+        return
+    elif _origin(old) == _origin(new) and getattr(new, "__name__", "") != "<lambda>":
+        if _differ(old, new):
+            log.warning(
+                "%s: the same definition made the tool of this id already, with other values, and calls no longer reach that "
+                'one: id="…" gives each its own, replace=True replaces the first',
+                place_of(new, tool.id),
+            )
+        return
+    instead = 'id="…" names one of them differently, replace=True replaces the first'
+    if getattr(new, "__name__", "") == "<lambda>":
+        instead = 'a lambda has no name of its own: give it one with id="…"'
+    raise ManifestError(
+        f"{place_of(new, tool.id)}: there is a tool of this id already ({place_of(old, known.id)}), and calls would no "
+        f"longer reach it: {instead}"
+    )
+
+
+def _origin(fn: Any) -> tuple[object, ...]:
+    """Where a function was defined; two methods of one class are the same only if their objects are."""
+    fn = fn if hasattr(fn, "__qualname__") else type(fn)
+    return fn.__module__, fn.__qualname__, id(getattr(fn, "__self__", None))
+
+
+def _differ(old: Any, new: Any, depth: int = 3) -> bool:
+    """True for two functions that one definition has made with different values, or two objects of one class.
+
+    A definition that is run again is compiled again, so its code is another object.
+    """
+    code = getattr(old, "__code__", None)
+    if code is None:
+        return type(old) is type(new) and not hasattr(old, "__qualname__") and not _equal(old, new)
+    if code is not getattr(new, "__code__", None):
+        return False
+    if any(one is other for one, other in zip(old.__closure__ or (), new.__closure__ or (), strict=True)):
+        return old is not new  # made in a loop: both see the same variable
+    return not all(
+        _equal(one, other) or (depth > 0 and _are_functions(one, other) and not _differ(one, other, depth - 1))
+        for one, other in zip(_values_of(old), _values_of(new), strict=True)
+    )
+
+
+def _are_functions(one: Any, other: Any) -> bool:
+    return getattr(one, "__code__", None) is not None and one.__code__ is getattr(other, "__code__", None)
+
+
+def _values_of(fn: Any) -> list[Any]:
+    """The values that a function was made with: defaults, and variables of the function around it."""
+    values = [fn.__defaults__, fn.__kwdefaults__]
+    for cell in fn.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:  # not assigned yet
+            values.append(None)
+    return values
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # arrays and the like
+        return False
+
+
+def declare(
+    engine: Engine, settings: Settings, id: str, options: Mapping[str, Any], about: About | None = None
+) -> None:
+    """Make a framework's tool known. One of that id that is known already keeps its options."""
+    known = engine.tools.get(id)
+    if known is not None:
+        refuse_other_words(known, options)
+        return
+    fn = Foreign(id, options, about)
+    made = tool_options(fn, id, options, settings)
+    with told_after(f"{quote(id)}: "):
+        tool = ForeignTool(fn, made)
+    register(engine, settings, tool)
+
+
+def set_enabled(engine: Engine, tool: str | Callable[..., Any], disabled: str | None) -> None:
+    """Disable a tool, with the reason why, or (None) enable it."""
+    engine.refuse_if_closed()
+    if not (disabled is None or isinstance(disabled, str)):
+        raise FailsoftError(f"reason: {disabled!r} is not a text")
+    found = engine.find(tool)
+    id = found if isinstance(found, str) else found.id
+    with engine.lock:
+        engine.disabled[id] = disabled
+        if not isinstance(found, str):
+            found.enable() if disabled is None else found.disable(disabled)
+    if isinstance(found, str):
+        hint = did_you_mean(id, engine.tools)
+        log.warning("there is no tool %s yet: this holds once it is registered%s", quote(id), hint)
+        return
+    if disabled is None:
+        engine.note(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
+    else:
+        engine.note(events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled})

@@ -1,0 +1,163 @@
+"""Check the arguments of calls by name against a tool's signature, before the tool runs.
+
+Compiled once per tool, with the first call by name. Simple annotations are ``core.model.argument_types``'s; pydantic checks the
+others, and is imported only for those. An annotation that cannot be resolved, or of which pydantic can make nothing, is not
+checked. Direct Python calls are not checked at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Collection, Mapping
+from types import SimpleNamespace
+from typing import Annotated, Any, get_args, get_origin
+
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.argument_types import JSON, Misfit, Reader, Richer, reader
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.outcome import Outcome
+
+_UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
+_ALL: frozenset[type] = frozenset()  # stands for every class
+
+Check = Callable[[Mapping[str, Any]], Mapping[str, Any] | Fault]
+"""The arguments to use, the very same mapping if nothing was converted; or their fault."""
+
+
+def compile_check(fn: Callable[..., Any], signature: inspect.Signature | None) -> Check | None:
+    """The check of a function's arguments; None if there is nothing to check."""
+    readers: dict[str, Reader] = {}
+    others: Reader | None = None  # for ``**kwargs``
+    for parameter in () if signature is None else signature.parameters.values():
+        made = None if parameter.kind in _UNNAMED else _reader(_resolve(fn, parameter))
+        if parameter.kind is parameter.VAR_KEYWORD:
+            others = made
+        elif made is not None:
+            readers[parameter.name] = _or_none(made) if parameter.default is None else made
+    if signature is None or (others is None and not readers):
+        return None
+    return _make_check(readers, others, frozenset(signature.parameters))
+
+
+def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Collection[str]) -> Check:
+    exact = {name: each.exact for name, each in readers.items()}
+    unknown: Collection[type] = _ALL if others is None else ()
+
+    def check(given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
+        for name, value in given.items():
+            if (classes := exact.get(name, unknown)) is not _ALL and type(value) not in classes:
+                return read(given)
+        return given
+
+    def read(given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
+        made: dict[str, Any] = {}
+        wrong: dict[str, str] = {}
+        for name, value in given.items():
+            if isinstance(value, Outcome):
+                wrong[name] = f"{name} is the Outcome of another call: pass outcome.value."
+                continue
+            each = readers.get(name) or (None if name in known else others)
+            try:
+                made[name] = value if each is None else each.read(value, False)
+            except Misfit as misfit:
+                wrong[name] = misfit.tell(name)
+            except _Refused as refused:
+                wrong[name] = f"{name}: {refused}."
+        if wrong:
+            return builtin_faults.bad_arguments(invalid=wrong, detail=" ".join(wrong.values()))
+        return given if all(made[name] is value for name, value in given.items()) else made
+
+    return check
+
+
+def _or_none(each: Reader) -> Reader:
+    """The same for a parameter whose default is None, whatever its annotation says."""
+
+    def read(value: Any, strict: bool) -> Any:
+        return None if value is None else each.read(value, strict)
+
+    return Reader(each.wanted, each.exact | {type(None)}, read)
+
+
+# --- annotations ----------------------------------------------------------------------------------------------------------
+
+
+def _resolve(fn: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """A parameter's annotation; ``Any`` if there is none, or if its names cannot be found."""
+    if parameter.annotation is parameter.empty:
+        return Any
+    found: Any = fn
+    while isinstance(found, functools.partial):
+        found = found.func
+    if inspect.isclass(found):
+        found = found.__init__
+    elif not inspect.isroutine(found):
+        found = type(found).__call__
+    names = getattr(inspect.unwrap(getattr(found, "__func__", found)), "__globals__", {})
+    holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    try:
+        return typing.get_type_hints(holder, globalns=names, include_extras=True)[parameter.name]
+    except Exception:  # whatever the annotation's own code raises
+        return Any
+
+
+def _reader(annotation: Any) -> Reader | None:
+    try:
+        return reader(_undocumented(annotation))
+    except Richer:
+        return _rich_reader(annotation)
+    except Exception:  # an annotation that is no type at all
+        return None
+
+
+def _undocumented(annotation: Any) -> Any:
+    """``Annotated`` with nothing but descriptions is the type itself."""
+    if get_origin(annotation) is Annotated:
+        bare, *notes = get_args(annotation)
+        if all(isinstance(note, str) for note in notes):
+            return bare
+    return annotation
+
+
+class _Refused(Exception):
+    """pydantic's objections to a value."""
+
+
+def _rich_reader(annotation: Any) -> Reader | None:
+    from pydantic import TypeAdapter, ValidationError  # only annotations that need it pay for it
+
+    try:
+        adapter: Any = TypeAdapter(annotation)
+    except Exception:  # of a class of which it knows nothing, or with names that it cannot find
+        return None
+
+    def read(value: Any, strict: bool) -> Any:  # noqa: ARG001
+        if value.__class__ not in JSON:
+            return value
+        try:
+            return adapter.validate_python(value)
+        except ValidationError as error:
+            if not _is_json(value):
+                return value
+            raise _Refused("; ".join(map(_tell, error.errors(include_url=False, include_input=False)))) from None
+        except Exception as error:  # of a validator's own
+            raise _Refused(f"it could not be read: {type(error).__name__}") from None
+
+    return Reader(str(annotation), frozenset(), read)
+
+
+def _tell(problem: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, problem["loc"]))
+    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
+
+
+def _is_json(value: Any, depth: int = 100) -> bool:
+    if not depth:
+        return False
+    if value.__class__ is list:
+        return all(_is_json(item, depth - 1) for item in value)
+    if value.__class__ is dict:
+        return all(_is_json(item, depth - 1) for item in value.values())
+    return value.__class__ in JSON

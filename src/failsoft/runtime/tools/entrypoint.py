@@ -1,0 +1,88 @@
+"""Find the function behind a manifest's entry point.
+
+Rules
+-----
+- What is missing (the module, something that it imports, the name in it) makes the tool unavailable, not the manifest
+  bad: it may be there on the next machine.
+- A module that is there but broken (it does not compile, or its own code fails) is a ``ManifestError`` that says where:
+  the manifest's line, and the module's file and line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from failsoft.config.layering import Layer, assemble
+from failsoft.config.settings import effects_of, told_after
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.entrypoint import Function
+from failsoft.core.model.options import Isolation, ToolOptions
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.errors import ManifestError
+from failsoft.runtime.execution.processes.target import unwrap
+from failsoft.runtime.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from failsoft.config.manifest import ManifestTool
+
+
+def load_entrypoint(said: ManifestTool, defaults: Layer) -> Tool:
+    """The tool; one whose function cannot be found is there, but says why it is not available.
+
+    ``said`` is what the manifest says of it, over its ``defaults`` for all tools.
+    """
+    field = f"tools.{said.options.id}."
+    with told_after(f"{said.place}: {field}" if said.place else field):
+        if isinstance(said.entrypoint, Function):
+            return _load_function(said.entrypoint.path, said, defaults)
+        return Tool(_elsewhere, said.options, command=said.entrypoint)
+
+
+def _load_function(path: str, said: ManifestTool, defaults: Layer) -> Tool:
+    options = said.options
+    module_name, _, name = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        return _missing(path, options, f"{error}: install it, or start in the directory that it is in")
+    except ImportError as error:
+        return _missing(path, options, error)
+    except Exception as error:
+        raise ManifestError(f"entrypoint.function: {module_name} cannot be imported: {_tell(error)}") from error
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            return _missing(path, options, f"{error}{builtin_faults.did_you_mean(part, dir(found))}")
+    if not callable(found):
+        raise ManifestError(f"entrypoint.function: {path} is of type {type(found).__name__}: name a function")
+    if effects := effects_of(found):
+        options = assemble(defaults, effects, {"id": options.id}, said.layer)
+    return Tool(unwrap(found), options)
+
+
+def _missing(path: str, options: ToolOptions, why: object) -> Tool:
+    fault = builtin_faults.tool_marked_unavailable(path, why)
+    return Tool(_elsewhere, replace(options, isolation=Isolation()), missing=fault)
+
+
+def _tell(error: Exception) -> str:
+    """What is wrong with a module, and where."""
+    said = sanitise(error.msg if isinstance(error, SyntaxError) else error)
+    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}: {what}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
+    places = dict.fromkeys(f"{frame.filename}:{frame.lineno}" for frame in frames[:1] + frames[-1:])
+    return ": ".join([*places, what])  # the line of the module, and the one that it led to
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith("<frozen ") or filename in (__file__, importlib.__file__)
+
+
+def _elsewhere(**arguments: Any) -> None:
+    """Stands for a tool that is not a function of this process, and takes any arguments."""

@@ -1,0 +1,113 @@
+"""A tool's health while the program runs: the pure breaker and budget, held in one place.
+
+Every method is called with the runtime's lock held, on the failure path only. ``ticket`` is what the happy path looks
+at: a ready-made right to report while the circuit is closed without a failure, else None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.options import BreakerOptions
+from failsoft.core.resilience import circuit_breaker, retry_budget
+from failsoft.core.resilience.circuit_breaker import BreakerState, Refusal, Result, State, Ticket
+from failsoft.core.resilience.rate_hold import Holds
+
+LEASE = 5.0  # seconds beyond an attempt's own timeout after which a probe's owner is taken for dead
+LONGEST_PROBE = 300.0  # for a tool that has no timeout
+
+
+class HealthView(NamedTuple):
+    """What ``Runtime.health`` shows."""
+
+    state: State
+    failure_count: int
+    available: bool
+    retry_after: float | None = None  # seconds until the circuit admits a probe
+
+
+class Health:
+    """One breaker and one budget."""
+
+    __slots__ = ("budget", "holds", "keep", "opened_at", "opened_by", "options", "seen", "state", "ticket")
+
+    def __init__(self, options: BreakerOptions) -> None:
+        self.options = options
+        self.state: BreakerState = circuit_breaker.INITIAL
+        self.ticket: Ticket | None = Ticket(self.state.generation, None)
+        self.opened_by: Fault | None = None
+        self.opened_at = 0.0  # when it was last closed before: failed probes do not count
+        self.holds: Holds = {}  # until when the service wants to be left alone, and by whom
+        self.budget = retry_budget.Budget()
+        self.seen = 0  # successes that the budget has been credited for
+        self.keep: Callable[[], None] | None = None  # called when the state or its count has changed; must not block
+
+    def admit(self, now: float, timeout: float) -> Ticket | Refusal:
+        self.state, answer = circuit_breaker.admit(
+            self.state, self.options, now=now, lease=min(timeout, LONGEST_PROBE) + LEASE
+        )
+        return answer
+
+    def record(self, ticket: Ticket, result: Result, now: float, fault: Fault | None = None) -> State | None:
+        """Take in a result; the new state, if that has changed."""
+        before = self.state
+        after = self.state = circuit_breaker.record(before, self.options, ticket, result, now=now)
+        if after is before:
+            return None
+        self.ticket = Ticket(after.generation, None) if circuit_breaker.is_pristine(after) else None
+        changed: State | None = after.state if after.state != before.state else None
+        if after.generation != before.generation:
+            self.opened_by = fault
+            if before.state == "closed":
+                self.opened_at = now
+            changed = "open"
+        if self.keep is not None and (changed is not None or after.failures != before.failures):
+            self.keep()
+        return changed
+
+    def count_failure(self, ticket: Ticket, now: float, successes: int | None) -> bool:
+        """Take in a failure that does nothing but count, and pay for its retry; False: it is more than that.
+
+        ``successes`` is what the budget has to know, None: there is no budget.
+        """
+        after = circuit_breaker.count_failure(self.state, self.options.failure_threshold, ticket)
+        if after is None or not (successes is None or self.spend(now, successes)):
+            return False
+        self.state, self.ticket = after, None
+        if self.keep is not None:
+            self.keep()
+        return True
+
+    def count_success(self, ticket: Ticket) -> None:
+        """Take in the success that comes after such failures; one of an older generation says nothing."""
+        after = circuit_breaker.count_success(self.state, ticket)
+        if after is not None:
+            counted, self.state, self.ticket = self.state.failures, after, ticket
+            if counted and self.keep is not None:
+                self.keep()
+
+    def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
+        """Go on from what an earlier process has left."""
+        self.state, self.opened_by, self.ticket = state, opened_by, None
+        self.opened_at = state.since
+
+    def observe(self, now: float) -> State:
+        return circuit_breaker.observe(self.state, self.options, now=now)
+
+    def open_for(self, now: float) -> float | None:
+        """Seconds for which the circuit stays open."""
+        if self.observe(now) != "open":
+            return None
+        return max(0.0, self.state.since + self.options.timeout - now)
+
+    def can_spend(self, now: float, successes: int, more: int) -> bool:
+        """Is there enough in the budget, whether or not up to so many more successes are credited first?"""
+        return retry_budget.is_ample(self.budget, now=now, successes=successes - self.seen, more=more)
+
+    def spend(self, now: float, successes: int) -> bool:
+        """Pay for a retry."""
+        self.budget, paid = retry_budget.spend(self.budget, now=now, successes=successes - self.seen)
+        self.seen = successes
+        return paid

@@ -1,0 +1,386 @@
+"""A registered tool: its options, its function, its health, and what the happy path needs at hand."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from failsoft.core.effects.tool_effect import KnownEffect, Undeclared, know_effect
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.options import ToolOptions
+from failsoft.core.redact.printable import visible
+from failsoft.core.resilience.circuit_breaker import Ticket
+from failsoft.errors import ManifestError
+from failsoft.runtime.execution.bulkhead import Slots
+from failsoft.runtime.tools.health import Health
+from failsoft.runtime.tools.tool_info import description_of
+
+if TYPE_CHECKING:
+    from failsoft.core.effects.recognition import ToolEffect
+    from failsoft.core.effects.tool_effect import EffectSource
+    from failsoft.core.model.entrypoint import Command
+    from failsoft.core.model.outcome import Outcome
+    from failsoft.runtime.execution.deadline import Queue
+    from failsoft.runtime.execution.processes.target import Target
+    from failsoft.runtime.fastpath.call import Quick
+    from failsoft.runtime.fastpath.known_errors import Known
+    from failsoft.runtime.tools.argument_check import Check
+
+Kind = Literal["async", "sync", "async stream", "stream"]
+Shut = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
+
+log = logging.getLogger("failsoft")
+
+
+class Tool:
+    """One tool of one runtime."""
+
+    __slots__ = (
+        "_absent",
+        "_check",
+        "_missing",
+        "_signature",
+        "_warned",
+        "argument_check",
+        "by_name",
+        "command",
+        "disabled",
+        "effect",
+        "effect_reason",
+        "effect_source",
+        "fn",
+        "guarded",
+        "health",
+        "id",
+        "kind",
+        "known",
+        "label",
+        "options",
+        "plain",
+        "queue",
+        "quick",
+        "safe",
+        "shut",
+        "slots",
+        "target",
+        "terms",
+        "ticket",
+        "timeout",
+        "unavailable",
+        "written_timeout",
+    )
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        options: ToolOptions,
+        *,
+        command: Command | None = None,
+        missing: Fault | None = None,
+    ) -> None:
+        self.id = options.id
+        self.label = options.label
+        self.options = options
+        self.fn = fn
+        self.kind = kind_of(fn)
+        self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
+        self.written_timeout: float = math.inf if options.timeout is None else options.timeout  # for who quotes it
+        self.timeout = float(self.written_timeout)
+        self.effect: ToolEffect
+        self.effect_source: EffectSource
+        self.effect_reason: str
+        self.safe: bool | None  # True, False, or None: nobody has said (R11)
+        self._take_effect(know_effect(options, undeclared="as_specified"))  # registering it tells more
+        self.health = Health(options.breaker)
+        self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
+        self.queue: Queue | None = None  # of the event loop that was used last
+        self.guarded: Callable[..., Any] = fn
+        self.quick: Quick | None = None  # the happy path of an async tool, in a turn's body
+        self.by_name: Quick | None = (
+            None  # the same outside of turns, unless calls inside it have to know that they are
+        )
+        self.unavailable = self._missing = missing  # why it cannot be used here, if it cannot
+        self.disabled: Fault | None = None  # by the operator
+        self.shut: Shut | None = None  # while the circuit is open
+        self.command = command
+        self.target: Target | None = None
+        if command is None and options.isolation.kind == "process":
+            from failsoft.runtime.execution.processes.target import target_of
+
+            self.target = target_of(fn)
+        # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
+        special = (self.slots, self.target, command, options.output, options.idempotency_key)
+        self.plain = all(thing is None for thing in special)
+        self.known: dict[tuple[type, tuple[str, ...]], Known] | None = None  # errors that may take the short way
+        self._choose_way()
+        self.ticket: Ticket | None = None
+        self._signature: inspect.Signature | None = None
+        self._check = None if options.output is None else self._checker(options.output)
+        self._warned = False
+        unchecked = command is not None or not options.check_types
+        self.argument_check: Check | None = None if unchecked else self._first_check  # of calls by name
+        self._absent: set[str] = set()  # fallbacks that a warning has named
+        if options.idempotency_key is not None:
+            self._refuse_missing_parameter(options.idempotency_key)
+        if options.defaults and (unknown := self.unknown_arguments(options.defaults)):
+            raise ManifestError(f"defaults: the function has no parameter {unknown}")
+        self.renew_ticket()
+
+    @property
+    def is_write(self) -> bool:
+        """True if the tool acts on the world and must not be repeated: its calls are recorded before they start."""
+        return self.safe is False
+
+    def renew_ticket(self) -> None:
+        """Called whenever the health may have changed."""
+        usable = self.plain and self.unavailable is None and not self.health.holds
+        self.ticket = self.health.ticket if usable else None
+
+    def admits(self, ticket: Ticket) -> bool:
+        """Is a ticket of the closed circuit still good?"""
+        health = self.health
+        return health.state.generation == ticket.generation and not health.holds and self.unavailable is None
+
+    @property
+    def description(self) -> str:
+        """What the tool does, in its author's words."""
+        return description_of(self.fn) if self.command is None and self.unavailable is None else ""
+
+    def learn_effect(self, undeclared: Undeclared) -> None:
+        """Decide whether it reads or writes, once, when it is registered."""
+        declared = self.options.safe_to_repeat is not None
+        known = know_effect(self.options, "" if declared else self.description, undeclared=undeclared)
+        self._take_effect(known)
+        self._choose_way()
+        if self.safe is None and undeclared == "recognise" and self.options.retry.max_attempts > 1:
+            self.warn_undeclared()
+
+    @property
+    def known_effect(self) -> KnownEffect:
+        """All that is known of its effect."""
+        return KnownEffect(self.effect, self.effect_source, self.effect_reason, self.safe)
+
+    def _take_effect(self, known: KnownEffect) -> None:
+        self.effect, self.effect_source, self.effect_reason, self.safe = known
+
+    def _choose_way(self) -> None:
+        self.known = {} if self._retries_plainly() else None
+
+    def _retries_plainly(self) -> bool:
+        """Have only attempts, time, budget and breaker a say in whether an error is repeated?"""
+        options = self.options
+        if self.kind != "async" or not self.plain or self.safe is False or options.breaker.count != "attempts":
+            return False
+        if options.fallbacks or options.retry.rules is not None:
+            return False
+        return not any(map(callable, options.classification))
+
+    def mark_unavailable(self, fault: Fault) -> None:
+        """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""
+        self._missing = fault
+        self.unavailable = self.disabled or fault
+        self.renew_ticket()
+
+    def disable(self, why: str) -> None:
+        """Turn every call away from now on."""
+        self.disabled = self.unavailable = builtin_faults.tool_disabled(self.id, why)
+        self.shut = None  # callers of an open circuit would share another answer
+        self.renew_ticket()
+
+    def enable(self) -> None:
+        """Take calls again, unless the tool is missing."""
+        self.disabled, self.unavailable = None, self._missing
+        self.renew_ticket()
+
+    def signature(self) -> inspect.Signature | None:
+        """The function's signature; some built-in functions have none."""
+        if self._signature is None:
+            try:
+                self._signature = inspect.signature(self.fn)
+            except (TypeError, ValueError):
+                return None
+        return self._signature
+
+    def unknown_arguments(self, names: Iterable[str]) -> str:
+        """The first of the names that the function does not take, with those that look like it; "" if it takes all."""
+        signature = None if self.command is not None or self._missing is not None else self.signature()
+        if signature is None:
+            return ""
+        parameters = signature.parameters
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            return ""
+        return next(
+            (
+                f"{builtin_faults.quote(name)!r}{builtin_faults.did_you_mean(name, parameters)}"
+                for name in names
+                if name not in parameters
+            ),
+            "",
+        )
+
+    def _refuse_missing_parameter(self, name: str) -> None:
+        signature = self.signature()
+        parameters = {} if signature is None else signature.parameters
+        if name not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            raise ManifestError(
+                f"idempotency_key: the function has no parameter {name!r} to receive it: add one, or name another"
+            )
+
+    def _checker(self, output: Any) -> Callable[[Any], None]:
+        from failsoft.runtime.tools.output_check import checker
+
+        try:
+            return checker(output)
+        except ValueError as error:
+            raise ManifestError(f"output: {error}") from None
+
+    def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, typed: bool = False) -> Fault | None:
+        """The arguments' fault, None if they fit the signature; ``typed``: also its types."""
+        signature = self.signature()
+        if signature is None:
+            return None
+        checked = None if not typed or self.argument_check is None else self.argument_check(kwargs)
+        wrong = checked if isinstance(checked, Fault) else None
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            return _misfit(signature, args, kwargs, error, wrong)
+        return wrong
+
+    def _first_check(self, given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
+        """Compile the check of the arguments' types, and check these."""
+        from failsoft.runtime.tools.argument_check import compile_check  # direct Python calls need none
+
+        made = self.argument_check = compile_check(self.fn, self.signature())
+        return given if made is None else made(given)
+
+    def check_output(self, value: Any) -> Fault | None:
+        """The value's fault, None if it has the declared form."""
+        if self._check is None:
+            return None
+        try:
+            self._check(value)
+        except Exception as error:  # a form may have code of its own
+            return builtin_faults.output_mismatch(self.id, error)
+        return None
+
+    def warn_undeclared(self) -> None:
+        """Say once that nothing tells whether repeating this tool is safe."""
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "%s: nothing says whether this tool reads or writes, so it is retried even after an attempt that may "
+                "have taken effect: declare read_only=True, idempotent=True or idempotent=False",
+                visible(self.id),
+            )
+
+    def warn_absent(self, fallbacks: tuple[str, ...], known: Iterable[str] = ()) -> None:
+        """Log once for each fallback that is needed and does not exist. Tools may be registered in any order."""
+        for id in fallbacks:
+            if id not in self._absent:
+                self._absent.add(id)
+                hint = builtin_faults.did_you_mean(id, known)
+                log.warning(
+                    "%s: its fallback %s does not exist: register a tool of this id, or correct it%s",
+                    visible(self.id),
+                    visible(id),
+                    visible(hint),
+                )
+
+
+class _Shared:
+    """An attribute that belongs to the original tool."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tool: CountedAsWrite, owner: type) -> Any:
+        return getattr(tool.original, self.name)
+
+    def __set__(self, tool: CountedAsWrite, value: Any) -> None:
+        setattr(tool.original, self.name, value)
+
+
+class CountedAsWrite(Tool):
+    """A tool of which nothing is known, as a model calls it: it counts as a write. All else is the original's."""
+
+    __slots__ = ("original",)
+
+    disabled: Any = _Shared()
+    shut: Any = _Shared()
+    ticket: Any = _Shared()
+    unavailable: Any = _Shared()
+
+    def __init__(self, original: Tool) -> None:
+        self.original = original
+        for name in _COPIED:
+            setattr(self, name, getattr(original, name))
+        self.safe, self.known, self.quick, self.by_name = False, None, None, None
+
+    def renew_ticket(self) -> None:
+        self.original.renew_ticket()
+
+    def mark_unavailable(self, fault: Fault) -> None:
+        self.original.mark_unavailable(fault)
+
+    def signature(self) -> inspect.Signature | None:
+        return self.original.signature()
+
+
+_COPIED = tuple(name for name in Tool.__slots__ if not isinstance(vars(CountedAsWrite).get(name), _Shared))
+
+
+def count_as_write(tool: Tool) -> Tool:
+    """The tool as agents call it: one of which nothing is known counts as a write (ADR 28)."""
+    return CountedAsWrite(tool) if tool.safe is None else tool
+
+
+def unguarded(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that a guard stands around. What somebody has put around a guard is theirs, and stays."""
+    while (tool := getattr(fn, "__failsoft__", None)) is not None and tool.guarded is fn:
+        fn = tool.fn
+    return fn
+
+
+def kind_of(fn: Callable[..., Any]) -> Kind:
+    """What calling it gives; what cannot be protected is refused here (T15)."""
+    target: Any = fn
+    while isinstance(target, functools.partial):
+        target = target.func
+    if isinstance(target, staticmethod | classmethod):
+        raise ManifestError(f"{target!r}: put @staticmethod or @classmethod outside of the tool decorator")
+    if not callable(target):
+        named = f"; if it is the tool's name, write id={fn!r}" if isinstance(fn, str) else ""
+        raise ManifestError(f"{fn!r} is not callable: a tool is a function, a method or an object with __call__{named}")
+    if not (inspect.isroutine(target) or inspect.isclass(target)):
+        target = type(target).__call__
+    if inspect.iscoroutinefunction(target):
+        return "async"
+    if inspect.isasyncgenfunction(target):
+        return "async stream"
+    if inspect.isgeneratorfunction(target):
+        return "stream"
+    return "sync"
+
+
+def _misfit(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError, wrong: Fault | None
+) -> Fault:
+    parameters = signature.parameters.values()
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    given = set(positional[: len(args)]) | set(kwargs)
+    loose = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return builtin_faults.bad_arguments(
+        missing=[name for name in signature.parameters if name in required - given],
+        invalid=() if wrong is None else builtin_faults.asked_for(wrong),
+        unexpected=[] if loose else [name for name in kwargs if name not in named],
+        detail="" if required - given or set(kwargs) - named else error,
+        cause=error,
+    )

@@ -1,0 +1,1 @@
+"""Turns on an event loop: handles, dependencies, the scheduler, and how a turn ends."""

@@ -1,0 +1,157 @@
+"""Runs of agent frameworks, recorded as turns.
+
+Rules
+-----
+- One run of an agent is one turn without a deadline. The framework drives the run; failsoft only sees its calls, which
+  may come from any event loop and any OS thread.
+- The framework's own object for a run identifies it. The turn starts when the object is first seen. It ends when the
+  adapter says so, else when the object is freed, when the runtime is closed, or at the end of the program.
+- Inside a turn or inside another call there is no run: the calls belong to that turn or that call.
+"""
+
+from __future__ import annotations
+
+import atexit
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakSet, finalize
+
+from failsoft.observe import events
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.services import Engine
+
+    AtEnd = Callable[[Callable[[], None]], object]
+
+
+class AgentRun:
+    """The turn of one agent run: what a call needs to know of its turn."""
+
+    def __init__(self, engine: Engine, id: str, thread: str | None) -> None:
+        self.id = id
+        self.thread = thread
+        self.parent: Call | None = None
+        self.engine = engine
+        self._started = engine.now()
+        self._ids: dict[str, object] = {}  # of the calls that were given one
+        self._taken: list[None] = []  # one for each call: appending takes no lock
+        self._succeeded: list[None] = []
+        self._tools: set[str] = set()
+        self._ended = False
+        engine.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
+
+    @property
+    def over(self) -> bool:
+        """True once the run has ended."""
+        return self._ended
+
+    def left(self) -> float | None:
+        """Seconds until the deadline: there is none."""
+        return None
+
+    def take(self, call: Call) -> None:
+        """Make the call one of this run's, or of the call that it is made inside of.
+
+        Some models number their calls anew in every message. An id that is taken gets the outer call's id before it, or a
+        number behind it, so that every call has its own row.
+        """
+        self._tools.add(call.tool.id)
+        if call.parent is None:
+            call.turn = self
+            self._taken.append(None)
+        if call.named:
+            call.name(self._unique(call))
+
+    def note_success(self) -> None:
+        """Count a call of this run that has succeeded."""
+        self._succeeded.append(None)
+
+    def _unique(self, call: Call) -> str:
+        mark, id = object(), call.id
+        if self._ids.setdefault(id, mark) is mark:
+            return id
+        if call.parent is not None:
+            id = f"{call.parent.id}/{id}"
+        wanted, number = id, 2
+        while self._ids.setdefault(wanted, mark) is not mark:
+            wanted, number = f"{id}#{number}", number + 1
+        return wanted
+
+    def end(self) -> None:
+        """Record the end, once.
+
+        This may run as a finaliser, at any moment and in any OS thread: it appends one record and takes no lock.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        now = self.engine.now()
+        counts = {"calls": len(self._taken), "succeeded": len(self._succeeded)}
+        fields = {"duration_ms": round((now - self._started) * 1000, 3), **counts, "needs": {}}
+        if self.engine.labels:
+            fields |= self.engine.find_labels(self._tools)
+        self.engine.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
+        if self.engine.ledger is not None:
+            self.engine.ledger.end_turn(self.id)
+
+
+class AgentRuns:
+    """The runs that are under way in one runtime, by the framework's object for each."""
+
+    def __init__(self, engine: Engine, new_id: Callable[[], str]) -> None:
+        self._engine = engine
+        self._new_id = new_id
+        self._open: dict[int, AgentRun] = {}
+        _ALL.add(self)
+        # Handlers run in reverse order: this one before those that write the events to disk.
+        atexit.unregister(_end_all)
+        atexit.register(_end_all)
+
+    def find(self, key: object, thread: str | None, at_end: AtEnd | None = None) -> AgentRun | None:
+        """The run that ``key`` identifies; its turn starts with the first call of this method.
+
+        ``key`` must allow weak references. ``at_end`` is given a function that ends the turn. None inside a turn or a call.
+        """
+        if SCOPE.get() is not None:
+            return None
+        run = self._open.get(id(key))
+        return self._start(key, thread, at_end) if run is None else run
+
+    def _start(self, key: object, thread: str | None, at_end: AtEnd | None) -> AgentRun:
+        with self._engine.lock:  # calls of one run may start in several OS threads at once
+            run = self._open.get(id(key))
+            if run is None:
+                run = self._open[id(key)] = AgentRun(self._engine, self._new_id(), thread)
+                finalize(key, self._end, id(key)).atexit = False
+                if at_end is not None:
+                    at_end(partial(self._end, id(key)))
+        return run
+
+    def end(self, key: object) -> None:
+        """End the run that ``key`` identifies, if its turn has started."""
+        self._end(id(key))
+        self._engine.settle()
+        if self._engine.ledger is not None:
+            self._engine.ledger.settle()
+
+    def _end(self, key: int) -> None:
+        run = self._open.pop(key, None)
+        if run is not None:
+            run.end()
+
+    def end_all(self) -> None:
+        """End the runs that are still open, when the runtime is closed or the program ends."""
+        for key in [*self._open]:
+            self._end(key)
+
+
+_ALL: WeakSet[AgentRuns] = WeakSet()
+
+
+def _end_all() -> None:
+    for runs in [*_ALL]:
+        runs.end_all()

@@ -1,0 +1,104 @@
+"""What is still asked and said when the calls of a turn have come to their ends.
+
+Rules
+-----
+- The Error Handler is asked about required calls that were skipped: they escalate unless it wants them to fail
+  gracefully. Anything else cannot be done for a call that lacks an input. They are recorded, and escalated, when that
+  is decided and phrased.
+- Whoever phrases the user's text (``explain=``) phrases skipped, timed-out and cancelled calls here, and the turn's
+  message if anything went wrong. A policy's own words stand: what the phrased message leaves out of them follows it.
+- All of it is asked at once and has ``PATIENCE``, at most half of what is left of the turn's time but ``LATE`` at least,
+  also after the deadline: a text about a timeout cannot be made before it. Then the defaults stand.
+- A turn inside a call is not phrased: the outermost call is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from failsoft.analysis.turn_report import TurnReport
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.resilience.error_handler import ErrorReport, decide
+from failsoft.observe import events
+from failsoft.runtime.call.error_handler import consult, handler_failed, turned_down
+from failsoft.runtime.call.user_text import PATIENCE, phrase, phrase_turn
+
+if TYPE_CHECKING:
+    from failsoft.runtime.turn.commands import Skipped
+    from failsoft.runtime.turn.turn import Turn
+
+LATE = 0.5  # seconds
+
+
+async def conclude(turn: Turn) -> str | None:
+    """Ask and phrase what is left; the turn's message, None where the built-in one stands."""
+    if turn.engine.handler is not None:
+        await asyncio.gather(*[_judge(turn, one) for one in turn.unasked])
+    message = await _phrase_all(turn)
+    skipped, turn.unasked = turn.unasked, []
+    for one in skipped:
+        one.tell(turn)
+    return message
+
+
+async def _phrase_all(turn: Turn) -> str | None:
+    if turn.engine.phraser is None or turn.parent is not None:
+        return None
+    outcomes = {id: handle.outcome for id, handle in turn.machine.calls.items() if handle.outcome is not None}
+    if all(_went_well(outcome) for outcome in outcomes.values()):
+        return None
+    patience = patience_of(turn)
+    silent = [one for one in outcomes.values() if one.status in ("skipped", "timed_out", "cancelled") and _is_ours(one)]
+    asking = [phrase(turn.engine, turn, outcome, patience) for outcome in silent]
+    report = TurnReport(turn.id, outcomes, thread=turn.thread, timed_out=turn.expired, message=turn.engine.compose)
+    *_, message = await asyncio.gather(*asking, phrase_turn(turn.engine, report, patience))
+    return message if isinstance(message, str) else None
+
+
+def patience_of(turn: Turn) -> float:
+    """How long the last texts of a turn are waited for."""
+    left = turn.left()
+    return PATIENCE if left is None else min(PATIENCE, max(left / 2, LATE))
+
+
+def _went_well(outcome: Outcome[Any]) -> bool:
+    return not _is_ours(outcome) or (outcome.status == "succeeded" and outcome.missing is None)
+
+
+def _is_ours(outcome: Outcome[Any]) -> bool:
+    """Whether the user is told of it here: what the agent framework goes on with is not over."""
+    return outcome.fault is None or outcome.fault.rule != builtin_faults.PASSED_ON
+
+
+async def _judge(turn: Turn, skipped: Skipped) -> None:
+    """Let the Error Handler decide about a required call that was skipped."""
+    engine, handle, outcome = turn.engine, skipped.handle, skipped.outcome
+    tool, fault = handle.tool, outcome.fault
+    assert fault is not None
+    report = ErrorReport(
+        fault,
+        outcome.tool,
+        outcome.id,
+        0,
+        0,
+        "closed" if isinstance(tool, str) else tool.health.observe(engine.now()),
+        None,
+        fault.reason,
+        (),
+        required=True,
+        turn_id=turn.id,
+        turn_left=turn.left(),
+        thread=turn.thread,
+        tenant=turn.tenant,
+    )
+    answer = await consult(engine, report)
+    decision = answer if isinstance(answer, Decision) else decide(report)
+    if isinstance(answer, str):
+        turn.emit(events.HANDLER_FAILED, tool, outcome.id, handler_failed(answer))
+    elif decision.strategy not in ("escalate", "fail_gracefully"):
+        why = handler_failed(turned_down(decision, "the call lacks an input"))
+        turn.emit(events.HANDLER_FAILED, tool, outcome.id, why)
+        decision = decide(report)
+    outcome.decision, outcome.escalated = decision, decision.strategy == "escalate"

@@ -1,0 +1,192 @@
+"""A call of a turn, from its submission to its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Iterator, Mapping
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+
+from failsoft.core.model.options import RetryOptions
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.sanitise import mask_id
+from failsoft.core.turn import machine as core
+from failsoft.errors import TurnError
+from failsoft.runtime.call.model import Call
+
+if TYPE_CHECKING:
+    from failsoft.runtime.tools.tool import Tool
+    from failsoft.runtime.turn.scheduler import Lanes
+    from failsoft.runtime.turn.turn import Turn
+
+T = TypeVar("T")
+
+NONE: Mapping[str, Any] = {}
+_INSTEAD = (
+    "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
+)
+SHOWN = "<Handle "  # how a handle begins as text
+UNKNOWN: core.Terms = (None, NONE, False)  # of the calls of a tool that there is not, as in ``Tool.terms``
+
+
+class Handle(core.Call, Generic[T]):
+    """A call of a turn that has been submitted: await it for its outcome, or use it as another call's argument."""
+
+    __slots__ = (
+        "_outcome",
+        "arguments",
+        "call",
+        "context",
+        "ended",
+        "lanes",
+        "result",
+        "started",
+        "task",
+        "tool",
+    )
+
+    result: T | None  # the value, if it has brought one; there from its end on
+    ended: float  # there if it was a plain success
+    context: Context  # in which it was submitted; there if a lane is to run it, until it has
+
+    def __init__(self, lanes: Lanes, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
+        # What ``super().__init__`` would do comes first: one call less is worth a fifth of this.
+        self.id = id
+        self.needs = ()
+        self.fills = NONE
+        self.terms = UNKNOWN if type(tool) is str else tool.terms  # type: ignore[union-attr]  # or it is a Tool
+        self.state = "new"
+        self.dependants = None
+        self.substitutes = None
+        self.lanes = lanes  # of the turn: when that is over, it needs to be told to them alone
+        self.tool = tool  # its bare name if there is no such tool
+        self.arguments = arguments
+        self.started = 0.0
+        self._outcome: Outcome[T] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.call: Call | None = None  # made when the happy path is not enough
+
+    def say(
+        self,
+        required: bool | None,
+        defaults: Mapping[str, Any] | None,
+        timeout: float | None,
+        retry: RetryOptions | None,
+        key: str | None,
+    ) -> None:
+        """Lay what its caller says over what its tool says (R9)."""
+        special = timeout is not None or retry is not None or key is not None
+        self.terms = (
+            self.required if required is None else required,
+            {**self.defaults, **defaults} if defaults else self.defaults,
+            self.terms[2] and not special,
+        )
+        if special and self.tool.__class__ is not str:
+            call = self.whole()
+            call.timeout, call.retry, call.key = timeout, retry, key
+
+    def tell_to(self, caller: Call) -> None:
+        """Let the call know from whose tool this one was submitted what it does; until it has ended, nobody knows."""
+        self.terms = (*self.terms[:2], False)
+        self.whole().caller = caller
+        caller.inside.add(self)
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that it belongs to."""
+        return self.lanes.turn
+
+    def __await__(self) -> Generator[Any, None, Outcome[T]]:
+        while (outcome := self.outcome) is None:
+            yield from asyncio.shield(self.turn.arrival(self)).__await__()
+        return outcome
+
+    @property
+    def outcome(self) -> Outcome[T] | None:
+        """What became of it; None while it is open. That of a plain success is made when somebody looks."""
+        if self._outcome is None and self.state == "succeeded":
+            tool, taken = cast("Tool", self.tool), self.ended - self.started
+            self._outcome = Outcome(
+                self.id, tool.id, "succeeded", self.result, 1, tool.id, taken, None, None, None, tool.label
+            )
+        return self._outcome
+
+    async def value(self) -> T:
+        """The call's value; raises ``CallFailed`` if it has none."""
+        return (await self).unwrap()
+
+    def done(self) -> bool:
+        """Has it come to its end?"""
+        return self.state == "succeeded" or self._outcome is not None
+
+    def __str__(self) -> str:
+        raise TurnError(self._not_yet("as text"))
+
+    def __format__(self, spec: str) -> str:
+        raise TurnError(self._not_yet("in an f-string"))
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise TurnError(self._not_yet(f"[{key!r:.40}]"))
+
+    def _not_yet(self, use: str) -> str:
+        """Explain what to do instead of using a handle as its value."""
+        return f"{use}: {self.id!r} is a handle, {_INSTEAD}"
+
+    def __repr__(self) -> str:
+        self.lanes.shown = True  # text with a handle in it may become an argument
+        return f"{SHOWN}{self.id!r}, {self.outcome.status if self.outcome else 'open'}>"
+
+    def settle(self, outcome: Outcome[Any]) -> None:
+        """It has come to this end."""
+        self._outcome, self.result = outcome, outcome.value
+
+    def whole(self) -> Call:
+        """The call with everything that was said about it."""
+        if self.call is None:
+            turn, tool = self.turn, cast("Tool", self.tool)
+            self.call = Call(
+                self.id,
+                tool,
+                (),
+                cast("dict[str, Any]", self.arguments),
+                self.started,
+                turn=turn,
+                thread=turn.thread,
+                tenant=turn.tenant,
+                required=self.required,
+                typed=True,
+            )
+            self.call.given = self.id if self.id in turn.given else None
+        return self.call
+
+
+def explain_missing(error: BaseException | None) -> None:
+    """Let the error of a field that a handle does not have say what to write instead.
+
+    A ``__getattr__`` would do the same at once, but then every field of a handle takes CPython five times as long to read.
+    """
+    if isinstance(error, AttributeError) and isinstance(error.obj, Handle):
+        error.args = (f"a handle has no {error.name!r}: {_INSTEAD}",)
+
+
+class Outcomes(Mapping[str, Outcome[Any]]):
+    """What became of a turn's calls, in the order of submission."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: Mapping[str, Handle[Any]]) -> None:
+        self._handles = handles
+
+    def __getitem__(self, id: str) -> Outcome[Any]:
+        if id not in self._handles and isinstance(id, str):
+            id = mask_id(id)
+        return cast("Outcome[Any]", self._handles[id].outcome)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handles)
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

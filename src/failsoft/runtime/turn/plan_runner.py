@@ -1,0 +1,63 @@
+"""Run a turn that is written down as data."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from reprlib import repr as brief
+from typing import TYPE_CHECKING, Any
+
+from failsoft.analysis.turn_report import TurnReport
+from failsoft.config.manifest import Plan, find_odd_arguments, load_plan
+from failsoft.config.settings import read_file, refuse_lost_key
+from failsoft.core.model.durations import Seconds
+from failsoft.errors import ManifestError
+
+if TYPE_CHECKING:
+    from failsoft.runtime.runtime import Runtime
+
+log = logging.getLogger("failsoft")
+_TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # lines, an object, or a key: no file is called so
+
+
+async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> TurnReport:
+    """Submit all calls of a plan as one turn, and wait for its end."""
+    made = plan if isinstance(plan, Plan) else read_plan(plan)
+    refuse_lost_keys(made, rt)
+    for place, message in find_odd_arguments(made):
+        log.warning("%s: %s", place, message)
+    timeout = None if made.timeout is None else Seconds(made.timeout)
+    async with rt.turn(timeout=timeout, thread=made.thread) as turn:
+        turn.submit_plan(made)
+    return turn.report
+
+
+def refuse_lost_keys(plan: Plan, rt: Runtime) -> None:
+    """Raise for calls with a key that their tools do not take, all at once."""
+    problems: list[str] = []
+    for number, call in enumerate(plan.calls):
+        if (tool := rt._engine.tools.get(call.tool)) is not None:
+            try:
+                refuse_lost_key(tool.options, call.idempotency_key, f"{call.place}: calls[{number}].idempotency_key")
+            except ManifestError as error:
+                problems += error.problems
+            if call.defaults and (wrong := tool.unknown_arguments(call.defaults)):
+                problems.append(f"{call.place}: calls[{number}].defaults: {tool.id} has no parameter {wrong}")
+    if problems:
+        raise ManifestError(*problems)
+
+
+def read_plan(plan: Mapping[str, Any] | str | Path) -> Plan:
+    """A plan as a mapping, as YAML or JSON text, or in a file."""
+    if not isinstance(plan, Mapping | str | Path):
+        instead = (
+            'write {"calls": […]}'
+            if isinstance(plan, list | tuple)
+            else ("give a mapping, YAML or JSON text, or the path of a file")
+        )
+        raise ManifestError(f"plan: {brief(plan)} is none: {instead}")
+    if isinstance(plan, Path) or (isinstance(plan, str) and not _TEXT.search(plan)):
+        return load_plan(read_file(plan), name=str(plan))
+    return load_plan(plan, name="plan")

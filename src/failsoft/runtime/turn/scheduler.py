@@ -1,0 +1,271 @@
+"""Lanes: the tasks that run a turn's calls.
+
+Rules
+-----
+- A call that is ready starts at once, side by side with the others. A lane runs one ready call after another; when one
+  of them suspends, the next lane takes over the rest. So there are as many tasks as calls that wait for something, and
+  a thousand calls that do not wait need one.
+- While all goes well, whether a new call is ready is asked when its turn comes, in the order of submission: by then
+  mostly all that it needs is there.
+- A call runs in a copy of the context in which it was submitted, as a task of its own would: what the turn's body has
+  set until then it sees, what other calls set it does not.
+- A plain call that succeeds at once takes the short way. Whatever is not that simple goes the long way, as a whole call.
+- No call vanishes, whatever becomes of its lane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextvars import Context
+from types import coroutine
+from typing import TYPE_CHECKING, Any, cast
+
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.model.partial import Partial
+from failsoft.core.turn.cascade import used_default
+from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
+from failsoft.runtime.call.error_handler import judge_unknown
+from failsoft.runtime.call.tracebacks import without_frames
+from failsoft.runtime.call.user_text import phrase
+from failsoft.runtime.execution.deadline import OVER, Stepper, carry_on, finish, in_context
+from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.turn.commands import stop
+from failsoft.runtime.turn.dependencies import MissingPartError, fill_in
+from failsoft.runtime.turn.handle import NONE
+
+if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
+    from failsoft.core.resilience.circuit_breaker import Ticket
+    from failsoft.runtime.call.model import Ended
+    from failsoft.runtime.turn.handle import Handle
+    from failsoft.runtime.turn.turn import Turn
+
+EMPTY = Context()
+
+
+@coroutine
+def step_call(handle: Handle[Any], running: Any) -> Stepper:
+    """The tool's coroutine as a generator, like ``deadline.step``, from where other calls are this one's children."""
+    SCOPE.set(handle)
+    value = yield from running
+    if handle._outcome is None:  # an orphan's value comes after the one that a further attempt has brought
+        handle.result = value
+
+
+class Lanes:
+    """The lanes of one turn, and the calls before them."""
+
+    __slots__ = ("_dozing", "_ready", "_tasks", "awake", "shown", "turn")
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._ready: deque[Handle[Any]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.shown = False  # whether one of the turn's handles has been turned into text
+        self.awake = 0  # lanes that will see to what is ready
+        self._dozing: set[Handle[Any]] = set()  # calls that run in no lane and have suspended
+
+    def start(self, handle: Handle[Any]) -> None:
+        """Have a call run when its turn comes."""
+        self._ready.append(handle)
+        if not self.awake:
+            self._open()
+
+    def forget_taken(self) -> None:
+        """Something is about to fail: which calls start after that, the machine says."""
+        running = [handle for handle in self._ready if handle.state == "running"]
+        self._ready.clear()  # lanes hold it
+        self._ready += running
+
+    def join(self) -> None:
+        """A call runs in a task that is no lane; it counts as one until it dozes or leaves."""
+        self.awake += 1
+
+    def leave(self, handle: Handle[Any]) -> None:
+        if handle in self._dozing:
+            self._dozing.remove(handle)
+        else:
+            self._rest()
+
+    def doze(self, handle: Handle[Any]) -> None:
+        """A call that runs in no lane suspends, or waits for its next attempt."""
+        if handle not in self._dozing:
+            self._dozing.add(handle)
+            self._rest()
+
+    def _rest(self) -> None:
+        """A lane waits with its call: another one goes on with what is ready."""
+        self.awake -= 1
+        self._open()
+
+    def _open(self) -> None:
+        """Open another lane, if calls are ready and nobody else will see to them; on a loop that is over nobody can."""
+        if self._ready and not self.awake and not self.turn.loop.is_closed():
+            self.awake += 1
+            # Not by the loop's own factory: an eager one would run each lane inside the one before.
+            lane = asyncio.Task(self._run(), loop=self.turn.loop, context=Context())
+            self._tasks.add(lane)
+            lane.add_done_callback(self._tasks.discard)
+
+    async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
+        """One lane: run what is ready, one call after the other."""
+        ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
+        awaited, kept, recorded = turn.awaited, turn.pending is not None, turn.engine.ledger is not None
+        engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
+        admit, succeed = turn.machine.enter, turn.machine.succeed
+        clock: float | None = None  # when the call before has ended, if that was just now
+        now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
+        try:
+            while ready and not task.cancelling():  # by a tool that has cancelled its own task: that is nobody else's
+                handle = ready.popleft()
+                if handle.state == "new":
+                    admit(handle)
+                if handle.state != "running":
+                    continue  # it waits, or the turn was over before it began
+                tool: Any = handle.tool
+                handle.started = started = now() if clock is None else clock
+                clock = None
+                ticket = tool.ticket if handle.terms[2] and not turn.notes.wary else None
+                if recorded and ticket is not None and tool.is_write and (turn.thread or handle.id in turn.given):
+                    ticket = None
+                first = None
+                if ticket is not None and tool.argument_check is not None and not self._fits(handle, tool):
+                    ticket = None
+                if ticket is not None:
+                    running = None
+                    try:
+                        if handle.fills:
+                            self._fill_in(handle)
+                        running = tool.fn(**handle.arguments)
+                        context, stepper = handle.context.copy(), step_call(handle, running)
+                        waiting = context.run(next, stepper, OVER)
+                        if waiting is not OVER:
+                            await self._suspend(handle, carry_on(stepper, waiting, context.run))
+                    except Exception as error:
+                        first = engine.broken(handle.whole(), started, error, entered=running is not None)
+                    except BaseException as error:
+                        handle.task = task
+                        engine.left(handle.whole(), error)
+                        if not self._survives(handle, error):
+                            raise
+                        continue
+                    else:
+                        value, ended = handle.result, now()
+                        if ended - started <= tool.timeout and tool.ticket is ticket and type(value) is not Partial:
+                            record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
+                            if len(pending) > trace.limit:
+                                trace.drain()
+                            else:
+                                clock = ended
+                            if turn.notes.wary:
+                                engine.notebook.note_success(handle.whole())
+                            if handle.state == "running":
+                                handle.ended, handle.arguments, handle.context = ended, NONE, EMPTY
+                                if followers := succeed(handle):
+                                    ready += followers
+                                arrive(handle)
+                                if awaited or kept:
+                                    turn.tell(handle)
+                            else:  # it was left or cancelled before
+                                turn.perform(turn.machine.finish(handle, "succeeded"))
+                            continue
+                        first = engine.odd(handle.whole(), started, ended, value)
+                # Out here, so that the errors of further attempts do not get the first one as their context.
+                await self._go_long(handle, first, ticket)
+                is_left, first = first is not None and first.running, None  # its error may hold this frame
+                if is_left:
+                    return  # cancel scopes of the orphan's may know this task: it is nobody else's any more
+        finally:
+            self.awake -= 1
+            self._open()
+
+    async def _suspend(self, handle: Handle[Any], stepper: Stepper) -> None:
+        """Go on with a tool that waits for something, until it ends."""
+        tool: Any = handle.tool
+        handle.task = asyncio.current_task()
+        self._rest()
+        try:
+            await finish(
+                stepper, next(stepper), tool, tool.timeout, [handle.started, None], self.turn.engine.place, handle
+            )
+        finally:
+            self.awake += 1
+
+    async def _go_long(self, handle: Handle[Any], first: Ended | None = None, ticket: Ticket | None = None) -> None:
+        """Take a call to its outcome that is not plain, or whose first attempt was not."""
+        handle.task = asyncio.current_task()
+        self._rest()
+        try:
+            wrong = self._fill_or_fault(handle) if handle.fills else None
+            if isinstance(handle.tool, str):
+                fault = builtin_faults.unknown_tool(handle.tool, self.turn.engine.tools)
+                outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool, fault))
+            elif wrong is not None:
+                outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool.id, wrong))
+            else:
+                call = handle.whole()
+                call.kwargs = cast("dict[str, Any]", handle.arguments)  # it may have been whole before it had these
+                call.started = handle.started
+                outcome = await in_context(handle.context.copy(), self.turn.engine.drive(call, first, ticket))
+        except BaseException as error:
+            if not self._survives(handle, error):
+                raise
+            return
+        finally:
+            self.awake += 1
+        self.turn.finished(handle, without_frames(outcome))
+
+    def _survives(self, handle: Handle[Any], error: BaseException) -> bool:
+        """Record that a call was stopped. Its lane lives on if the tool has cancelled itself, or the turn will raise it."""
+        task, late = handle.task, handle.done()
+        stop(self.turn, handle, error)
+        if isinstance(error, asyncio.CancelledError):
+            return not (task is not None and task.cancelling())
+        if late or isinstance(error, Exception | KeyboardInterrupt | SystemExit):  # the last two are the event loop's
+            return False
+        if asyncio.current_task(self.turn.loop) is not task:  # nobody raised it: the lane is let go
+            return False
+        self.turn.ended_by = error
+        return True
+
+    def _fits(self, handle: Handle[Any], tool: Any) -> bool:
+        """True if its arguments may be given to the tool as they are."""
+        try:
+            if handle.fills:
+                self._fill_in(handle)
+            arguments = handle.arguments
+            return tool.argument_check(arguments) is arguments
+        except Exception:  # it fails once more on the long way, where that is told
+            return False
+
+    def _fill_in(self, handle: Handle[Any]) -> None:
+        fill_in(handle)
+        if handle.substitutes and not isinstance(handle.tool, str):
+            fields = {
+                "message": used_default(handle.tool.id, handle.tool.label),
+                "arguments": sorted(handle.substitutes),
+            }
+            fields |= handle.grounds()
+            self.turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
+
+    def _fill_or_fault(self, handle: Handle[Any]) -> Fault | None:
+        """Fill its arguments in; the fault if a value does not have the part that is referred to."""
+        try:
+            self._fill_in(handle)
+        except MissingPartError as missing:
+            return builtin_faults.bad_arguments(invalid=[missing.argument], detail=missing.why)
+        return None
+
+    async def _refuse(self, handle: Handle[Any], name: str, fault: Fault) -> Outcome[Any]:
+        """The outcome of a call that cannot be made: of an unknown tool, or with a reference that leads nowhere."""
+        turn, engine = self.turn, self.turn.engine
+        outcome = engine.unknown(handle.id, name, fault)
+        for event_type, fields in await judge_unknown(engine, outcome, turn):
+            turn.emit(event_type, name, handle.id, fields)
+        if engine.phraser is not None:
+            await phrase(engine, turn, outcome)
+        if outcome.escalated:
+            engine.tell(outcome)
+        return outcome

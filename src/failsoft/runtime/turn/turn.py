@@ -1,0 +1,536 @@
+"""A turn: what users submit calls to, and what drives the turn machine on an event loop.
+
+Rules
+-----
+- The deadline never touches the body: open handles resolve, later calls come back skipped (R7). What still runs is
+  left behind: its attempt may end, but nothing is repeated; what it brings is recorded as late.
+- If the body raises, open calls are cancelled and recorded, the report is filled, and the exception goes on. So does a
+  ``BaseException`` of a tool's, at the end of the body: also of one that has raised because the call had no value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import Context, copy_context
+from copy import copy
+from functools import partial
+from itertools import count
+from threading import get_ident
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
+
+from failsoft.analysis.turn_report import TurnReport
+from failsoft.config.settings import merged, refuse_lost_key, refuse_odd_names
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.durations import Duration, seconds
+from failsoft.core.model.options import RetryOptions
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.sanitise import mask_id
+from failsoft.core.turn.machine import Command, Start, TurnMachine
+from failsoft.errors import ManifestError, TurnError
+from failsoft.observe import events
+from failsoft.runtime.call.model import Call
+from failsoft.runtime.call_options import TurnCallKeywords, refuse_options
+from failsoft.runtime.conversation.threads import BLANK
+from failsoft.runtime.execution.blocking_loop import running_loop
+from failsoft.runtime.scope import SCOPE, find_caller, leave
+from failsoft.runtime.turn import body_calls
+from failsoft.runtime.turn.commands import Skipped, end, has_acted
+from failsoft.runtime.turn.conclusion import conclude
+from failsoft.runtime.turn.dependencies import Part, find_needs, refuse_handles
+from failsoft.runtime.turn.handle import NONE, Handle, Outcomes, explain_missing
+from failsoft.runtime.turn.scheduler import EMPTY, Lanes
+
+if TYPE_CHECKING:
+    from failsoft.config.manifest import Plan
+    from failsoft.runtime.conversation.thread_store import Pending
+    from failsoft.runtime.persistence.event_writer import Keeper
+    from failsoft.runtime.services import Engine
+    from failsoft.runtime.tools.tool import Tool
+
+T = TypeVar("T")
+
+
+class Turn:
+    """One turn of an agent: ``async with rt.turn(...) as turn``."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        id: str,
+        *,
+        timeout: float | None,
+        cancels: bool,
+        thread: str | None,
+        tenant: str | None,
+    ) -> None:
+        self.engine = engine
+        self._find = engine.index.get
+        self.id = id
+        self.thread = thread
+        self.tenant = tenant
+        self.timeout = timeout
+        self.cancels = cancels  # what still runs at the deadline
+        self.parent: Call | None = None  # the call that this turn is inside of
+        self.notes = BLANK  # what the thread remembers
+        self.machine: TurnMachine[Handle[Any]] = TurnMachine()
+        self.lanes = Lanes(self)
+        self._events = engine.trace.follow(id)
+        self.acknowledged = False  # whether the store had all of it safe when the turn ended
+        self.arrived: list[Handle[Any]] = []
+        self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: whichever arrives next
+        self.given: set[str] = set()  # ids that callers have chosen
+        self._numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 1))  # for calls without an id
+        self.pending: Pending | None = None  # where its open calls are written down, if anywhere
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0  # while it takes calls, the one that runs it
+        self._context = EMPTY  # of the newest call: mostly they share one
+        self._submitter: Call | None = None  # whose tool has submitted that one, if it was not the turn's body
+        self._caller: Call | None = None  # whose tool the turn is in
+        self._started = 0.0
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._expired = self._ended = False
+        self.unasked: list[Skipped] = []  # required calls that were skipped: decided, phrased and told at the end
+        self._message: str | None = None  # to the user, where it was phrased
+        self.ended_by: BaseException | None = None  # what a tool has raised that is nobody's but the caller's
+        self._outer: Any = None
+        self._report: TurnReport | None = None
+
+    # -- for users ---------------------------------------------------------------------------------------------------
+
+    @overload
+    def call(
+        self,
+        tool: Callable[..., Awaitable[T]],
+        args: Mapping[str, Any] | None = None,
+        /,
+        **options: Unpack[TurnCallKeywords],
+    ) -> Handle[T]: ...
+    @overload
+    def call(
+        self, tool: Callable[..., T], args: Mapping[str, Any] | None = None, /, **options: Unpack[TurnCallKeywords]
+    ) -> Handle[T]: ...
+    @overload
+    def call(
+        self, tool: str, args: Mapping[str, Any] | None = None, /, **options: Unpack[TurnCallKeywords]
+    ) -> Handle[Any]: ...
+    def call(
+        self,
+        tool: str | Callable[..., Any],
+        args: Mapping[str, Any] | None = None,
+        /,
+        *,
+        id: str | None = None,
+        depends_on: Sequence[Handle[Any] | str] = (),
+        **said: Any,
+    ) -> Handle[Any]:
+        """Submit a call; it starts at once, or when what it depends on is there.
+
+        ``required`` and ``defaults`` say what becomes of it where that brings no value. ``timeout``, ``retry`` and
+        ``idempotency_key`` hold for this call alone.
+        """
+        if get_ident() != self._thread or not (self.lanes.awake or self._runs_here()):
+            self._refuse()
+        found = self._find(tool)
+        name = self._unknown_name(tool) if found is None else found.id
+        try:
+            given = {**args} if args else NONE  # what its caller changes later is no longer its business
+        except TypeError:
+            raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
+        if id is None:
+            id = self.new_id(name)
+        else:
+            if not isinstance(id, str):
+                refuse_odd_names(name, id=id)
+            id = mask_id(id)
+            self.given.add(id)
+        handle: Handle[Any] = Handle(self.lanes, id, found or name, given)
+        if depends_on or given:
+            find_needs(handle, depends_on)
+        if said:
+            self._say(handle, **said)
+        context = copy_context()
+        if context != self._context:
+            self._context = context
+            self._submitter = find_caller()
+        handle.context = self._context
+        if self._submitter is not None and found is not None and not found.safe:
+            handle.tell_to(self._submitter)
+        commands: Sequence[Command[Handle[Any]]] = ()
+        if self.machine.smooth:
+            self.machine.take(handle)
+            self.lanes.start(handle)
+        else:
+            commands = self.machine.add(handle)
+        if self.pending is not None:
+            self.write_down(handle)
+        if commands:
+            self.perform(commands)
+        return handle
+
+    @property
+    def report(self) -> TurnReport:
+        """What became of the turn; there once it has ended."""
+        if self._report is None:
+            raise TurnError("the turn has not ended: read turn.report after the async with block")
+        return self._report
+
+    async def __aiter__(self) -> AsyncIterator[Outcome[Any]]:
+        """Outcomes as they arrive, until no call is open."""
+        seen = 0
+        while True:
+            while seen < len(self.arrived):
+                seen += 1
+                yield cast("Outcome[Any]", self.arrived[seen - 1].outcome)
+            if not self._is_open():
+                return
+            await asyncio.shield(self.arrival())
+
+    def left(self) -> float | None:
+        """Seconds until the turn's deadline; None if it has none."""
+        return None if self._deadline is None else self._deadline - self.engine.now()
+
+    @property
+    def expired(self) -> bool:
+        """True once the deadline has passed with calls still open."""
+        return self._expired
+
+    @property
+    def over(self) -> bool:
+        """True once the turn has ended."""
+        return self._ended
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise TurnError("the turn has not begun: use it with async with")
+        return self._loop
+
+    async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            raise TurnError("a turn is used once: ask rt.turn() for another one")
+        self._loop = running_loop()
+        self._thread = get_ident()
+        self._started = self.engine.now()
+        outer = SCOPE.get()
+        if isinstance(outer, Handle):
+            outer = outer.whole()
+        self.parent = outer if isinstance(outer, Call) else None
+        self._caller = self.parent or (outer._caller if isinstance(outer, Turn) else find_caller())
+        if self._caller is not None:
+            self._caller.inside.add(self)  # until it has ended, nobody knows what its calls will have done
+        parent = outer if outer is None or isinstance(outer, Turn) else outer.turn
+        if outer is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
+            self.thread, self.tenant = self.thread or outer.thread, self.tenant or outer.tenant
+        self.notes = self.engine.notebook.open(self.thread, self.tenant)
+        if self.thread is not None and self.parent is None:
+            self.pending = self.engine.notebook.pending
+        lefts = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
+        if lefts:  # a turn inside another has no more time than that one
+            self._deadline = self._started + max(0.0, min(lefts))
+            self._timer = self._loop.call_later(max(0.0, min(lefts)), self._expire, context=Context())
+        self._outer = SCOPE.set(self)
+        self.emit(events.TURN_STARTED, None, None, {"thread": self.thread})
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        explain_missing(error)
+        try:
+            if error is None:
+                while self._is_open() and self.ended_by is None:
+                    await asyncio.shield(self.arrival())
+            if self.ended_by is not None and (error is None or isinstance(error, Exception)):
+                raise self.ended_by
+        except BaseException:
+            self.perform(self.machine.cancel())
+            raise
+        else:
+            if error is not None:
+                self.perform(self.machine.cancel())
+            elif self.unasked or self.engine.phraser is not None:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._message = await conclude(self)
+        finally:
+            for skipped in self.unasked:  # nobody was asked: the turn has broken off
+                skipped.tell(self)
+            self._end()
+            if self.engine.keeper is not None and self.parent is None:
+                await self._acknowledge(self.engine.keeper)
+
+    def __enter__(self) -> NoReturn:
+        raise TurnError("a turn runs on an event loop: write `async with rt.turn() as turn:`, not `with`")
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached; `with` looks for it."""
+
+    def __iter__(self) -> NoReturn:
+        raise TurnError("outcomes arrive one by one: write `async for outcome in turn:`, not `for`")
+
+    def __await__(self) -> NoReturn:
+        raise TurnError("a turn is not awaited: write `async with rt.turn() as turn:`")
+
+    def cancel_open(self) -> None:
+        """Cancel the calls that are still open, for an owner that no longer waits for them."""
+        if self._is_open():
+            self.perform(self.machine.cancel())
+
+    # -- submitting --------------------------------------------------------------------------------------------------
+
+    def _say(
+        self,
+        handle: Handle[Any],
+        *,
+        required: bool | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        timeout: Duration | None = None,
+        retry: RetryOptions | Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        **unknown: object,
+    ) -> None:
+        refuse_options(unknown, TurnCallKeywords)
+        if not (defaults is None or isinstance(defaults, Mapping)):
+            raise TurnError(f"defaults: write one mapping from names to values, not {type(defaults).__name__}")
+        refuse_handles(defaults)
+        if defaults and not isinstance(handle.tool, str) and (wrong := handle.tool.unknown_arguments(defaults)):
+            raise TurnError(f"defaults: {handle.tool.id} has no parameter {wrong}")
+        if not (required is None or isinstance(required, bool)):
+            raise TurnError(f"required: {required!r:.80} is neither true nor false")
+        if not isinstance(handle.tool, str):
+            refuse_lost_key(handle.tool.options, idempotency_key)
+        handle.say(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
+
+    def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
+        """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
+        self.refuse_if_closed()
+        self._context, self._submitter = copy_context(), find_caller()
+        from failsoft.config.manifest.plan import Ref, reach  # a plan was read: it is loaded
+
+        handles: dict[str, Handle[Any]] = {}
+
+        def find(ref: Ref) -> Handle[Any] | Part:
+            return Part(handles[ref.id], ref.path, reach) if ref.path else handles[ref.id]
+
+        for call in plan.calls:
+            id = mask_id(call.id)
+            self.given.add(id)
+            handle = handles[call.id] = Handle(self.lanes, id, self._find(call.tool) or call.tool, NONE)
+            retry = self._retry(handle.tool, call.retry)
+            handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
+        for call in plan.calls:
+            handle = handles[call.id]
+            handle.context = self._context
+            fills = {handles[id].id: names for id, names in call.needs.items()}
+            handle.arguments = call.fill(find)
+            handle.needs, handle.fills = tuple(fills), fills
+        commands = self.machine.add_all([*handles.values()])
+        for handle in handles.values():
+            self.write_down(handle)
+        self.perform(commands)
+        return handles
+
+    async def adopt(self, call: Call) -> Outcome[Any]:
+        """A guarded function was called in the turn's body."""
+        return await body_calls.adopt(self, call)
+
+    def adopt_blocking(self, call: Call) -> Outcome[Any]:
+        """A guarded function that blocks was called in the turn's body."""
+        return body_calls.adopt_blocking(self, call)
+
+    def new_id(self, tool_id: str) -> str:
+        """The tool's id and a number, past the ids that are taken."""
+        numbers, calls = self._numbers[tool_id], self.machine.calls
+        while (id := f"{tool_id}-{next(numbers)}") in calls:
+            pass
+        return id
+
+    def write_down(self, handle: Handle[Any]) -> None:
+        """What is open outlives the process, where there is a store."""
+        if self.pending is not None and self.thread is not None:
+            tool = handle.tool
+            name = tool if isinstance(tool, str) else tool.id
+            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, name)
+
+    def is_elsewhere(self) -> bool:
+        """Does another thread's event loop run this turn?"""
+        return not self._ended and get_ident() != self._thread
+
+    def refuse_if_closed(self) -> None:
+        """Only while it lasts, and only where it lives, does a turn take calls."""
+        if get_ident() != self._thread or not self._runs_here():
+            self._refuse()
+
+    def _runs_here(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:  # none runs: its own one rests
+            return True
+
+    def _refuse(self) -> NoReturn:
+        self.engine.refuse_if_closed()
+        if self._ended:
+            raise TurnError("the turn has ended: it takes no more calls")
+        if self._loop is None:
+            raise TurnError("the turn has not begun: use it with async with")
+        raise TurnError("the turn belongs to another event loop: submit its calls from there")
+
+    def _unknown_name(self, tool: str | Callable[..., Any]) -> str:
+        found = self.engine.find(tool)  # raises for a function that is no tool
+        return builtin_faults.quote(found) if isinstance(found, str) else found.id
+
+    def _retry(self, tool: Tool | str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
+        return None if said is None or isinstance(tool, str) else merged(tool.options, said)
+
+    # -- performing --------------------------------------------------------------------------------------------------
+
+    def perform(self, commands: Sequence[Command[Handle[Any]]]) -> None:
+        """Do what the machine says."""
+        for command in commands:
+            if isinstance(command, Start):
+                self.lanes.start(command.call)
+            else:
+                end(self, command)
+
+    def doze(self, handle: Handle[Any]) -> None:
+        """A call suspends."""
+        self.lanes.doze(handle)
+
+    def finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
+        """A call has come to its end; it may have been left or cancelled before."""
+        late = handle.done()
+        if self.machine.smooth and outcome.status != "succeeded":
+            self.lanes.forget_taken()
+        commands = self.machine.finish(handle, outcome.status)
+        if not late:
+            self.settle(handle, outcome)
+        self.perform(commands)
+
+    def settle(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
+        """This is what became of a call."""
+        handle.settle(outcome)
+        caller = None if handle.call is None else handle.call.caller
+        if caller is not None:
+            caller.acted |= has_acted(handle)
+            caller.inside.discard(handle)
+        self.arrive(handle)
+
+    def arrive(self, handle: Handle[Any]) -> None:
+        """A call has its outcome."""
+        self.arrived.append(handle)
+        if self.awaited or self.pending is not None:
+            self.tell(handle)
+
+    def tell(self, handle: Handle[Any]) -> None:
+        """Let those know who wait for a call."""
+        if self.pending is not None and self.thread is not None:
+            self.pending.close_call((self.tenant, self.thread), self.id, handle.id)
+        for key in (handle, None):
+            future = self.awaited.pop(key, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+    def arrival(self, handle: Handle[Any] | None = None) -> asyncio.Future[None]:
+        """Done when the call has its outcome, or the next one of any; for several who wait, so it is to be shielded."""
+        if handle not in self.awaited:
+            self.awaited[handle] = self.loop.create_future()
+        return self.awaited[handle]
+
+    def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
+        """Tell the event stream."""
+        self.engine.note(event_type, tool, call_id, self.id, fields)
+
+    def _is_open(self) -> bool:
+        return len(self.arrived) < len(self.machine.calls)
+
+    def _expire(self) -> None:
+        if self._ended:
+            return
+        self._expired = True
+        self.emit(events.TURN_TIMED_OUT, None, None, {"timeout_ms": round((self.timeout or 0.0) * 1000)})
+        self.perform(self.machine.expire())
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._outer is not None:
+            leave(SCOPE, self._outer)
+            self._outer = None  # a token holds its context
+        self.notes = BLANK  # the trace may keep the turn for long
+        if self._caller is not None:
+            self._caller.acted |= any(map(has_acted, self.machine.calls.values()))
+            self._caller.inside.discard(self)
+            self._caller = None
+        duration = self.engine.now() - self._started
+        calls = self.machine.calls
+        results, needs = {}, {}
+        past = self._past()
+        for id, handle in calls.items():
+            if handle.needs:
+                needs[id] = handle.needs
+            if handle.state == "succeeded":
+                results[id] = handle.result
+                if handle.call is None:
+                    continue
+            if past is not None:
+                handle.task, handle.context = None, EMPTY
+                if handle.call is not None:
+                    handle.call.turn = past
+        self._note_end(duration, len(results), needs)
+        self._report = TurnReport(
+            self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
+            message=self._message or self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
+        )  # fmt: skip
+        self._ended, self._thread, self._context, self._submitter = True, 0, EMPTY, None
+        self._events.over = True
+        if self.engine.ledger is not None:
+            self.engine.ledger.end_turn(self.id)
+            self.engine.ledger.settle()
+        self.engine.settle()
+        if past is not None:
+            self.lanes.turn = past
+            del self.lanes
+
+    def _note_end(self, duration: float, succeeded: int, needs: Mapping[str, Any]) -> None:
+        calls = self.machine.calls
+        fields: dict[str, Any] = {
+            "duration_ms": round(duration * 1000, 3),
+            "calls": len(calls),
+            "succeeded": succeeded,
+            "needs": needs,
+        }
+        if self.engine.labels:
+            tools = (handle.tool for handle in calls.values())
+            fields |= self.engine.find_labels(tool if isinstance(tool, str) else tool.id for tool in tools)
+        self.emit(events.TURN_ENDED, None, None, fields)
+
+    def _past(self) -> Turn | None:
+        """What a quiet turn is to its calls when it has ended: one that knows no calls.
+
+        So there are no circles of references, which only the garbage collector would find; and what a tool has started
+        and not awaited still belongs to this turn.
+        """
+        if not self.machine.is_quiet():
+            return None
+        past = copy(self)
+        past.machine, past.arrived, past._context = TurnMachine(), [], EMPTY
+        past._ended, past._thread = True, 0
+        del past.lanes
+        return past
+
+    async def _acknowledge(self, keeper: Keeper) -> None:
+        """Have the turn on disk before its caller goes on, unless that takes long."""
+        if self.engine.memory is not None:
+            self.engine.memory.save()
+        self.acknowledged = await keeper.acknowledge(self._events)
+
+
+def _limit(timeout: Duration | None) -> float | None:
+    try:
+        return None if timeout is None else seconds(timeout)
+    except ValueError as error:
+        raise ManifestError(f"timeout: {error}") from None

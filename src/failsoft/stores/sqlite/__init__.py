@@ -1,0 +1,3 @@
+"""The embedded store: records and events in one SQLite file."""
+
+from failsoft.stores.sqlite.store import SqliteStore as SqliteStore

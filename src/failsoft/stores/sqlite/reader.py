@@ -1,0 +1,76 @@
+"""How a SQLite store is read: by one connection, which follows the file's name and gives up soon.
+
+Rules
+-----
+- Any thread may read; one at a time does.
+- A file that was deleted, moved aside or replaced is not read on: what has its name now is.
+- Somebody who keeps even readers out is waited for ``PATIENCE``; then nothing is found, and for as long nobody waits.
+- A forked child opens the file anew, and never touches its parent's connection.
+- The connection is closed with the reader: programs need not close their stores.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from failsoft.stores.sqlite.database import connect_to_read
+from failsoft.stores.sqlite.location import find_obstacle, identity
+
+PATIENCE = 1.0  # seconds
+
+
+class Reader:
+    """The connection through which a store is read."""
+
+    def __init__(self, path: Path, complain: Callable[[Exception], None]) -> None:
+        self._path = path
+        self._complain = complain
+        self.lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # that it is connected to
+        self._in_vain_until = 0.0
+
+    def select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+        """All rows; none if there is no file, or if it cannot be read."""
+        with self.lock:
+            found = identity(self._path)
+            if found is None or found != self._file:
+                self._let_go()
+            if found is None and (obstacle := find_obstacle(self._path)):
+                self._complain(OSError(obstacle))  # now, rather than when the first event is written
+            if found is None or (self._connection is None and monotonic() < self._in_vain_until):
+                return []
+            try:
+                if self._connection is None:
+                    self._connection, self._file = connect_to_read(self._path, patience=PATIENCE), found
+                return self._connection.execute(sql, values).fetchall()
+            except (sqlite3.Error, OSError) as error:
+                self._complain(error)
+                self._let_go()
+                self._in_vain_until = monotonic() + PATIENCE
+                return []
+
+    def close(self) -> None:
+        with self.lock:
+            self._let_go()
+
+    def __del__(self) -> None:
+        self._let_go()
+
+    def renew_after_fork(self) -> None:
+        """A forked child has its parent's lock as it was."""
+        _INHERITED.append(self._connection)
+        self.lock, self._connection = threading.Lock(), None
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+_INHERITED: list[sqlite3.Connection | None] = []  # of a parent process: kept, so that they are not closed here

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from failsoft.config.manifest import find_kind, load, load_plan
+from failsoft.errors import ManifestError
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("tools: {}", "manifest"),
+        ("version: 1", "manifest"),
+        ("policies: []\ntimeout: 3s", "manifest"),
+        ("calls: []", "plan"),
+        ("calls: []\ntimeout: 3s", "plan"),
+        ('{"calls": []}', "plan"),
+        ("calls: []\ntools: {}", None),
+        ("timeout: 3s", None),
+        ("cals: []", None),
+        ("[]", None),
+        ("calls: [", None),
+        ("", None),
+    ],
+)
+def test_kinds(text: str, kind: str | None) -> None:
+    assert find_kind(text) == kind
+
+
+def test_one_that_is_taken_for_the_other_is_told_in_one_sentence() -> None:
+    with pytest.raises(ManifestError) as raised:
+        load("calls: [{tool: search}]\ntimeout: 3s", name="plan.yaml")
+    assert raised.value.problems == (
+        "plan.yaml:1:1: this is a plan, it lists calls; a manifest says what tools there are",
+    )
+    with pytest.raises(ManifestError) as raised:
+        load_plan({"version": 1, "tools": {}})
+    assert raised.value.problems == ("plan: this is a manifest, it says what tools there are; a plan lists calls",)

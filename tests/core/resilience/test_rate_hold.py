@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from failsoft.core.resilience import rate_hold as h
+from failsoft.core.resilience.rate_hold import hold, left, plan_wait, release
+from failsoft.core.resilience.retry import NoRetry, Retry
+
+
+def test_a_hold_is_for_one_tenant_and_ends():
+    holds = hold({}, "acme", 2.0, now=10.0)
+    assert left(holds, "acme", now=10.5) == 1.5
+    assert left(holds, "acme", now=12.0) == 0
+    assert left(holds, None, now=10.5) == left(holds, "other", now=10.5) == 0
+
+
+def test_a_later_end_replaces_an_earlier_one_only():
+    holds = hold(hold({}, None, 5.0, now=0.0), None, 1.0, now=0.0)
+    assert left(holds, None, now=0.0) == 5.0
+    assert left(hold(holds, None, 9.0, now=0.0), None, now=0.0) == 9.0
+
+
+def test_what_is_over_is_dropped():
+    holds = hold({}, "a", 1.0, now=0.0)
+    assert set(hold(holds, "b", 1.0, now=2.0)) == {("b", None)}
+    assert release(holds, now=0.5) == holds
+    assert release(holds, now=1.0) == {}
+
+
+def test_it_is_bounded_in_time_and_number():
+    assert left(hold({}, None, 1e9, now=0.0), None, now=0.0) == h.LONGEST
+    holds = {}
+    for number in range(h.MOST + 50):
+        holds = hold(holds, str(number), 10.0 + number / 1000, now=0.0)
+    assert len(holds) == h.MOST
+    assert ("0", None) not in holds  # the first to end
+    assert (str(h.MOST + 49), None) in holds
+
+
+def test_a_thread_is_held_alone() -> None:
+    holds = hold({}, "acme", 2.0, now=0.0, thread="chat")
+    assert left(holds, "acme", now=0.0, thread="chat") == 2.0
+    assert left(holds, "acme", now=0.0, thread="other") == left(holds, "acme", now=0.0) == 0
+    assert left(holds, None, now=0.0, thread="chat") == 0
+    assert left(hold(holds, "acme", 3.0, now=0.0), "acme", now=0.0, thread="chat") == 3.0
+
+
+def test_holds_of_threads_push_nobody_elses_out() -> None:
+    holds = hold({}, "acme", 1.0, now=0.0)
+    for number in range(h.MOST + 50):
+        holds = hold(holds, "evil", 100.0, now=0.0, thread=str(number))
+    assert left(holds, "acme", now=0.0) == 1.0
+
+
+def plan(seconds: float, **facts: object) -> Retry | NoRetry:
+    usual = {"waited": 0.0, "patience": 2.0, "turn_left": None, "jitter": 0.0, "jitter_percent": 10.0}
+    return plan_wait(seconds, **{**usual, **facts})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "facts", "waits"),
+    [
+        (1.0, {}, True),
+        (2.0, {}, True),
+        (2.1, {}, False),
+        (1.0, {"waited": 1.5}, False),
+        (1.0, {"turn_left": 1.0}, False),
+        (1.0, {"turn_left": 1.01}, True),
+        (1.0, {"turn_left": 1.05, "jitter": 0.9}, False),
+        (30.0, {"patience": 60.0}, True),
+    ],
+)
+def test_who_waits_and_who_fails_at_once(seconds, facts, waits):
+    assert isinstance(plan(seconds, **facts), Retry) is waits
+
+
+def test_nobody_comes_back_too_early_and_not_all_at_once():
+    assert plan(1.0).delay == 1.0
+    assert plan(1.0, jitter=0.5).delay == pytest.approx(1.05)
+
+
+def test_the_reason_names_the_time():
+    assert plan(30.0) == NoRetry("held back for 30s")

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from failsoft.core.model.fault import Code, Fault
+from failsoft.core.model.options import Fallback
+from failsoft.core.resilience import recovery_memory as m
+from failsoft.core.resilience.recovery_memory import RETRY, TOOL, Evidence, Family, Memory, Tally, order, spare
+
+DOWN = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "none", "shard 7 is down", "it is down", "test")
+HOUR = 3600.0
+
+
+class World:
+    """A memory with its clock, and the tool's successes."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.now = 1_000_000.0
+        self.successes = 0
+        self.asked = 0
+
+    def count(self) -> int:
+        self.asked += 1
+        return self.successes
+
+    def meet(self, fault: Fault = DOWN, tenant: str | None = None, tool: str = "search") -> Family:
+        return self.memory.meet(tenant, tool, fault, now=self.now, successes=self.count)
+
+    def episodes(self, number: int, strategy: str = RETRY, *, worked: bool = False) -> Family:
+        """As many outages, an hour each; the tool works in between."""
+        for _ in range(number):
+            family = self.meet()
+            family.learn(strategy, worked=worked, seconds=1.0)
+            self.now += HOUR
+            self.successes += 1
+        return family
+
+
+# --- episodes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_thousand_failures_in_one_outage_count_once():
+    world = World()
+    for _ in range(1000):
+        world.meet().learn(RETRY, worked=False, seconds=1.0)
+        world.now += 10
+    family = world.meet()
+    assert (family.seen, family.tallies[RETRY].tried) == (1, 1)
+
+
+def test_one_bad_night_teaches_no_despair():
+    world = World()
+    world.now += 1
+    for minute in range(8 * 60):  # some calls of other kinds get through all the time
+        family = world.meet()
+        family.learn(RETRY, worked=False, seconds=1.0)
+        world.successes += 1
+        world.now += 60
+        assert not family.is_hopeless, minute
+    assert family.tallies[RETRY].tried < m.ENOUGH
+
+
+def test_a_success_of_the_tool_ends_the_episode_but_not_before_its_least_length():
+    world = World()
+    family = world.meet()
+    world.successes += 1
+    world.now += m.EPISODE_LEAST - 1
+    assert world.meet().seen == 1
+    world.now += 1
+    assert world.meet().seen == pytest.approx(2, abs=0.01)
+    world.now += m.EPISODE_LEAST
+    assert world.meet().seen == family.seen == pytest.approx(2, abs=0.01)  # no success since
+
+
+def test_an_outage_without_end_is_a_new_episode_every_now_and_then():
+    world = World()
+    world.meet()
+    world.now += m.EPISODE_MOST - 1
+    assert world.meet().seen == 1
+    world.now += 1
+    assert world.meet().seen == pytest.approx(2, abs=0.05)
+
+
+def test_the_tools_successes_are_asked_for_only_when_they_matter():
+    world = World()
+    for _ in range(100):
+        world.meet()
+        world.now += 1
+    assert world.asked == 1
+
+
+def test_a_clock_that_is_set_back_begins_an_episode_and_no_trouble():
+    world = World()
+    world.meet()
+    world.now -= 10 * HOUR
+    family = world.meet()
+    assert (family.since, round(family.seen)) == (world.now, 2)
+
+
+# --- tallies ----------------------------------------------------------------------------------------------------------
+
+
+def test_within_an_episode_the_share_that_worked_counts():
+    world = World()
+    family = world.meet()
+    for worked in (True, False, False, True):
+        family.learn(TOOL + "b", worked=worked, seconds=1.0)
+    assert family.tallies[TOOL + "b"][:3] == (1, 0.5, 1)
+
+
+def test_evidence_decays_by_half_in_a_week():
+    world = World()
+    family = world.meet()
+    family.learn(RETRY, worked=True, seconds=2.0)
+    world.now += m.HALF_LIFE
+    world.successes += 1
+    world.meet()
+    assert family.seen == pytest.approx(1.5)
+    assert family.tallies[RETRY] == pytest.approx((0.5, 0.5, 0.5, 2.0))
+
+
+def test_what_a_strategy_costs_is_known_about():
+    world = World()
+    family = world.meet()
+    family.learn(RETRY, worked=True, seconds=2.0)
+    assert family.tallies[RETRY].seconds == 2.0
+    family.learn(RETRY, worked=True, seconds=4.0)
+    assert 2.0 < family.tallies[RETRY].seconds < 4.0
+
+
+def test_tenants_and_tools_do_not_share():
+    world = World()
+    world.meet(tenant="a").learn(RETRY, worked=False, seconds=1)
+    assert not world.meet(tenant="b").tallies
+    assert not world.meet(tool="other").tallies
+    assert world.meet(tenant="a").tallies
+
+
+def test_numbers_do_not_make_another_family():
+    world = World()
+    assert world.meet(DOWN._replace(message="shard 9 is down")) is world.meet()
+    assert world.meet(DOWN._replace(message="shard 9 is slow")) is not world.meet()
+    assert world.meet(DOWN._replace(code=Code.INTERNAL)) is not world.meet()
+
+
+# --- act --------------------------------------------------------------------------------------------------------------
+
+
+def test_twenty_episodes_without_a_cure_are_hopeless():
+    world = World()
+    assert not world.episodes(m.ENOUGH - 1).is_hopeless
+    assert world.episodes(2).is_hopeless
+
+
+def test_one_cure_is_hope():
+    world = World()
+    world.episodes(25)
+    assert not world.episodes(1, worked=True).is_hopeless
+
+
+def test_an_old_cure_is_forgotten():
+    world = World()
+    world.episodes(1, worked=True)
+    assert not world.episodes(40).is_hopeless  # within the week
+    world.now += m.HALF_LIFE
+    assert world.episodes(20).is_hopeless
+
+
+def test_hopeless_retries_are_left_out_but_for_a_small_share():
+    world = World()
+    hopeful = world.episodes(3)
+    assert not any(spare(hopeful) for _ in range(100))
+    hopeless = world.episodes(30)
+    left_out = [spare(hopeless) for _ in range(200)]
+    assert left_out.count(False) == 200 / m.EXPLORE
+    assert all(left_out[: m.EXPLORE - 1])
+
+
+# --- advise -----------------------------------------------------------------------------------------------------------
+
+
+def taught(**shares: float) -> Family:
+    family = Family(None, "search", "x")
+    family.seen = 10
+    family.before = {TOOL + tool: Tally(10, 10 * share, 5, 1.0) for tool, share in shares.items()}
+    return family
+
+
+def ordered(family: Family, *options: Fallback) -> list[str]:
+    return [option.tool for option in order(family, options)]
+
+
+A, B, C = (Fallback(tool=name) for name in "abc")
+SPECIFIC = Fallback(tool="s", handle_errors=("UNAVAILABLE",))
+
+
+def test_the_better_of_equals_comes_first():
+    assert ordered(taught(a=0.3, b=0.9), A, B) == ["b", "a"]
+    assert ordered(taught(a=0.9, b=0.3), A, B) == ["a", "b"]
+    assert ordered(taught(a=0.3, b=0.3), A, B) == ["a", "b"]
+    assert ordered(taught(b=0.2), B, A) == ["a", "b"]  # nothing known is better than known as bad
+
+
+def test_another_rank_stays_where_it_is():
+    assert ordered(taught(s=0.1, a=0.9), SPECIFIC, A) == ["s", "a"]
+    assert ordered(taught(s=0.1, a=0.2, b=0.9), SPECIFIC, A, B) == ["s", "b", "a"]
+
+
+def test_too_little_evidence_orders_nothing():
+    family = taught(a=0.0, b=1.0)
+    family.seen = m.QUOTED - 1
+    assert ordered(family, A, B) == ["a", "b"]
+    assert ordered(Family(None, "search", "x"), A, B) == ["a", "b"]
+
+
+def test_every_now_and_then_they_come_as_written():
+    family = taught(a=0.3, b=0.9)
+    first = [ordered(family, A, B)[0] for _ in range(100)]
+    assert first.count("a") == 100 / m.EXPLORE
+
+
+def test_evidence_is_quoted_from_three_episodes_on():
+    world = World()
+    assert world.episodes(m.QUOTED - 1).evidence is None
+    world.episodes(1)
+    evidence = world.meet().evidence
+    assert str(evidence) == "seen in 4 episodes; retries worked 0 of 3 times"
+    assert evidence.of(TOOL + "b").tried == 0
+
+
+def test_evidence_is_plain_data():
+    evidence = Evidence(6, ((RETRY, Tally(6, 0, 0, 0.5)), (TOOL + "b", Tally(6, 6, 6, 0.1))))
+    assert Evidence.from_dict(json.loads(json.dumps(evidence.to_dict()))) == evidence
+    assert str(evidence) == "seen in 6 episodes; retries worked 0 of 6 times; b worked 6 of 6 times"
+
+
+# --- size, keeping ----------------------------------------------------------------------------------------------------
+
+
+def test_the_number_of_families_is_bounded_and_the_least_recent_goes():
+    world = World()
+    first = world.meet()
+    for number in range(m.FAMILIES + 500):
+        word = "".join(chr(97 + int(digit)) for digit in str(number))
+        world.meet(DOWN._replace(message=f"cause {word}"))
+    assert len(world.memory) == m.FAMILIES
+    assert world.meet() is not first
+
+
+def test_the_number_of_strategies_is_bounded():
+    family = World().meet()
+    for number in range(100):
+        family.learn(f"{TOOL}{number}", worked=True, seconds=0)
+    assert len(family.tallies) == m.STRATEGIES
+
+
+def test_forgetting_is_by_tenant_and_tool():
+    world = World()
+    for tenant, tool in ((None, "search"), (None, "book"), ("acme", "search")):
+        world.meet(tenant=tenant, tool=tool)
+    assert world.memory.forget(tool="book") == 1
+    assert world.memory.forget("acme") == 1
+    assert [family.tool for family in world.memory] == ["search"]
+    assert world.memory.forget() == 1
+    assert world.meet().seen == 1
+
+
+def test_a_family_survives_as_plain_data():
+    world = World()
+    family = world.episodes(5)
+    kept = Family.from_dict(json.loads(json.dumps(family.to_dict())))
+    assert kept.to_dict() == family.to_dict()
+    other = World()
+    other.now = world.now
+    other.memory.add(kept)
+    assert other.meet() is kept
+    assert round(kept.seen) == 6

@@ -1,0 +1,77 @@
+"""Tracebacks as text that is safe to keep."""
+
+from __future__ import annotations
+
+from failsoft.core.redact.sanitise import LIMIT
+from failsoft.observe.exception_text import describe
+
+
+def caught(raise_it: object) -> BaseException:
+    try:
+        raise_it()  # type: ignore[operator]
+    except BaseException as error:
+        return error
+    raise AssertionError("it did not raise")
+
+
+def test_it_shows_where_it_was_raised_and_what_was_said() -> None:
+    def breaks() -> None:
+        raise TypeError("no such thing")
+
+    lines = describe(caught(breaks)).splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert any("in breaks" in line for line in lines)
+    assert lines[-1] == "TypeError: no such thing"
+
+
+def test_it_shows_what_it_came_from_first() -> None:
+    def breaks() -> None:
+        try:
+            raise KeyError("city")
+        except KeyError as error:
+            raise ValueError("bad input") from error
+
+    text = describe(caught(breaks))
+    assert text.index("KeyError: 'city'") < text.index("ValueError: bad input")
+
+
+def test_it_shows_what_it_came_from_also_if_that_is_false() -> None:
+    class Empty(Exception):
+        def __len__(self) -> int:
+            return 0
+
+    def breaks() -> None:
+        raise ValueError("bad input") from Empty("no rows")
+
+    assert "Empty: no rows" in describe(caught(breaks))
+
+
+def test_a_context_that_was_suppressed_is_left_out() -> None:
+    def breaks() -> None:
+        try:
+            raise KeyError("city")
+        except KeyError:
+            raise ValueError("bad input") from None
+
+    assert "KeyError" not in describe(caught(breaks))
+
+
+def test_a_circle_of_causes_ends() -> None:
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert describe(one).count("ValueError: one") == 1
+
+
+def test_of_much_the_end_is_kept_and_no_secret() -> None:
+    def deep(left: int) -> None:
+        if left <= 0:
+            raise TypeError("password=swordfish " + "x\n" * 1_000_000)
+        [deep, deeper][left % 2](left - 1)
+
+    def deeper(left: int) -> None:
+        deep(left - 1)
+
+    text = describe(caught(lambda: deep(300)))
+    assert len(text.encode()) <= LIMIT
+    assert "TypeError: password=[redacted]" in text
+    assert "swordfish" not in text.rpartition("TypeError")[2]
