@@ -41,7 +41,7 @@ EXTRAS = {
     "openai-agents": ("failsoft.adapters.openai_agents",),
 }
 MODULES = {"pydantic-ai-slim": "pydantic_ai", "openai-agents": "agents"}  # packages whose module has another name
-NOT_SHIPPED = re.compile(r"^(bench|tools|docs|examples)/|(^|/)(tests?|__pycache__)/|\.pyc$")
+NOT_SHIPPED = re.compile(r"^(failsoft/)?(bench|tools|docs|examples)/|(^|/)(tests?|__pycache__)/|\.pyc$")
 SHIPPED = ("py.typed", "schema/failsoft.schema.json", "schema/failsoft.yaml", "surfaces/cli/example.jsonl")
 
 
