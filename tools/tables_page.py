@@ -21,7 +21,7 @@ from failsoft.core.resilience import circuit_breaker
 from failsoft.core.resilience.backoff import delay
 from failsoft.core.resilience.circuit_breaker import BreakerState, Refusal, Ticket, admit, observe, record
 from failsoft.core.resilience.error_handler import ErrorReport, decide
-from failsoft.core.resilience.fallback import bars_others, may_have_acted
+from failsoft.core.resilience.fallback import forbids_fallback, may_have_acted
 from failsoft.core.resilience.retry import Attempts, Retry, plan_retry
 from failsoft.core.resilience.retry_budget import FULL, Budget, spend
 from failsoft.core.turn.cascade import cascade
@@ -97,7 +97,7 @@ def stand_ins() -> str:
 
 def which_may_follow(effect: Effect, known: KnownEffect) -> str:
     """The fallbacks that may follow a tool with this effect."""
-    if bars_others(effect, known, known):
+    if forbids_fallback(effect, known, known):
         return "no"
     return "**yes**, unless it writes" if may_have_acted(effect, known) else "**yes**"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from failsoft.core.redact.sanitise import LIMIT
-from failsoft.observe.exception_text import describe
+from failsoft.observe.exception_text import exception_text
 
 
 def caught(raise_it: object) -> BaseException:
@@ -18,7 +18,7 @@ def test_it_shows_where_it_was_raised_and_what_was_said() -> None:
     def breaks() -> None:
         raise TypeError("no such thing")
 
-    lines = describe(caught(breaks)).splitlines()
+    lines = exception_text(caught(breaks)).splitlines()
     assert lines[0] == "Traceback (most recent call last):"
     assert any("in breaks" in line for line in lines)
     assert lines[-1] == "TypeError: no such thing"
@@ -31,7 +31,7 @@ def test_it_shows_what_it_came_from_first() -> None:
         except KeyError as error:
             raise ValueError("bad input") from error
 
-    text = describe(caught(breaks))
+    text = exception_text(caught(breaks))
     assert text.index("KeyError: 'city'") < text.index("ValueError: bad input")
 
 
@@ -43,7 +43,7 @@ def test_it_shows_what_it_came_from_also_if_that_is_false() -> None:
     def breaks() -> None:
         raise ValueError("bad input") from Empty("no rows")
 
-    assert "Empty: no rows" in describe(caught(breaks))
+    assert "Empty: no rows" in exception_text(caught(breaks))
 
 
 def test_a_context_that_was_suppressed_is_left_out() -> None:
@@ -53,13 +53,13 @@ def test_a_context_that_was_suppressed_is_left_out() -> None:
         except KeyError:
             raise ValueError("bad input") from None
 
-    assert "KeyError" not in describe(caught(breaks))
+    assert "KeyError" not in exception_text(caught(breaks))
 
 
 def test_a_circle_of_causes_ends() -> None:
     one, other = ValueError("one"), ValueError("other")
     one.__cause__, other.__cause__ = other, one
-    assert describe(one).count("ValueError: one") == 1
+    assert exception_text(one).count("ValueError: one") == 1
 
 
 def test_of_much_the_end_is_kept_and_no_secret() -> None:
@@ -71,7 +71,7 @@ def test_of_much_the_end_is_kept_and_no_secret() -> None:
     def deeper(left: int) -> None:
         deep(left - 1)
 
-    text = describe(caught(lambda: deep(300)))
+    text = exception_text(caught(lambda: deep(300)))
     assert len(text.encode()) <= LIMIT
     assert "TypeError: password=[redacted]" in text
     assert "swordfish" not in text.rpartition("TypeError")[2]

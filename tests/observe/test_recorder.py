@@ -13,14 +13,14 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, vi
 
 from failsoft import Runtime
 from failsoft.observe.events import REFUSED, Event, iso
-from failsoft.observe.recorder import Trace, cut
+from failsoft.observe.recorder import Recorder, cut
 from failsoft.observe.success_runs import Run
 
 KEYS = {"seq", "event_type", "turn_id", "call_id", "tool_id", "timestamp"}
 
 
-def still() -> Trace:
-    return Trace(lambda: 10.0, lambda: 1_000_010.0, capacity=5)
+def still() -> Recorder:
+    return Recorder(lambda: 10.0, lambda: 1_000_010.0, capacity=5)
 
 
 def test_an_event_is_one_flat_record() -> None:
@@ -108,7 +108,7 @@ def test_who_takes_batches_as_they_are_gets_plain_successes_of_one_turn_as_runs(
 
 
 def test_records_of_many_threads_are_all_there_once() -> None:
-    trace = Trace(lambda: 0.0, lambda: 0.0)
+    trace = Recorder(lambda: 0.0, lambda: 0.0)
     seen: list[int] = []
     end = trace.subscribe(lambda event: seen.append(event.seq))
 
@@ -189,7 +189,7 @@ def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
         goes_on.wait(20)
         return 1_000_010.0
 
-    stream = Trace(lambda: 10.0, wall)
+    stream = Recorder(lambda: 10.0, wall)
     taken: list[Event] = []
     stream.subscribe(taken.append)
     stream.record(("TurnStarted", 10.0, None, None, None, {}))
@@ -208,7 +208,7 @@ def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
 
 
 def test_the_ring_keeps_its_capacity_also_after_a_large_batch() -> None:
-    trace = Trace(lambda: 0.0, lambda: 0.0, capacity=100)
+    trace = Recorder(lambda: 0.0, lambda: 0.0, capacity=100)
     for size in (5000, 10, 20):
         for _ in range(size):
             trace.record(("CallSucceeded", 1.0, "search", None, None, 0.5))

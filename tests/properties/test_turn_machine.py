@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.turn.turn_by_id import Cancel, Command, Leave, RecordLate, Skip, Start, TurnById, said
 
-from failsoft.core.turn.machine import Call
+from failsoft.core.turn.machine import Node
 
 Choose = Callable[[int, int], int]  # a whole number between two, both included
 
@@ -26,7 +26,7 @@ class History:
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
         self.machine = TurnById()
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, Node] = {}
         self.taken: list[str] = []  # and not entered yet
         self.running: list[str] = []
         self.left: list[str] = []
@@ -69,8 +69,8 @@ class History:
         ranks = {id: rank for rank, id in enumerate([*self.calls, *order])}
         calls = [self.make(id, [other for other in ranks if ranks[other] < ranks[id]]) for id in new]
         self.calls.update((call.id, call) for call in calls)
-        if alone and self.machine.machine.smooth and self.choose(0, 1):
-            self.machine.machine.take(calls[0])
+        if alone and self.machine.machine.no_failure_yet and self.choose(0, 1):
+            self.machine.machine.enqueue(calls[0])
             self.taken += new
             self.perform([])
             return
@@ -79,17 +79,17 @@ class History:
 
     def enter(self) -> None:
         call = self.calls[self.taken.pop(0)]
-        self.machine.enter(call.id)
+        self.machine.activate(call.id)
         self.perform([Start(call.id, {})] if call.state == "running" else [])
         self.met.add(f"entered {call.state}")
 
-    def make(self, id: str, earlier: list[str]) -> Call:
+    def make(self, id: str, earlier: list[str]) -> Node:
         needs = {
             earlier[self.choose(0, len(earlier) - 1)]: ["x", "y", "z"][self.choose(0, 2) : self.choose(0, 3)]
             for _ in range(self.choose(0, 3) if earlier else 0)
         }
         required = (None, True, False)[self.choose(0, 2)]
-        return Call(id, needs, required, {name: f"default {name}" for name in "xyz" if self.choose(0, 1)})
+        return Node(id, needs, required, {name: f"default {name}" for name in "xyz" if self.choose(0, 1)})
 
     def finish(self) -> None:
         number = self.choose(0, len(self.running) + len(self.left) - 1)

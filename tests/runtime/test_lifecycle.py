@@ -271,7 +271,7 @@ def test_a_forked_child_works_although_locks_were_held() -> None:
     rt.subscribe(events.append)
     assert rt.call_sync("thread").value == "thread"
     engine = rt._engine
-    with engine.lock, engine.trace._lock, engine.offload._lock:
+    with engine.lock, engine.trace._lock, engine.thread_pool._lock:
         child = os.fork()
         if child == 0:  # pragma: no cover - in the child
             values = [rt.call_sync("thread").value, rt.call_sync("async").value, rt.health("async").state]

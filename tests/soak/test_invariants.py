@@ -13,9 +13,9 @@ from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.resilience import circuit_breaker, retry_budget
 from failsoft.core.resilience.circuit_breaker import BreakerState
 from failsoft.core.resilience.retry_budget import Budget
-from failsoft.observe.recorder import Trace
+from failsoft.observe.recorder import Recorder
 from failsoft.runtime.persistence import event_writer
-from failsoft.runtime.persistence.event_writer import Keeper
+from failsoft.runtime.persistence.event_writer import StoreWriter
 
 SEED = 3
 Patch = pytest.MonkeyPatch
@@ -43,24 +43,24 @@ def test_each_check_is_shown_to_fail() -> None:
 
 
 def test_lost_calls__an_end_is_not_recorded(monkeypatch: Patch) -> None:
-    drain = Trace.drain
+    drain = Recorder.drain
 
-    def forgetful(self: Trace) -> None:
+    def forgetful(self: Recorder) -> None:
         self.pending[:] = [raw for raw in self.pending if raw[0] != "CallFailed" or raw[2].id != "book"]
         drain(self)
 
-    monkeypatch.setattr(Trace, "drain", forgetful)
+    monkeypatch.setattr(Recorder, "drain", forgetful)
     assert "lost_calls" in found_by(short())
 
 
 def test_lost_calls__an_end_is_recorded_twice(monkeypatch: Patch) -> None:
-    drain = Trace.drain
+    drain = Recorder.drain
 
-    def eager(self: Trace) -> None:
+    def eager(self: Recorder) -> None:
         self.pending[:] = [raw for raw in self.pending for _ in range(2 if raw[0] == "CallSkipped" else 1)]
         drain(self)
 
-    monkeypatch.setattr(Trace, "drain", eager)
+    monkeypatch.setattr(Recorder, "drain", eager)
     assert "lost_calls" in found_by(short())
 
 
@@ -107,8 +107,8 @@ def test_disordered_turns__a_report_is_sorted(monkeypatch: Patch) -> None:
 
 
 def test_unkept_turns__what_was_lost_is_acknowledged(monkeypatch: Patch) -> None:
-    has = Keeper._has
-    monkeypatch.setattr(Keeper, "_has", lambda self, batches: has(self, batches) or True)
+    has = StoreWriter._has
+    monkeypatch.setattr(StoreWriter, "_has", lambda self, batches: has(self, batches) or True)
     monkeypatch.setattr(event_writer, "PAUSE", 0.0)  # each turn hands over what it has, also to a store in trouble
     monkeypatch.setattr(event_writer, "PATIENCE", 0.01)
     assert "unkept_turns" in found_by(short())

@@ -9,7 +9,7 @@ from tests.fakes import DOWN, Scripted, virtual
 
 from failsoft import Runtime
 from failsoft.errors import ManifestError
-from failsoft.stores.failsafe import METHODS, Shielded
+from failsoft.stores.failsafe import METHODS, FailsafeStore
 from failsoft.stores.memory import MemoryStore
 
 
@@ -59,7 +59,7 @@ async def test_a_loss_is_told_once() -> None:
 
 
 def test_losses_are_the_stores_count_and_our_own() -> None:
-    shielded = Shielded(Broken("put"))
+    shielded = FailsafeStore(Broken("put"))
     shielded.put("memory", "k", 1)
     shielded._store.lost = 2  # type: ignore[misc]
     assert shielded.lost == 3
@@ -74,7 +74,7 @@ def test_of_a_store_that_counts_no_losses_every_doubt_is_one() -> None:
         def flush(self, timeout: float) -> bool:
             return False
 
-    shielded = Shielded(Terse())
+    shielded = FailsafeStore(Terse())
     assert (shielded.lost, shielded.flush(0), shielded.lost) == (0, False, 1)
 
 
@@ -91,7 +91,7 @@ def test_base_exceptions_go_on() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Shielded(Stopped()).put("memory", "k", 1)
+        FailsafeStore(Stopped()).put("memory", "k", 1)
 
 
 @virtual

@@ -27,14 +27,14 @@ PROTECTIONS: dict[int, Protection] = {
     2: Protection(
         "a probe that is cancelled says nothing about the tool",
         "runtime/call/pipeline.py",
-        '    record(rt, call, stop, "neutral")\n    call.tell',
-        '    record(rt, call, stop, "success")\n    call.tell',
+        '    report_to_breaker(rt, call, candidate, "neutral")\n    call.report',
+        '    report_to_breaker(rt, call, candidate, "success")\n    call.report',
     ),
     3: Protection(
         "a cancelled call says nothing about the tool",
         "runtime/call/pipeline.py",
-        '    record(rt, call, stop, "neutral")\n    call.tell',
-        '    record(rt, call, stop, "failure")\n    call.tell',
+        '    report_to_breaker(rt, call, candidate, "neutral")\n    call.report',
+        '    report_to_breaker(rt, call, candidate, "failure")\n    call.report',
     ),
     4: Protection(
         "results of an older generation are ignored",
@@ -69,7 +69,7 @@ PROTECTIONS: dict[int, Protection] = {
     9: Protection(
         "only transient failures of attempts that ran are counted",
         "runtime/call/recovery.py",
-        '    return "failure" if fault.retryable and ended.ran else "neutral"\n',
+        '    return "failure" if fault.retryable and ended.entered else "neutral"\n',
         '    return "failure"\n',
     ),
     10: Protection(
@@ -93,8 +93,8 @@ PROTECTIONS: dict[int, Protection] = {
     14: Protection(
         "what is no Exception is nobody's failure",
         "runtime/call/attempt.py",
-        "    except Exception as error:\n        return Ended(started, rt.now(), error=error)\n    ended = rt.now()\n",
-        "    except BaseException as error:\n        return Ended(started, rt.now(), error=error)\n    ended = rt.now()\n",
+        "    except Exception as error:\n        return AttemptResult(started, rt.now(), error=error)\n    ended = rt.now()\n",
+        "    except BaseException as error:\n        return AttemptResult(started, rt.now(), error=error)\n    ended = rt.now()\n",
     ),
     15: Protection(
         "async generators are recognised",
@@ -185,8 +185,8 @@ PROTECTIONS: dict[int, Protection] = {
     29: Protection(
         "an answer must have the number of its call",
         "runtime/execution/processes/worker_attempt.py",
-        '    if frame.number != number:\n        raise Confused("it answered',
-        '    if False:\n        raise Confused("it answered',
+        '    if frame.number != number:\n        raise OutOfStep("it answered',
+        '    if False:\n        raise OutOfStep("it answered',
     ),
     30: Protection(
         "a run of backslashes is tried once, from its beginning",
@@ -209,7 +209,7 @@ PROTECTIONS: dict[int, Protection] = {
     33: Protection(
         "what an inner call did is told to the call around it",
         "runtime/call/model.py",
-        '        if effect != "none" and not tool.safe:\n',
+        '        if effect != "none" and not tool.safe_to_repeat:\n',
         "        if False:\n",
     ),
     34: Protection(

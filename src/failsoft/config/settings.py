@@ -130,7 +130,7 @@ def read_time(name: str, value: Duration, *, zero: bool = False) -> float:
 
 
 @contextmanager
-def told_after(place: str) -> Iterator[None]:
+def prefix_errors(place: str) -> Iterator[None]:
     """Say where it was, before each mistake."""
     try:
         yield
@@ -138,14 +138,14 @@ def told_after(place: str) -> Iterator[None]:
         raise ManifestError(*(place + problem for problem in error.problems)) from error.__cause__
 
 
-def refuse_odd_names(where: str, **names: object) -> None:
+def require_text_names(where: str, **names: object) -> None:
     """Ids, threads and tenants are keys in traces and stores: a number would be lost there, or break them."""
     for name, value in names.items():
         if value is not None and not isinstance(value, str):
             raise ManifestError(f"{where}: {name}: {brief(value)} is not a text: put str() around it")
 
 
-def refuse_odd_hooks(handler: object = None, **functions: object) -> None:
+def require_callables(handler: object = None, **functions: object) -> None:
     """What cannot be called would be noticed only when something has gone wrong already."""
     for name, function in functions.items():
         if function is not None and not callable(function):
@@ -199,7 +199,7 @@ def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:
         )
 
 
-def merged(options: ToolOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
+def merge_retry(options: ToolOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
     """A call's own word on retries, over the tool's."""
     if isinstance(said, RetryOptions):
         return said

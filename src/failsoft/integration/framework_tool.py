@@ -62,23 +62,23 @@ class Runners(Protocol):
     def get(self, tool: str, /) -> Runner | None: ...
 
 
-class MadeWhenAsked(NamedTuple):
+class LazyRunners(NamedTuple):
     """Runners of an agent with many tools: mostly one is asked for."""
 
     get: Callable[[str], Runner | None]
 
 
-class Running(NamedTuple):
+class RunnerSet(NamedTuple):
     """What a call has brought along."""
 
     runners: Runners
     control: Control  # exceptions that pass
 
 
-RUNNING: ContextVar[Running | None] = ContextVar("failsoft_running", default=None)
+RUNNING: ContextVar[RunnerSet | None] = ContextVar("failsoft_running", default=None)
 
 
-class Passing(BaseException):
+class ControlFlow(BaseException):
     """A framework's control flow on its way through. No ``Exception``: nobody here is to judge it."""
 
     def __init__(self, error: BaseException) -> None:
@@ -90,7 +90,7 @@ class BrokenOffError(Exception):
     """An agent that runs inside a tool has broken off. Whatever its error says: tools of its own may have acted before."""
 
 
-class About(NamedTuple):
+class Metadata(NamedTuple):
     """What a framework knows of its tool, beside the options in its metadata."""
 
     description: str = ""
@@ -98,14 +98,14 @@ class About(NamedTuple):
     hinted: bool = False  # the options on effects are the hints of a trusted server
 
 
-class Foreign:
+class FrameworkFunction:
     """Stands where other tools have their function."""
 
-    def __init__(self, id: str, declared: Mapping[str, Any] | None = None, about: About | None = None) -> None:
+    def __init__(self, id: str, declared: Mapping[str, Any] | None = None, about: Metadata | None = None) -> None:
         self.__name__ = id
         self.declared = declared  # by the user, or by the framework's metadata
         self.introduced = about is not None  # by an adapter: the words are the metadata's
-        self.about = about or About()
+        self.about = about or Metadata()
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
@@ -129,7 +129,7 @@ def run_here(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return runner({**arguments})
     except control as error:
-        raise Passing(error) from None
+        raise ControlFlow(error) from None
 
 
 def _find(tool: Callable[..., Any]) -> tuple[Runner, Control]:
@@ -142,7 +142,7 @@ def _find(tool: Callable[..., Any]) -> tuple[Runner, Control]:
 
 def is_runnable(tool: Callable[..., Any]) -> bool:
     """Is there anything to run? A framework's tool is there only in a call that has brought it along."""
-    if not isinstance(tool, Foreign):
+    if not isinstance(tool, FrameworkFunction):
         return True
     running = RUNNING.get()
     return running is not None and running.runners.get(tool.__name__) is not None
@@ -152,15 +152,15 @@ async def _mark(made: Coroutine[Any, Any, Any], control: Control) -> Any:
     try:
         return await made
     except control as error:
-        raise Passing(error) from None
+        raise ControlFlow(error) from None
 
 
-class ForeignTool(Tool):
+class FrameworkTool(Tool):
     """A tool that a framework runs."""
 
     __slots__ = ()
 
-    def __init__(self, fn: Foreign, options: ToolOptions) -> None:
+    def __init__(self, fn: FrameworkFunction, options: ToolOptions) -> None:
         if options.isolation.kind == "process":
             raise ManifestError(
                 "isolation: an agent framework runs it, and that is in this process: guard the "
@@ -171,14 +171,14 @@ class ForeignTool(Tool):
 
     @property
     def description(self) -> str:
-        return self.fn.about.description if isinstance(self.fn, Foreign) else ""
+        return self.fn.about.description if isinstance(self.fn, FrameworkFunction) else ""
 
     def learn_effect(self, undeclared: Undeclared) -> None:
         """Decide whether it reads or writes; one that says neither counts as a write."""
-        hinted = isinstance(self.fn, Foreign) and self.fn.about.hinted
+        hinted = isinstance(self.fn, FrameworkFunction) and self.fn.about.hinted
         known = know_effect(self.options, self.description, undeclared=undeclared, foreign=True, hinted=hinted)
         self._take_effect(known)
-        self._choose_way()
+        self._choose_fast_path()
 
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, typed: bool = False) -> None:  # noqa: ARG002
         """Whether the arguments fit, the framework has seen to."""
@@ -196,18 +196,18 @@ class ForeignTool(Tool):
         return fault
 
 
-class Shadow(ForeignTool):
+class FrameworkView(FrameworkTool):
     """A registered tool whose place a framework's function takes: one set of options, one health."""
 
     __slots__ = ("original",)
 
     def __init__(self, original: Tool) -> None:
         self.original = original
-        super().__init__(Foreign(original.id), replace(original.options, isolation=Isolation()))
-        safe = original.safe is True  # in a framework, a tool of which nothing is known counts as a write
+        super().__init__(FrameworkFunction(original.id), replace(original.options, isolation=Isolation()))
+        safe = original.safe_to_repeat is True  # in a framework, a tool of which nothing is known counts as a write
         self._take_effect(original.known_effect._replace(safe=safe))
-        self._choose_way()
-        self.health, self.slots, self.unavailable = original.health, original.slots, original.unavailable
+        self._choose_fast_path()
+        self.health, self.slots, self.unavailable_fault = original.health, original.slots, original.unavailable_fault
 
     def renew_ticket(self) -> None:
         self.original.renew_ticket()  # its health has changed
@@ -235,15 +235,15 @@ def asked_for(
         asked.run.note_success()
 
 
-def introduce(runtime: Runtime, tool: str, words: Mapping[str, Any], about: About = About()) -> None:  # noqa: B008
+def declare_from_metadata(runtime: Runtime, tool: str, words: Mapping[str, Any], about: Metadata = Metadata()) -> None:  # noqa: B008
     """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand."""
-    read_words(tool, words)
+    read_metadata(tool, words)
     tools = runtime._engine.tools
     found = tools.get(tool)
     if found is None:
         runtime._introduce(tool, words, about)
-    elif isinstance(found.fn, Foreign) and found.fn.introduced:
-        refuse_other_words(found, words)
+    elif isinstance(found.fn, FrameworkFunction) and found.fn.introduced:
+        refuse_other_metadata(found, words)
 
 
 def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> Any:
@@ -252,7 +252,7 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
     None where the user has set one: in the manifest, or by declaring the tool by hand.
     """
     found = runtime._engine.tools.get(tool)
-    if found is None or not (isinstance(found.fn, Foreign) and found.fn.introduced):
+    if found is None or not (isinstance(found.fn, FrameworkFunction) and found.fn.introduced):
         return None
     said = runtime._settings.tools.get(tool)
     if said is not None and "timeout" in said.layer:
@@ -261,7 +261,7 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
     return None if now == (found.fn.declared or {}).get("timeout") else now
 
 
-def hide(
+def tools_to_hide(
     runtime: Runtime, thread: str | None, brought: Collection[str], choice: Collection[str | None] = ()
 ) -> Collection[str]:
     """The tools that the model is not to be offered, where a framework brings these along to run or to stand in.
@@ -270,7 +270,7 @@ def hide(
     choice of nothing is refused.
     """
     there: Runner = dict  # it is asked for, and not run
-    token = RUNNING.set(Running(MadeWhenAsked(lambda tool: there if tool in brought else None), ()))
+    token = RUNNING.set(RunnerSet(LazyRunners(lambda tool: there if tool in brought else None), ()))
     try:
         missing = runtime.threads[thread or ""].unavailable
     finally:
@@ -279,7 +279,7 @@ def hide(
     return frozenset(missing).difference(choice) if none_left else missing
 
 
-def read_words(tool: str, words: Any) -> Mapping[str, Any]:
+def read_metadata(tool: str, words: Any) -> Mapping[str, Any]:
     """What a tool's metadata say, if that is options."""
     if not isinstance(words, Mapping):
         raise ManifestError(
@@ -288,7 +288,7 @@ def read_words(tool: str, words: Any) -> Mapping[str, Any]:
     return words
 
 
-def refuse_other(runtime: object, right: str) -> None:
+def require_runtime(runtime: object, right: str) -> None:
     """Whoever hands over something else than a Runtime learns so at once, and not from the first call."""
     from failsoft.runtime.runtime import Runtime  # it imports what imports this
 
@@ -311,9 +311,9 @@ def open_turn(
     return turn
 
 
-def refuse_other_words(known: Tool, declared: Mapping[str, Any]) -> None:
+def refuse_other_metadata(known: Tool, declared: Mapping[str, Any]) -> None:
     """Two tools of one name are one tool here: they must not be declared as different ones."""
-    before = known.fn.declared if isinstance(known.fn, Foreign) else declared
+    before = known.fn.declared if isinstance(known.fn, FrameworkFunction) else declared
     if before != declared:
         raise ManifestError(
             f"{quote(known.id)}: declared as {before} before, and now as {declared}: rename one of the two tools, or "

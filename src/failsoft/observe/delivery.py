@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
-from failsoft.observe.exception_text import describe
+from failsoft.observe.exception_text import exception_text
 
 PATIENCE = 0.05
 CAPACITY = 100_000
@@ -206,7 +206,7 @@ class Delivery:
             self._waiters = [each for each in self._waiters if each[0] > self._taken]  # also of interrupted callers
 
     def _log(self, error: Exception) -> None:
-        log.error("%s failed; calls go on without it\n%s", self._name, describe(error))
+        log.error("%s failed; calls go on without it\n%s", self._name, exception_text(error))
 
 
 def each(consumer: Callable[[Any], None]) -> Callable[[Sequence[Any]], None]:

@@ -17,7 +17,7 @@ Frames = tuple[tuple[CodeType, int], ...]  # the code and the line
 Captured = tuple[tuple[BaseException, Frames], ...]  # an exception and those it came from
 
 
-def describe(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """Format an exception: the end of its traceback, after the exceptions that it came from."""
     return render(capture(error))
 

@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary, ref
 
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.outcome import Outcome
-from failsoft.core.resilience.error_handler import ErrorReport, describe
+from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.observe.delivery import Delivery, each, left
 from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
@@ -53,7 +53,7 @@ class Batches(list[Batch]):
         self.over = False  # has the turn ended?
 
 
-class Trace:
+class Recorder:
     """The stream of one runtime."""
 
     def __init__(self, monotonic: Callable[[], float], wall: Callable[[], float], *, capacity: int = CAPACITY) -> None:
@@ -133,7 +133,7 @@ class Trace:
 
     def events_of(self, batches: Batches) -> tuple[Event, ...]:
         """One turn's events, oldest first; also those that the ring has dropped."""
-        self.settle()
+        self.drain_if_due()
         return tuple(
             make(raw, offset, seq)
             for batch, offset, first in batches
@@ -252,19 +252,19 @@ class Trace:
                         self._metrics_of(fields["primary"]).recover(fields["recovery_ms"])
         return plain
 
-    def settle(self) -> None:
+    def drain_if_due(self) -> None:
         """Drain, and wait for another thread that is at it: then everybody has been given what there was."""
         with self._lock:
             self.drain()
 
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has what it was given."""
-        self.settle()
+        self.drain_if_due()
         flushed = [delivery.flush(left(deadline)) for delivery in self._all()]  # every one, also after a failure
         return all(flushed)
 
     def close(self, deadline: float) -> None:
-        self.settle()
+        self.drain_if_due()
         for delivery in self._all():
             delivery.close(left(deadline))
 
@@ -315,7 +315,7 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
         fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
         call_id = name_call(tool_id, call_id, seq)
     elif fields is REFUSED:
-        fields = _tell_refusal(raw[6])
+        fields = _refusal_fields(raw[6])
     elif type(fields) is FunctionType:
         fields = fields(raw)
     if isinstance(call_id, int):
@@ -323,12 +323,14 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
     return Event(seq, event_type, at + offset, tool_id, call_id, turn_id, fields)
 
 
-def _tell_refusal(outcome: Outcome[Any]) -> dict[str, Any]:
+def _refusal_fields(outcome: Outcome[Any]) -> dict[str, Any]:
     """The fields of a call that an open circuit has refused at once."""
     fault, decision = outcome.fault, outcome.decision
     assert fault is not None
     assert decision is not None
-    return describe(ErrorReport(fault, outcome.tool, outcome.id, 0, 0, "open", None, "circuit open", ()), decision)
+    return decision_fields(
+        ErrorReport(fault, outcome.tool, outcome.id, 0, 0, "open", None, "circuit open", ()), decision
+    )
 
 
 def cut(batch: Run | Batch) -> Iterator[Run | list[dict[str, Any]]]:

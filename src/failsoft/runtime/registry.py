@@ -19,22 +19,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from failsoft.config.settings import Settings, place_of, refuse_cycles, told_after, tool_options
+from failsoft.config.settings import Settings, place_of, prefix_errors, refuse_cycles, tool_options
 from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import Isolation, ToolOptions
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.integration.framework_tool import About, Foreign, ForeignTool, refuse_other_words
+from failsoft.integration.framework_tool import FrameworkFunction, FrameworkTool, Metadata, refuse_other_metadata
 from failsoft.observe import events
 from failsoft.observe.sinks.log import DEBUG, is_logged
-from failsoft.runtime.fastpath.call import quicken
+from failsoft.runtime.fastpath.call import make_fast_call
 from failsoft.runtime.fastpath.guarded import guard
 from failsoft.runtime.tools.tool import Tool, kind_of
 
 log = logging.getLogger("failsoft")
 
 if TYPE_CHECKING:
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
 
 
 def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
@@ -45,36 +45,36 @@ def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
     kind_of(fn)  # what cannot be a tool at all has none
     if getattr(fn, "stays_here", False):
         options = replace(options, isolation=Isolation())
-    with told_after(f"{place_of(getattr(fn, 'func', fn), options.id)}: "):
+    with prefix_errors(f"{place_of(getattr(fn, 'func', fn), options.id)}: "):
         return Tool(fn, options)
 
 
-def register(engine: Engine, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
+def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
     """Make a tool known; its guarded function. ``replace``: another function of this id may be known already."""
     engine.refuse_if_closed()
     if not replace:
         _refuse_taken(engine.tools.get(tool.id), tool)
     if tool.options.fallbacks:
         refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
-    if engine.keeper is not None:
-        engine.keeper.restore_circuit(tool.health, tool.id)
+    if engine.writer is not None:
+        engine.writer.restore_circuit(tool.health, tool.id)
         tool.renew_ticket()
     if is_logged(DEBUG):  # the fast path writes no log lines
-        tool.plain = False
+        tool.fast_eligible = False
         tool.renew_ticket()
     tool.learn_effect(settings.undeclared)
     why = engine.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
     if why is not None:
         tool.disable(why)
     tool.guarded = guard(engine, tool)
-    tool.quick = quicken(engine, tool) if tool.kind == "async" else None
-    tool.by_name = None if tool.safe is False else tool.quick
+    tool.quick = make_fast_call(engine, tool) if tool.kind == "async" else None
+    tool.by_name = None if tool.safe_to_repeat is False else tool.quick
     _warn_of_odd_options(tool, settings, engine.tools)
     if tool.label != tool.id.replace("_", " "):
         engine.labels[tool.id] = tool.label
     engine.tools[tool.id] = tool
     engine.index[tool.id] = engine.index[tool.guarded] = tool
-    engine.notebook.note_registered(tool.id)
+    engine.conversations.note_registered(tool.id)
     return tool.guarded
 
 
@@ -91,7 +91,7 @@ def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Too
             "%s: retry.jitter_percent: %g is less than one percent; write 10 for ten percent",
             tool.id, retry.jitter_percent,
         )  # fmt: skip
-    if settings.tools and tool.id not in settings.tools and not isinstance(tool, ForeignTool):
+    if settings.tools and tool.id not in settings.tools and not isinstance(tool, FrameworkTool):
         unused = [id for id, said in settings.tools.items() if said.entrypoint is None and id not in known]
         if hint := did_you_mean(tool.id, unused):
             log.warning("%s: the manifest says nothing about this tool%s", tool.id, hint)
@@ -99,7 +99,7 @@ def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Too
 
 def _refuse_taken(known: Tool | None, tool: Tool) -> None:
     """Raise if the id belongs to another function: calls of the first would reach the second."""
-    if known is None or isinstance(known, ForeignTool) or known.unavailable is not None:
+    if known is None or isinstance(known, FrameworkTool) or known.unavailable_fault is not None:
         return
     if getattr(tool.fn, "stays_here", False):  # a fault plan around a tool is put in its place on purpose
         return
@@ -173,21 +173,21 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def declare(
-    engine: Engine, settings: Settings, id: str, options: Mapping[str, Any], about: About | None = None
+    engine: Services, settings: Settings, id: str, options: Mapping[str, Any], about: Metadata | None = None
 ) -> None:
     """Make a framework's tool known. One of that id that is known already keeps its options."""
     known = engine.tools.get(id)
     if known is not None:
-        refuse_other_words(known, options)
+        refuse_other_metadata(known, options)
         return
-    fn = Foreign(id, options, about)
+    fn = FrameworkFunction(id, options, about)
     made = tool_options(fn, id, options, settings)
-    with told_after(f"{quote(id)}: "):
-        tool = ForeignTool(fn, made)
+    with prefix_errors(f"{quote(id)}: "):
+        tool = FrameworkTool(fn, made)
     register(engine, settings, tool)
 
 
-def set_enabled(engine: Engine, tool: str | Callable[..., Any], disabled: str | None) -> None:
+def set_enabled(engine: Services, tool: str | Callable[..., Any], disabled: str | None) -> None:
     """Disable a tool, with the reason why, or (None) enable it."""
     engine.refuse_if_closed()
     if not (disabled is None or isinstance(disabled, str)):
@@ -203,6 +203,6 @@ def set_enabled(engine: Engine, tool: str | Callable[..., Any], disabled: str | 
         log.warning("there is no tool %s yet: this holds once it is registered%s", quote(id), hint)
         return
     if disabled is None:
-        engine.note(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
+        engine.record_event(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
     else:
-        engine.note(events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled})
+        engine.record_event(events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled})

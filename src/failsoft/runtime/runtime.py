@@ -21,9 +21,9 @@ from failsoft.config.settings import (
     read_policies,
     read_time,
     read_undeclared,
-    refuse_odd_hooks,
-    refuse_odd_names,
     refuse_odd_parts,
+    require_callables,
+    require_text_names,
     tool_options,
 )
 from failsoft.core.effects.tool_effect import Undeclared
@@ -33,12 +33,12 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.integration import framework_tool
-from failsoft.integration.framework_tool import About
+from failsoft.integration.framework_tool import Metadata
 from failsoft.observe.events import Event
 from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.runtime.call import build as calling
-from failsoft.runtime.call.admission import refuse
-from failsoft.runtime.call.build import just, make_call
+from failsoft.runtime.call.admission import refuse_from_cache
+from failsoft.runtime.call.build import as_coroutine, make_call
 from failsoft.runtime.call.running import RunningCall, list_running
 from failsoft.runtime.call.user_text import Catalogue, Phraser
 from failsoft.runtime.call_options import CallKeywords, ToolKeywords
@@ -49,7 +49,7 @@ from failsoft.runtime.execution.clock import Clock
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.services import Engine
+from failsoft.runtime.services import Services
 from failsoft.runtime.tools.health import HealthView
 from failsoft.runtime.tools.tool import unguarded
 from failsoft.runtime.tools.tool_info import ToolIds
@@ -114,7 +114,7 @@ class Runtime:
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
-        refuse_odd_hooks(error_handler, on_escalation=on_escalation, explain=explain)
+        require_callables(error_handler, on_escalation=on_escalation, explain=explain)
         refuse_odd_parts(clock, random, trace, store_required)
         self._random = source = random or random_source.Random()
         self._settings = Settings() if manifest is None else read_manifest(manifest)
@@ -125,13 +125,13 @@ class Runtime:
         clock = clock or clocks.current()
         kept: Store | None = None
         if store != "memory:":
-            from failsoft.stores.failsafe import open_shielded
+            from failsoft.stores.failsafe import open_failsafe
 
-            kept = open_shielded(store, wall=clock.wall)
+            kept = open_failsafe(store, wall=clock.wall)
         if store_required and kept is None:
             raise ManifestError('store_required: there is no store: give one, like store="sqlite:///failsoft.db"')
         self._owned = kept if isinstance(store, str) else None
-        self._engine = Engine(
+        self._engine = Services(
             clock,
             source,
             handler=error_handler,
@@ -148,10 +148,10 @@ class Runtime:
         engine.memory = None if mode == "off" else self._memory
         self._threads = Threads(self._engine)
         if kept is not None:
-            from failsoft.runtime.persistence.event_writer import Keeper
+            from failsoft.runtime.persistence.event_writer import StoreWriter
 
-            engine.keeper = Keeper(kept, engine.trace, clock)
-            engine.keeper.ledger = engine.ledger
+            engine.writer = StoreWriter(kept, engine.trace, clock)
+            engine.writer.ledger = engine.ledger
         for id, tool in self._settings.tools.items():
             if not tool.options.enabled:
                 engine.disabled[id] = "enabled: false"
@@ -209,7 +209,7 @@ class Runtime:
         """
         declare(self._engine, self._settings, tool, options)
 
-    def _introduce(self, tool: str, words: Mapping[str, Any], about: About) -> None:
+    def _introduce(self, tool: str, words: Mapping[str, Any], about: Metadata) -> None:
         """Declare a tool that a framework describes."""
         declare(self._engine, self._settings, tool, words, about)
 
@@ -249,18 +249,18 @@ class Runtime:
         engine = self._engine  # not a coroutine function itself: one coroutine less on the happy path
         found = engine.index.get(tool)
         if found is None:
-            return calling.call_missing(engine, tool, args, options.get("id"))
+            return calling.call_unknown_tool(engine, tool, args, options.get("id"))
         if type(args) is not dict and args is not None and not isinstance(args, Mapping):
-            return just(calling.misfit(engine, found, args, options.get("id")))
+            return as_coroutine(calling.call_with_bad_arguments(engine, found, args, options.get("id")))
         if not options and _scope() is None:
-            ticket, quick, number = found.ticket, found.by_name, engine.trace.number
+            ticket, quick, number = found.closed_ticket, found.by_name, engine.trace.number
             if ticket is not None and quick is not None:
                 given = {} if args is None else args
                 if found.argument_check is None or found.argument_check(given) is given:
                     return quick(given, number(), ticket)
-            shut = found.shut
-            if shut is not None and (refused := refuse(engine, found, shut)) is not None:
-                return just(refused)
+            shut = found.cached_refusal
+            if shut is not None and (refused := refuse_from_cache(engine, found, shut)) is not None:
+                return as_coroutine(refused)
         return calling.run(engine, make_call(engine, found, args, **options))
 
     @overload
@@ -282,9 +282,9 @@ class Runtime:
         engine = self._engine
         found = engine.find(tool)
         if isinstance(found, str):
-            return calling.run_here(calling.call_missing(engine, found, args, options.get("id")))
+            return calling.run_here(calling.call_unknown_tool(engine, found, args, options.get("id")))
         if not (args is None or isinstance(args, Mapping)):
-            return calling.misfit(engine, found, args, options.get("id"))
+            return calling.call_with_bad_arguments(engine, found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
             return calling.run_here(self.call(tool, args, **options))
         return calling.run_blocking(engine, make_call(engine, found, args, **options))
@@ -306,8 +306,8 @@ class Runtime:
         ``control`` kinds belong to the framework: they come out as they are. ``turn`` is the agent's run, from
         ``agent_run``.
         """
-        call = calling.make_foreign_call(self._engine, self._settings, tool, args, turn, options)
-        return calling.run_foreign(self._engine, call, framework_tool.Running(runners, control))
+        call = calling.make_framework_call(self._engine, self._settings, tool, args, turn, options)
+        return calling.run_framework_call(self._engine, call, framework_tool.RunnerSet(runners, control))
 
     def run_sync(
         self,
@@ -321,9 +321,9 @@ class Runtime:
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
         """``run`` for frameworks that block: here ``runners`` are functions that block, too."""
-        running = framework_tool.Running(runners, control)
+        running = framework_tool.RunnerSet(runners, control)
         return copy_context().run(
-            calling.run_foreign_blocking, self._engine, self._settings, tool, args, turn, options, running
+            calling.run_framework_call_blocking, self._engine, self._settings, tool, args, turn, options, running
         )  # fmt: skip
 
     def agent_run(
@@ -363,7 +363,7 @@ class Runtime:
         an empty text is none.
         """
         self._engine.refuse_if_closed()
-        refuse_odd_names("turn", thread=thread, tenant=tenant, id=id)
+        require_text_names("turn", thread=thread, tenant=tenant, id=id)
         options = self._settings.turn
         if timeout is not None or on_timeout is not None:
             try:
@@ -406,7 +406,7 @@ class Runtime:
         if isinstance(found, str):
             engine.warn_of_typo(found)
             return HealthView("closed", 0, available=False)
-        return engine.view(found, health)
+        return engine.health_view(found, health)
 
     def running(self) -> list[RunningCall]:
         """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
@@ -447,7 +447,7 @@ class Runtime:
     def subscribe(self, fn: Callable[[Event], None]) -> Callable[[], None]:
         """Have ``fn`` called with every event from now on; the function returned ends that."""
         self._engine.refuse_if_closed()
-        refuse_odd_hooks(subscribe=fn)
+        require_callables(subscribe=fn)
         return self._engine.trace.subscribe(fn)
 
     def events(self) -> list[Event]:
@@ -478,7 +478,7 @@ class Runtime:
         self._memory.save()
         limit = FLUSH_PATIENCE if patience is None else read_time("flush: patience", patience)
         engine = self._engine
-        flush = engine.trace.flush if engine.keeper is None else engine.keeper.flush
+        flush = engine.trace.flush if engine.writer is None else engine.writer.flush
         deadline = real_time() + limit
         flushed = await asyncio.to_thread(flush, deadline)
         await asyncio.to_thread(flush_log, max(0.0, deadline - real_time()))

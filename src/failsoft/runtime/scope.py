@@ -84,7 +84,7 @@ def find_caller() -> Call | None:
 
     scope = SCOPE.get()
     if isinstance(scope, Handle):
-        return scope.whole()
+        return scope.full_call()
     if isinstance(scope, Call):
         return scope
     light = LIGHT.get() if scope is None else None  # in the body of a turn, the turn tells what its calls did

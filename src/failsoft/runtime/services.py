@@ -1,6 +1,6 @@
 """What every call of a runtime shares: the tools, their health, time, the event stream; and the async driver.
 
-``Runtime`` is what users hold; this is what it holds. Decisions are the core's, sequence is ``way``'s; here is
+``Runtime`` is what users hold; this is what it holds. Decisions are the core's, sequence is ``run_pipeline``'s; here is
 only what they need to be carried out.
 """
 
@@ -25,32 +25,43 @@ from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.core.resilience.error_handler import ErrorReport, Handler
 from failsoft.errors import FailsoftError
 from failsoft.integration.arguments import was_entered
-from failsoft.integration.framework_tool import Passing
+from failsoft.integration.framework_tool import ControlFlow
 from failsoft.observe import events
 from failsoft.observe.delivery import left
-from failsoft.observe.exception_text import describe
-from failsoft.observe.recorder import Trace
+from failsoft.observe.exception_text import exception_text
+from failsoft.observe.recorder import Recorder
 from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.observe.sinks.log import is_logged, level_of
 from failsoft.observe.sinks.log import put as log_event
 from failsoft.runtime.call.admission import is_absent
-from failsoft.runtime.call.attempt import attempt, blocked, expire, tell_orphan, unawaited
+from failsoft.runtime.call.attempt import attempt, blocked_loop_result, emit_abandoned, timeout_result, unawaited
 from failsoft.runtime.call.attempt_blocking import run_blocking
-from failsoft.runtime.call.error_handler import consult, handler_failed
+from failsoft.runtime.call.error_handler import consult, handler_failed_fields
 from failsoft.runtime.call.escalation import Escalations
-from failsoft.runtime.call.model import NOTHING, Begin, Call, Consult, Ended, Invoke, Past, Phrase, TakeOffer, Wait
-from failsoft.runtime.call.pipeline import way
+from failsoft.runtime.call.model import (
+    NO_PROGRESS,
+    AttemptResult,
+    Call,
+    Consult,
+    Invoke,
+    Phrase,
+    Progress,
+    RecordWrite,
+    TakeOffer,
+    Wait,
+)
+from failsoft.runtime.call.pipeline import run_pipeline
 from failsoft.runtime.call.running import Watch
 from failsoft.runtime.call.user_text import Catalogue, Phraser, phrase
-from failsoft.runtime.conversation.threads import Notebook
+from failsoft.runtime.conversation.threads import ConversationLog
 from failsoft.runtime.execution.blocking_loop import running_loop
 from failsoft.runtime.execution.clock import SYSTEM, Clock, current
 from failsoft.runtime.execution.deadline import Expired, LoopDeadlines, Queue, log_end
-from failsoft.runtime.execution.thread_pool import Offload
-from failsoft.runtime.fastpath.call import await_at_once, is_plain, run_at_once
+from failsoft.runtime.execution.thread_pool import ThreadPool
+from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.scope import LIGHT, SCOPE, AskedFor, call_of, leave
-from failsoft.runtime.tools.health import Health, HealthView
+from failsoft.runtime.tools.health import HealthView, ToolHealth
 from failsoft.runtime.tools.tool import Tool, count_as_write
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.handle import Handle
@@ -63,16 +74,16 @@ if TYPE_CHECKING:
     from failsoft.core.explain.explanation import Explanation
     from failsoft.core.resilience.policy import Policy
     from failsoft.runtime.execution.processes.pool import Workers
-    from failsoft.runtime.persistence.effect_ledger import Answer, Ledger
-    from failsoft.runtime.persistence.event_writer import Keeper
-    from failsoft.stores.failsafe import Shielded
+    from failsoft.runtime.persistence.effect_ledger import Answer, EffectLedger
+    from failsoft.runtime.persistence.event_writer import StoreWriter
+    from failsoft.stores.failsafe import FailsafeStore
     from failsoft.stores.ports import Store
 
 log = logging.getLogger("failsoft")
 MOST_WARNED = 100  # warnings that are logged once
 
 
-class Engine:
+class Services:
     """The inside of a runtime."""
 
     def __init__(
@@ -97,31 +108,31 @@ class Engine:
         self.policies = policies
         self.memory: RecoveryMemory | None = None  # None: it is off
         self.store = store  # None: nothing outlives the process
-        self.keeper: Keeper | None = None  # of events and circuits in the store
+        self.writer: StoreWriter | None = None  # of events and circuits in the store
         self.phraser = phraser
         self.catalogue = catalogue or Catalogue()
-        self.notebook = Notebook(self)
-        self.ledger: Ledger | None = None  # of writes; None: there is no store
-        if self.store is not None and self.notebook.pending is not None:
-            from failsoft.runtime.persistence.effect_ledger import Ledger  # only with a store
+        self.conversations = ConversationLog(self)
+        self.ledger: EffectLedger | None = None  # of writes; None: there is no store
+        if self.store is not None and self.conversations.pending is not None:
+            from failsoft.runtime.persistence.effect_ledger import EffectLedger  # only with a store
 
-            self.ledger = Ledger(self.store, self.notebook.pending.run)
+            self.ledger = EffectLedger(self.store, self.conversations.pending.run)
         self.store_required = store_required
         self.tools: dict[str, Tool] = {}
         self._warned: set[str] = set()
         self.labels: dict[str, str] = {}  # by tool id, where the tool's options have one
         self.disabled: dict[str, str | None] = {}  # why, by tool id; None: enabled whatever its options say
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
-        self.trace = Trace(clock.monotonic, clock.wall)
-        self.offload = Offload()
+        self.trace = Recorder(clock.monotonic, clock.wall)
+        self.thread_pool = ThreadPool()
         self._workers: Workers | None = None
         self.lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
         self.closed = False
         self.calls: dict[Call, None] = {}  # in the pipeline now, in order
         self.retrying: dict[tuple[str, str | int], tuple[Tool, float, int]] = {}  # in the fast retry loop now
-        self._left: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
+        self._abandoned_tasks: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
-        self._stand_ins: dict[tuple[str, str], Health] = {}
+        self._fallback_health: dict[tuple[str, str], ToolHealth] = {}
         self.escalations = None if on_escalation is None else Escalations(on_escalation)
 
     @property
@@ -146,9 +157,9 @@ class Engine:
         if scope is None:
             call.caller = call_of(light) if light else None
         elif not isinstance(scope, Turn):
-            outer = scope.whole() if isinstance(scope, Handle) else scope
+            outer = scope.full_call() if isinstance(scope, Handle) else scope
             call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
-        if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe):
+        if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe_to_repeat):
             self._take_asked(call, light)
         return call
 
@@ -158,8 +169,8 @@ class Engine:
         call.tool, call.by_agent = count_as_write(call.tool), True
         call.thread = asked.thread or call.thread
         if asked.id:
-            call.given = mask_id(asked.id)
-            call.name(call.given)
+            call.caller_id = mask_id(asked.id)
+            call.set_id(call.caller_id)
         run = asked.turn() if call.turn is None and asked.turn is not None else call.turn
         if isinstance(run, AgentRun) and run.engine is self:
             run.take(call)
@@ -178,7 +189,7 @@ class Engine:
     async def run(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome on this event loop; in the body of a turn it becomes one of the turn's."""
         self.refuse_if_closed()
-        caller = None if call.tool.safe else call.outer or call.caller
+        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
         if caller is None:
             return await self._run(call)
         caller.inside.add(call)
@@ -188,22 +199,22 @@ class Engine:
             caller.inside.discard(call)
 
     async def _run(self, call: Call) -> Outcome[Any]:
-        scope, ticket = SCOPE.get(), call.tool.ticket
+        scope, ticket = SCOPE.get(), call.tool.closed_ticket
         if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
             return await scope.adopt(call)
-        if scope is None and ticket is not None and call.tool.kind == "async" and is_plain(self, call):
-            return await await_at_once(self, call, ticket)
+        if scope is None and ticket is not None and call.tool.kind == "async" and is_fast_eligible(self, call):
+            return await run_fast(self, call, ticket)
         return await self.drive(call)
 
     async def drive(
-        self, call: Call, first: Ended | None = None, ticket: Ticket | None = None, past: Past = NOTHING
+        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None, past: Progress = NO_PROGRESS
     ) -> Outcome[Any]:
         self._deadlines(running_loop()).start_watch()
-        first = first or self.misfit(call)
-        steps = way(self, call, first, ticket, past)
+        first = first or self.misfit_result(call)
+        steps = run_pipeline(self, call, first, ticket, past)
         self.calls[call] = None
         token = SCOPE.set(call)
-        answer: Ended | Decision | Answer | bool | None
+        answer: AttemptResult | Decision | Answer | bool | None
         try:
             step = next(steps)
             while True:
@@ -213,7 +224,7 @@ class Engine:
                     else:
                         answer = await self._perform(call, step)
                 except BaseException as error:
-                    self.left(call, error)
+                    self.on_caller_cancelled(call, error)
                     step = steps.throw(error)
                 else:
                     step = steps.send(answer)
@@ -224,18 +235,18 @@ class Engine:
         finally:
             self.calls.pop(call, None)
             leave(SCOPE, token)
-            self.settle()
+            self.drain_if_due()
 
     def loops(self) -> list[LoopDeadlines]:
         """The deadlines of every event loop that has been used."""
         return list(self._loops.values())
 
     async def _perform(
-        self, call: Call, step: Begin | TakeOffer | Wait | Consult | Phrase
+        self, call: Call, step: RecordWrite | TakeOffer | Wait | Consult | Phrase
     ) -> Decision | Answer | bool | None:
         if isinstance(step, TakeOffer):
-            return await self.notebook.take_offer(call, step.offer)
-        if isinstance(step, Begin):
+            return await self.conversations.take_offer(call, step.offer)
+        if isinstance(step, RecordWrite):
             assert self.ledger is not None
             return await self.ledger.begin(call)
         if isinstance(step, Wait):
@@ -249,7 +260,7 @@ class Engine:
     def run_blocking(self, call: Call) -> Outcome[Any]:
         """Drive a call to its outcome in this thread."""
         self.refuse_if_closed()
-        caller = None if call.tool.safe else call.outer or call.caller
+        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
         if caller is None:
             return self._run_blocking(call)
         caller.inside.add(call)
@@ -259,42 +270,44 @@ class Engine:
             caller.inside.discard(call)
 
     def _run_blocking(self, call: Call) -> Outcome[Any]:
-        scope, ticket = SCOPE.get(), call.tool.ticket
+        scope, ticket = SCOPE.get(), call.tool.closed_ticket
         if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
             return scope.adopt_blocking(call)
-        if scope is None and ticket is not None and call.tool.kind != "stream" and is_plain(self, call):
-            return run_at_once(self, call, ticket)
+        if scope is None and ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self, call):
+            return run_fast_blocking(self, call, ticket)
         return self.drive_blocking(call)
 
-    def drive_blocking(self, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
-        return run_blocking(self, call, first or self.misfit(call), ticket)
+    def drive_blocking(
+        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
+    ) -> Outcome[Any]:
+        return run_blocking(self, call, first or self.misfit_result(call), ticket)
 
-    def misfit(self, call: Call) -> Ended | None:
+    def misfit_result(self, call: Call) -> AttemptResult | None:
         """The end of a call whose arguments do not fit; a shut gate comes first (R14)."""
-        if call.thread is not None and (is_absent(self, call, call.tool) or self.notebook.find_loop(call)):
+        if call.thread is not None and (is_absent(self, call, call.tool) or self.conversations.find_loop(call)):
             return None
         fault = call.tool.misfit(call.args, call.arguments(self, call.tool), typed=call.typed)
-        return None if fault is None else Ended(call.started, call.started, fault=fault, ran=False)
+        return None if fault is None else AttemptResult(call.started, call.started, fault=fault, entered=False)
 
     # -- from the happy path -----------------------------------------------------------------------------------------
 
-    def broken(self, call: Call, started: float, error: Exception, *, entered: bool) -> Ended:
+    def error_result(self, call: Call, started: float, error: Exception, *, entered: bool) -> AttemptResult:
         """The end of a first attempt that failed on the happy path.
 
         Unless it is known to have been entered, its arguments may not have fitted; its traceback tells.
         """
         misfit = None if entered or was_entered(error) else call.tool.misfit(call.args, call.kwargs)
         if misfit is not None:
-            return Ended(started, started, fault=misfit, ran=False)
+            return AttemptResult(started, started, fault=misfit, entered=False)
         if isinstance(error, Expired):
-            return expire(self, call, call.tool, started, call.tool.written_timeout, error)
-        return Ended(started, self.now(), error=error)
+            return timeout_result(self, call, call.tool, started, call.tool.configured_timeout, error)
+        return AttemptResult(started, self.now(), error=error)
 
-    def odd(self, call: Call, started: float, ended: float, value: Any) -> Ended:
+    def value_result(self, call: Call, started: float, ended: float, value: Any) -> AttemptResult:
         """The first attempt has a value on the happy path, but something about it is not plain."""
         if ended - started > call.tool.timeout:
-            return blocked(self, call, call.tool, started, ended, call.tool.written_timeout)
-        return Ended(started, ended, value, fault=unawaited(call.tool, value))
+            return blocked_loop_result(self, call, call.tool, started, ended, call.tool.configured_timeout)
+        return AttemptResult(started, ended, value, fault=unawaited(call.tool, value))
 
     def find(self, tool: str | Callable[..., Any]) -> Tool | str:
         """The tool that is meant: by its id, or by its guarded function. Its bare name if there is none."""
@@ -330,20 +343,20 @@ class Engine:
         )  # fmt: skip
         return outcome
 
-    def tell(self, outcome: Outcome[Any]) -> None:
+    def notify_escalation(self, outcome: Outcome[Any]) -> None:
         """Let whoever wants to know of escalations hear of this one."""
         if self.escalations is not None:
-            self.escalations.tell(outcome)
+            self.escalations.notify(outcome)
 
-    def leave_behind(self, task: asyncio.Task[None]) -> None:
-        self._left.add(task)
-        task.add_done_callback(self._left.discard)
+    def abandon_task(self, task: asyncio.Task[None]) -> None:
+        self._abandoned_tasks.add(task)
+        task.add_done_callback(self._abandoned_tasks.discard)
         task.add_done_callback(log_end)
 
     async def close(self, grace: float) -> None:
         """End what is left behind: first by waiting, then by cancelling."""
         self._shut()
-        mine = [task for task in self._left if task.get_loop() is asyncio.get_running_loop()]
+        mine = [task for task in self._abandoned_tasks if task.get_loop() is asyncio.get_running_loop()]
         of_loop = self._loops.get(asyncio.get_running_loop())
         if of_loop is not None:
             mine += of_loop.orphans
@@ -364,9 +377,9 @@ class Engine:
         deadline = real_time() + max(grace, 1.0)
         self.trace.close(deadline)
         if self.ledger is not None:
-            self.ledger.settle()
-        if self.keeper is not None:
-            self.keeper.close()
+            self.ledger.finish_pending()
+        if self.writer is not None:
+            self.writer.close()
         if self.store is not None:
             self.store.flush(left(deadline))
         if self.escalations is not None:
@@ -377,7 +390,7 @@ class Engine:
         """Take no more calls: without tickets the happy path leads to where that is said."""
         self.closed = True
         for tool in self.tools.values():
-            tool.plain, tool.shut = False, None
+            tool.fast_eligible, tool.cached_refusal = False, None
             tool.renew_ticket()
 
     def new_key(self) -> str:
@@ -386,20 +399,20 @@ class Engine:
 
     # -- health ------------------------------------------------------------------------------------------------------
 
-    def health_of(self, primary: Tool, tool: Tool, via: Fallback | None) -> Health:
+    def health_of(self, primary: Tool, tool: Tool, via: Fallback | None) -> ToolHealth:
         """A tool's health; a fallback with a cooldown of its own has another one for each primary (R19)."""
         if via is None or via.cooldown is None:
             return tool.health
         key = (primary.id, tool.id)
         with self.lock:
-            health = self._stand_ins.get(key)
+            health = self._fallback_health.get(key)
             if health is None:
-                health = self._stand_ins[key] = Health(via.cooldown)
-                if self.keeper is not None:
-                    self.keeper.restore_circuit(health, *key)
+                health = self._fallback_health[key] = ToolHealth(via.cooldown)
+                if self.writer is not None:
+                    self.writer.restore_circuit(health, *key)
             return health
 
-    def health_as_fallback(self, tool_id: str, primary_id: str) -> Health | None:
+    def health_as_fallback(self, tool_id: str, primary_id: str) -> ToolHealth | None:
         """The health that a tool has as another one's fallback; None: it does not exist."""
         primary = self.tools.get(primary_id)
         listed = () if primary is None else primary.options.fallbacks
@@ -410,16 +423,16 @@ class Engine:
         tool = self.tools.get(tool_id)
         return None if tool is None else self.health_of(primary, tool, via)
 
-    def view(self, tool: Tool, health: Health | None = None) -> HealthView:
+    def health_view(self, tool: Tool, health: ToolHealth | None = None) -> HealthView:
         """A tool's circuit; ``health`` in place of its own where it is another tool's fallback."""
         now = self.now()
         health = health or tool.health
         with self.lock:
             return HealthView(
-                health.observe(now), health.state.failures, tool.unavailable is None, health.open_for(now)
+                health.observe(now), health.state.failures, tool.unavailable_fault is None, health.open_for(now)
             )
 
-    def place(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]:
+    def deadline_queue(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]:
         """The deadline queue for this timeout on the running loop, and the task that runs."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
@@ -455,9 +468,9 @@ class Engine:
     ) -> None:
         if call.parent is not None:
             fields["parent_id"] = call.parent.id
-        self.note(event_type, tool, call.id, None if call.turn is None else call.turn.id, fields, error)
+        self.record_event(event_type, tool, call.id, None if call.turn is None else call.turn.id, fields, error)
 
-    def note(
+    def record_event(
         self, event_type: str, tool: Tool | str | None, call_id: str | int | None, turn_id: str | None,
         fields: dict[str, Any], error: BaseException | None = None,
     ) -> None:  # fmt: skip
@@ -470,31 +483,31 @@ class Engine:
             id = f"{tool_id}-{call_id}" if isinstance(call_id, int) else call_id
             log_event(level, event_type, self.wall(), tool_id, id, turn_id, fields, error)
 
-    def settle(self) -> None:
+    def drain_if_due(self) -> None:
         """At the end of a call that was not plain: let listeners hear of it now."""
         if len(self.trace.pending) > self.trace.limit:
             self.trace.drain()
 
-    def left(self, call: Call, error: BaseException) -> None:
+    def on_caller_cancelled(self, call: Call, error: BaseException) -> None:
         """Its caller has left, or the interpreter wants to end: no verdict on the tool."""
         tool = vars(error).pop("orphan", None)  # for whoever hears of it first
         if tool is not None:
-            tell_orphan(self, call, tool)
-        if call.record is not None and self.ledger is not None:
-            passed = isinstance(error, Passing)
-            if passed or call.left_behind or not call.under_way:
-                self.ledger.end(call, acted=not passed and call.under_way)
+            emit_abandoned(self, call, tool)
+        if call.write_record is not None and self.ledger is not None:
+            passed = isinstance(error, ControlFlow)
+            if passed or call.abandoned or not call.is_running:
+                self.ledger.end(call, acted=not passed and call.is_running)
             else:  # its tool may have acted, and nobody is told
-                self.ledger.leave(call)
-        if call.asked and not call.attempts:
-            self.notebook.return_offer(call)
-        if call.recorded:
+                self.ledger.abandon(call)
+        if call.offer_taken and not call.attempts:
+            self.conversations.return_offer(call)
+        if call.end_recorded:
             return
-        if not isinstance(error, Passing):  # with that the framework itself goes on, and may make the call again
-            self.notebook.note_left(call)
+        if not isinstance(error, ControlFlow):  # with that the framework itself goes on, and may make the call again
+            self.conversations.note_abandoned(call)
         duration = round((self.now() - call.started) * 1000, 3)
         self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
-        self.settle()
+        self.drain_if_due()
 
     def escalate(self, call: Call, outcome: Outcome[Any]) -> None:
         fault = outcome.fault
@@ -503,16 +516,16 @@ class Engine:
             fields |= {"code": fault.code.value, "category": fault.category, "error": fault.message}
         entered = fault is not None and fault.rule != BAD_ARGUMENTS  # else the traceback would show the library
         self.emit(events.ESCALATED, call.tool, call, fields, fault.cause if fault is not None and entered else None)
-        if not call.inner:
-            self.tell(outcome)
+        if not call.is_inner:
+            self.notify_escalation(outcome)
 
-    def debugging(self, fault: Fault) -> dict[str, Any]:
+    def debug_fields(self, fault: Fault) -> dict[str, Any]:
         """What somebody needs to find a contract bug."""
         cause = fault.cause
         return {
             "error": fault.message,
             "exception": None if cause is None else f"{type(cause).__module__}.{type(cause).__qualname__}",
-            "traceback": "" if cause is None else describe(cause),
+            "traceback": "" if cause is None else exception_text(cause),
             "code": fault.code.value,
             "rule": fault.rule,
             "reason": fault.reason,
@@ -529,7 +542,7 @@ class Engine:
             known = UNKNOWN if tool is None else tool.known_effect
         return explain(outcome, self.catalogue.texts(language), known=known)
 
-    def compose(self, report: TurnReport) -> str:
+    def compose_turn_message(self, report: TurnReport) -> str:
         """A turn in one or two sentences, for the user."""
         from failsoft.core.explain.turn_message import compose  # not every turn is told
 
@@ -543,7 +556,7 @@ class Engine:
         answer = await consult(self, report)
         if isinstance(answer, Decision):
             return answer
-        self.emit(events.HANDLER_FAILED, call.tool, call, handler_failed(answer))
+        self.emit(events.HANDLER_FAILED, call.tool, call, handler_failed_fields(answer))
         return None
 
     def renew_after_fork(self) -> None:
@@ -552,15 +565,15 @@ class Engine:
         self.trace.renew_after_fork()
         if self.escalations is not None:
             self.escalations.renew_after_fork()
-        self.notebook.renew_after_fork()
+        self.conversations.renew_after_fork()
         if self.ledger is not None and self.store is not None:
             self.ledger.renew_after_fork()
-            cast("Shielded", self.store).renew_after_fork()
-        if self.keeper is not None:
-            self.keeper.renew_after_fork()
+            cast("FailsafeStore", self.store).renew_after_fork()
+        if self.writer is not None:
+            self.writer.renew_after_fork()
         if self.memory is not None:
             self.memory.renew_after_fork()
-        self.offload.renew()
+        self.thread_pool.renew()
         self.calls.clear()
         self.retrying.clear()
         self._loops.clear()  # nobody runs them here, though one of them may seem to be running

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from failsoft.errors import ManifestError
-from failsoft.observe.exception_text import describe
+from failsoft.observe.exception_text import exception_text
 from failsoft.stores.ports import Kind, Store
 from failsoft.stores.url import open_store
 
@@ -31,13 +31,13 @@ R = TypeVar("R")
 log = logging.getLogger("failsoft")
 
 
-def open_shielded(store: str | Store, *, wall: Callable[[], float]) -> Store | None:
+def open_failsafe(store: str | Store, *, wall: Callable[[], float]) -> Store | None:
     """A store by its address, or somebody's own."""
     found = open_store(store, wall=wall) if isinstance(store, str) else store
-    return None if found is None else cast("Store", Shielded(found))
+    return None if found is None else cast("Store", FailsafeStore(found))
 
 
-class Shielded:
+class FailsafeStore:
     """A store whose troubles stay its own. It has of ``Store`` what a runtime uses."""
 
     def __init__(self, store: Store) -> None:
@@ -143,4 +143,4 @@ class Shielded:
         if not self._complained:
             self._complained = True
             name = type(self._store).__name__
-            log.error("the store %s failed; calls go on without it\n%s", name, describe(error))
+            log.error("the store %s failed; calls go on without it\n%s", name, exception_text(error))

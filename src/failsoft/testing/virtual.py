@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from failsoft.runtime.execution import clock as clocks
-from failsoft.runtime.execution.blocking_loop import end_hosts
+from failsoft.runtime.execution.blocking_loop import end_loop_threads
 from failsoft.testing.virtual_loop import Driver
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ class virtual_time:  # noqa: N801 - reads as the function that it is to its user
             else:
                 undo.enter_context(_living_by(self._clock, loop))
             undo.enter_context(clocks.using(self._clock.functions))
-            undo.callback(end_hosts, self._clock.functions)
+            undo.callback(end_loop_threads, self._clock.functions)
             self._undo = undo.pop_all()
         return self._clock
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from failsoft.config.manifest import Plan, PlannedCall, Ref, load_plan
 from failsoft.config.manifest.plan import read_ref
 from failsoft.core.model.options import RetryOptions
-from failsoft.core.turn.machine import Call, TurnMachine
+from failsoft.core.turn.machine import Node, TurnMachine
 from failsoft.errors import ManifestError
 
 TRAVEL = """
@@ -101,8 +101,8 @@ def test_calls_without_an_id_are_numbered_past_the_ids_that_are_taken():
 
 def test_the_turn_machine_takes_what_a_plan_needs():
     plan = load_plan(TRAVEL)
-    machine: TurnMachine[Call] = TurnMachine()
-    machine.add_all([Call(call.id, call.needs, call.required, call.defaults) for call in plan.calls])
+    machine: TurnMachine[Node] = TurnMachine()
+    machine.add_all([Node(call.id, call.needs, call.required, call.defaults) for call in plan.calls])
     assert {id: call.state for id, call in machine.calls.items()} == {
         "flights": "running",
         "prices": "waiting",

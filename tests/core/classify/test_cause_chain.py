@@ -6,7 +6,7 @@ import pytest
 from tests.core.classify.made import error_type, http_error, make
 
 from failsoft.core.classify import cause_chain, classify
-from failsoft.core.classify.lookup import Verdict
+from failsoft.core.classify.lookup import KindMatch
 from failsoft.core.classify.weigh import judge_text
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.outcome import Outcome
@@ -171,7 +171,7 @@ def test_message_of_an_error_without_text_is_its_type() -> None:
 def test_texts_are_read_until_one_has_said_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def judged(text: str) -> Verdict:
+    def judged(text: str) -> KindMatch:
         read.append(text)
         return judge_text(text)
 

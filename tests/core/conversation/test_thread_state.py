@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from failsoft.core.conversation import thread_state as threads
-from failsoft.core.conversation.thread_state import Dangling, Failure, Offer, ThreadState, find_reach, fingerprint, mark
+from failsoft.core.conversation.thread_state import (
+    Dangling,
+    Failure,
+    Offer,
+    ThreadState,
+    call_fingerprint,
+    find_reach,
+    mark,
+)
 from failsoft.core.explain.explanation import Explanation
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Code, Fault
@@ -141,16 +149,16 @@ def test_only_so_many_calls_are_watched() -> None:
     ],
 )
 def test_identical_calls_have_the_same_fingerprint(one: Any, other: Any, same: bool) -> None:
-    assert (fingerprint("t", *one) == fingerprint("t", *other)) is same
-    assert fingerprint("t", *one) != fingerprint("u", *one)
+    assert (call_fingerprint("t", *one) == call_fingerprint("t", *other)) is same
+    assert call_fingerprint("t", *one) != call_fingerprint("u", *one)
 
 
 def test_what_json_cannot_write_has_no_fingerprint() -> None:
     deep: list[Any] = []
     deep.append(deep)
-    assert fingerprint("t", (), {"a": object()}) is None
-    assert fingerprint("t", (), {"a": {1: 2, "b": 3}}) is None
-    assert fingerprint("t", (), {"a": deep}) is None
+    assert call_fingerprint("t", (), {"a": object()}) is None
+    assert call_fingerprint("t", (), {"a": {1: 2, "b": 3}}) is None
+    assert call_fingerprint("t", (), {"a": deep}) is None
 
 
 # --- offers ------------------------------------------------------------------------------------------------------------
@@ -270,7 +278,7 @@ def test_calls_of_two_turns_with_one_id_dangle_both_and_only_so_many() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "known_by"),
-    [({"amount": 4}, fingerprint("pay", (), {"amount": 4})), ({"card": object()}, "")],
+    [({"amount": 4}, call_fingerprint("pay", (), {"amount": 4})), ({"card": object()}, "")],
     ids=["JSON", "no JSON"],
 )
 def test_calls_of_one_id_are_told_apart_by_their_arguments(arguments: dict[str, object], known_by: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.outcome import Decision
-from failsoft.core.resilience.error_handler import PERMANENT, RETRY, ErrorReport, decide, describe, rebuild
+from failsoft.core.resilience.error_handler import PERMANENT, RETRY, ErrorReport, decide, decision_fields, rebuild
 from failsoft.core.resilience.policy import Policy, Then, When
 from failsoft.core.resilience.recovery_memory import Evidence, Tally
 from failsoft.observe.events import Event
@@ -204,7 +204,7 @@ reports = st.builds(
 @given(reports)
 def test_what_was_decided_can_be_decided_again_from_the_event(made):
     decision = decide(made)
-    fields = describe(made, decision)
+    fields = decision_fields(made, decision)
     event = Event(1, "ToolError", 0.0, "search", "search-1", made.turn_id, fields)
     record = json.loads(json.dumps(event.to_dict()))
     again = rebuild(record, BOOK)
@@ -213,7 +213,7 @@ def test_what_was_decided_can_be_decided_again_from_the_event(made):
 
 
 def test_what_is_as_usual_is_left_out_of_the_event():
-    fields = describe(EXHAUSTED, decide(EXHAUSTED))
+    fields = decision_fields(EXHAUSTED, decide(EXHAUSTED))
     assert not {"alternatives", "has_partial", "thread", "policy", "evidence", "retry_after", "turn_left"} & set(fields)
 
 

@@ -5,7 +5,7 @@ import pytest
 from failsoft.core.effects.tool_effect import know_effect
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.options import Fallback, ToolOptions
-from failsoft.core.resilience.fallback import alternatives, bars_others, does_it_again, may_have_acted
+from failsoft.core.resilience.fallback import alternatives, does_it_again, forbids_fallback, may_have_acted
 
 FAULT = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "unknown", "down", "it is down", "test")
 LISTED = (
@@ -48,7 +48,7 @@ def test_nothing_is_tried_twice():
 )
 def test_a_write_that_may_have_happened_is_not_done_by_other_means(said, effect, barred):
     known = know_effect(ToolOptions(**{"id": "pay", **said}))
-    assert bars_others(effect, known, known) is barred
+    assert forbids_fallback(effect, known, known) is barred
 
 
 def test_the_one_that_is_wanted_comes_first_listed_or_not():
@@ -76,8 +76,8 @@ def test_the_wanted_one_keeps_what_was_said_about_it():
 def test_a_stand_in_does_what_the_primary_was_asked_for(stand_in, primary, barred):
     tools = ToolOptions(id="b", **stand_in), ToolOptions(id="a", **primary)
     known = [know_effect(tool) for tool in tools]
-    assert bars_others("unknown", *known) is barred
-    assert not bars_others("none", *known)
+    assert forbids_fallback("unknown", *known) is barred
+    assert not forbids_fallback("none", *known)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.resilience import recovery_memory as m
-from failsoft.core.resilience.recovery_memory import RETRY, TOOL, Evidence, Family, Memory, Tally, order, spare
+from failsoft.core.resilience.recovery_memory import RETRY, TOOL, Evidence, Family, Memory, Tally, order, skips_retry
 
 DOWN = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "none", "shard 7 is down", "it is down", "test")
 HOUR = 3600.0
@@ -172,9 +172,9 @@ def test_an_old_cure_is_forgotten():
 def test_hopeless_retries_are_left_out_but_for_a_small_share():
     world = World()
     hopeful = world.episodes(3)
-    assert not any(spare(hopeful) for _ in range(100))
+    assert not any(skips_retry(hopeful) for _ in range(100))
     hopeless = world.episodes(30)
-    left_out = [spare(hopeless) for _ in range(200)]
+    left_out = [skips_retry(hopeless) for _ in range(200)]
     assert left_out.count(False) == 200 / m.EXPLORE
     assert all(left_out[: m.EXPLORE - 1])
 

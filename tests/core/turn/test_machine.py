@@ -6,7 +6,7 @@ import pytest
 from tests.core.turn.turn_by_id import Cancel, Leave, RecordLate, Skip, Start, TurnById
 
 from failsoft.core.model.outcome import Status
-from failsoft.core.turn.machine import Call
+from failsoft.core.turn.machine import Node
 from failsoft.errors import TurnError
 
 BAD_ENDS: tuple[Status, ...] = ("failed", "skipped", "timed_out", "cancelled")
@@ -200,7 +200,7 @@ def test_what_is_added_after_the_deadline_is_skipped_at_once(turn: TurnById) -> 
     turn.expire()
     assert list(turn.add("b")) == [Skip("b", None, None, False)]
     assert list(turn.add("c", {"b": ["x"]}, required=True)) == [Skip("c", None, None, False)]
-    assert list(turn.add_all([Call("d"), Call("e", {"d": []})])) == [
+    assert list(turn.add_all([Node("d"), Node("e", {"d": []})])) == [
         Skip("d", None, None, False),
         Skip("e", None, None, False),
     ]
@@ -279,7 +279,7 @@ def test_a_cancelled_turn_takes_no_more_calls(turn: TurnById) -> None:
     with pytest.raises(TurnError, match="^the turn has been cancelled: it takes no more calls$"):
         turn.add("a")
     with pytest.raises(TurnError, match="takes no more calls"):
-        turn.add_all([Call("a")])
+        turn.add_all([Node("a")])
     assert turn.statuses == {}
 
 
@@ -294,7 +294,7 @@ def test_after_the_deadline_cancelling_finds_nothing_open(turn: TurnById) -> Non
 
 
 def test_a_plan_may_name_later_calls(turn: TurnById) -> None:
-    commands = turn.add_all([Call("c", {"b": ["x"]}), Call("b", {"a": ["x"]}), Call("a"), Call("free")])
+    commands = turn.add_all([Node("c", {"b": ["x"]}), Node("b", {"a": ["x"]}), Node("a"), Node("free")])
     assert list(commands) == [Start("a", {}), Start("free", {})]
     assert list(turn.statuses) == ["c", "b", "a", "free"]
     assert list(turn.finish("a", "succeeded")) == [Start("b", {})]
@@ -309,10 +309,10 @@ def test_a_plan_may_name_calls_that_have_ended(turn: TurnById) -> None:
     assert list(
         turn.add_all(
             [
-                Call("last", {"first": ["x"]}),
-                Call("first", {"bad": ["x"]}),
-                Call("fine", {"old": ["x"]}),
-                Call("filled", {"bad": ["x"], "first": ["y"]}, None, {"x": 1, "y": 2}),
+                Node("last", {"first": ["x"]}),
+                Node("first", {"bad": ["x"]}),
+                Node("fine", {"old": ["x"]}),
+                Node("filled", {"bad": ["x"], "first": ["y"]}, None, {"x": 1, "y": 2}),
             ]
         )
     ) == [
@@ -338,7 +338,7 @@ def test_an_id_is_taken_once(turn: TurnById) -> None:
     with pytest.raises(TurnError, match="call id 'a' is taken"):
         turn.add("a")
     with pytest.raises(TurnError, match="call id 'b' is taken"):
-        turn.add_all([Call("b"), Call("b")])
+        turn.add_all([Node("b"), Node("b")])
 
 
 def test_an_unknown_dependency_is_refused_by_name(turn: TurnById) -> None:
@@ -356,7 +356,7 @@ def test_an_unknown_dependency_is_refused_by_name(turn: TurnById) -> None:
 def test_a_plans_mistakes_come_all_at_once_and_nothing_is_added(turn: TurnById) -> None:
     turn.add("old")
     with pytest.raises(TurnError) as refused:
-        turn.add_all([Call("a"), Call("old"), Call("a", {"zzz": []}), Call("c", {"yyy": []})])
+        turn.add_all([Node("a"), Node("old"), Node("a", {"zzz": []}), Node("c", {"yyy": []})])
     assert str(refused.value).splitlines() == [
         "call id 'old' is taken: give each call its own",
         "call id 'a' is taken: give each call its own",
@@ -370,7 +370,7 @@ def test_a_cycle_is_refused_with_its_path(turn: TurnById) -> None:
     turn.add("old")
     with pytest.raises(TurnError) as refused:
         turn.add_all(
-            [Call("in", {"a": []}), Call("a", {"old": [], "b": []}), Call("b", {"c": []}), Call("c", {"a": []})]
+            [Node("in", {"a": []}), Node("a", {"old": [], "b": []}), Node("b", {"c": []}), Node("c", {"a": []})]
         )
     assert str(refused.value) == "calls depend on each other in a circle: a → b → c → a"
     assert turn.statuses == {"old": "running"}
@@ -378,7 +378,7 @@ def test_a_cycle_is_refused_with_its_path(turn: TurnById) -> None:
 
 def test_each_cycle_has_its_line(turn: TurnById) -> None:
     with pytest.raises(TurnError) as refused:
-        turn.add_all([Call("a", {"b": []}), Call("b", {"a": []}), Call("c", {"c": []})])
+        turn.add_all([Node("a", {"b": []}), Node("b", {"a": []}), Node("c", {"c": []})])
     assert str(refused.value).splitlines() == [
         "calls depend on each other in a circle: a → b → a",
         "calls depend on each other in a circle: c → c",
@@ -405,7 +405,7 @@ def test_only_a_running_call_can_finish(turn: TurnById) -> None:
 
 def test_the_calls_cannot_be_changed_from_outside(turn: TurnById) -> None:
     with pytest.raises(TypeError):
-        turn.machine.calls["a"] = Call("a")  # type: ignore[index]
+        turn.machine.calls["a"] = Node("a")  # type: ignore[index]
 
 
 # --- the short way of a success ------------------------------------------------------------------------------------
@@ -451,39 +451,39 @@ def test_only_what_runs_can_succeed(turn: TurnById, end: str) -> None:
 
 
 def test_what_is_taken_runs_when_it_is_entered_and_misses_nothing(turn: TurnById) -> None:
-    turn.take("a")
-    turn.take("b", {"a": ["x"]})
+    turn.enqueue("a")
+    turn.enqueue("b", {"a": ["x"]})
     assert turn.statuses == {"a": "new", "b": "new"}
-    turn.enter("a")
+    turn.activate("a")
     assert turn.succeed("a") == []
-    turn.enter("b")
+    turn.activate("b")
     assert turn.statuses == {"a": "succeeded", "b": "running"}
 
 
 def test_what_is_entered_too_early_waits(turn: TurnById) -> None:
-    turn.take("a")
-    turn.take("b", {"a": ["x"]})
-    turn.enter("a")
-    turn.enter("b")
+    turn.enqueue("a")
+    turn.enqueue("b", {"a": ["x"]})
+    turn.activate("a")
+    turn.activate("b")
     assert turn.statuses == {"a": "running", "b": "waiting"}
     assert turn.succeed("a") == ["b"]
 
 
 def test_a_call_may_wait_for_one_that_was_only_taken(turn: TurnById) -> None:
-    turn.take("a")
+    turn.enqueue("a")
     assert turn.add("b", {"a": ["x"]}) == []
-    turn.enter("a")
+    turn.activate("a")
     assert turn.finish("a", "failed") == [Skip("b", "a", "a", False)]
 
 
 def test_what_was_taken_is_entered_and_judged_at_the_first_failure(turn: TurnById) -> None:
-    turn.take("a")
-    turn.take("b", {"a": ["x"]}, required=True)
-    turn.take("c", {"a": ["x"]}, defaults={"x": 1})
-    turn.take("d")
-    turn.take("e", {"d": ["x"]})
-    turn.take("f", {"b": ["x"]})
-    turn.enter("a")
+    turn.enqueue("a")
+    turn.enqueue("b", {"a": ["x"]}, required=True)
+    turn.enqueue("c", {"a": ["x"]}, defaults={"x": 1})
+    turn.enqueue("d")
+    turn.enqueue("e", {"d": ["x"]})
+    turn.enqueue("f", {"b": ["x"]})
+    turn.activate("a")
     assert turn.finish("a", "failed") == [
         Start("d", {}),
         Skip("b", "a", "a", True),
@@ -496,25 +496,25 @@ def test_what_was_taken_is_entered_and_judged_at_the_first_failure(turn: TurnByI
 
 
 def test_at_the_deadline_what_was_taken_is_left_or_skipped(turn: TurnById) -> None:
-    turn.take("a")
-    turn.take("b", {"a": ["x"]}, required=True)
-    turn.take("c", {"a": ["x"]}, defaults={"x": 1})
-    turn.take("d")
+    turn.enqueue("a")
+    turn.enqueue("b", {"a": ["x"]}, required=True)
+    turn.enqueue("c", {"a": ["x"]}, defaults={"x": 1})
+    turn.enqueue("d")
     assert turn.expire() == [Leave("a"), Skip("b", "a", "a", False), Skip("c", "a", "a", False), Leave("d")]
 
 
 def test_what_was_taken_has_not_started_when_the_turn_is_cancelled(turn: TurnById) -> None:
     turn.add("a")
-    turn.take("b")
+    turn.enqueue("b")
     assert turn.cancel() == [Cancel("a", True), Cancel("b", False)]
     assert turn.finish("a", "cancelled") == []
     assert turn.machine.is_quiet()
 
 
 def test_the_id_of_what_was_taken_is_taken(turn: TurnById) -> None:
-    turn.take("a")
+    turn.enqueue("a")
     with pytest.raises(TurnError, match="call id 'a' is taken"):
-        turn.take("a")
+        turn.enqueue("a")
     with pytest.raises(TurnError, match="call id 'a' is taken"):
         turn.add("a")
 
@@ -524,9 +524,9 @@ def test_a_turn_is_smooth_until_there_is_trouble(turn: TurnById, trouble: str) -
     turn.add("a")
     turn.add("b")
     turn.finish("a", "succeeded")
-    assert turn.machine.smooth
+    assert turn.machine.no_failure_yet
     getattr(turn, trouble)() if trouble in ("expire", "cancel") else turn.finish("b", trouble)  # type: ignore[arg-type]
-    assert not turn.machine.smooth
+    assert not turn.machine.no_failure_yet
 
 
 # --- for the trace -------------------------------------------------------------------------------------------------
@@ -541,7 +541,7 @@ def test_a_call_tells_what_its_cascade_rests_on(turn: TurnById) -> None:
 
 def test_a_need_that_is_named_twice_holds_up_nobody(turn: TurnById) -> None:
     turn.add("a")
-    first, second = Call("b"), Call("c")
+    first, second = Node("b"), Node("c")
     first.needs, second.needs = ("a", "a"), ("a", "a", "nowhere")
     assert not turn.machine.add(first)
     with pytest.raises(TurnError, match="'c' depends on 'nowhere'"):

@@ -47,22 +47,22 @@ class TurnById:
     """A machine for calls that have nothing but their ids."""
 
     def __init__(self) -> None:
-        self.machine: core.TurnMachine[core.Call] = core.TurnMachine()
+        self.machine: core.TurnMachine[core.Node] = core.TurnMachine()
 
     @property
     def statuses(self) -> dict[str, core.State]:
         return {id: call.state for id, call in self.machine.calls.items()}
 
     def add(self, *call: Any, **more: Any) -> list[Command]:
-        return said(self.machine.add(core.Call(*call, **more)))
+        return said(self.machine.add(core.Node(*call, **more)))
 
-    def take(self, *call: Any, **more: Any) -> None:
-        self.machine.take(core.Call(*call, **more))
+    def enqueue(self, *call: Any, **more: Any) -> None:
+        self.machine.enqueue(core.Node(*call, **more))
 
-    def enter(self, id: str) -> None:
-        assert not self.machine.enter(self[id]), "while calls are only taken, nothing has failed"
+    def activate(self, id: str) -> None:
+        assert not self.machine.activate(self[id]), "while calls are only taken, nothing has failed"
 
-    def add_all(self, calls: Sequence[core.Call]) -> list[Command]:
+    def add_all(self, calls: Sequence[core.Node]) -> list[Command]:
         return said(self.machine.add_all(calls))
 
     def finish(self, id: str, status: Status) -> list[Command]:
@@ -77,22 +77,22 @@ class TurnById:
     def cancel(self) -> list[Command]:
         return said(self.machine.cancel())
 
-    def __getitem__(self, id: str) -> core.Call:
-        return self.machine.calls.get(id) or core.Call(id)
+    def __getitem__(self, id: str) -> core.Node:
+        return self.machine.calls.get(id) or core.Node(id)
 
 
-def said(commands: Sequence[core.Command[core.Call]]) -> list[Command]:
+def said(commands: Sequence[core.Command[core.Node]]) -> list[Command]:
     return [_plain(command) for command in commands]
 
 
-def _plain(command: core.Command[core.Call]) -> Command:
+def _plain(command: core.Command[core.Node]) -> Command:
     id = command.call.id
     match command:
         case core.Start(call):
             return Start(id, dict(call.substitutes or {}))
         case core.Skip(_, root, because, escalate):
             return Skip(id, None if root is None else root.id, None if because is None else because.id, escalate)
-        case core.Leave():
+        case core.Abandon():
             return Leave(id)
         case core.Cancel(_, started):
             return Cancel(id, started)

@@ -157,7 +157,7 @@ def test_a_caller_that_is_woken_late_makes_no_timeout_of_it(
     error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rt = Runtime()
-    submit = rt._engine.offload.submit
+    submit = rt._engine.thread_pool.submit
 
     def submit_to_a_slow_thread(run: Any, done: Any) -> Any:
         def tell(job: thread_pool.Job) -> None:
@@ -171,7 +171,7 @@ def test_a_caller_that_is_woken_late_makes_no_timeout_of_it(
             raise error
         return "found"
 
-    monkeypatch.setattr(rt._engine.offload, "submit", submit_to_a_slow_thread)
+    monkeypatch.setattr(rt._engine.thread_pool, "submit", submit_to_a_slow_thread)
     rt.add(quick, timeout="50ms", retry=ONCE)
     outcome = rt.call_sync("quick")
     assert (outcome.value, outcome.fault and outcome.fault.cause) == (None if error else "found", error)
@@ -321,7 +321,7 @@ def test_exceptions_of_threads_keep_their_traceback() -> None:
 class Ran:
     """A job's function that notes where it ran, and lets one wait until its thread is idle again."""
 
-    def __init__(self, pool: thread_pool.Offload) -> None:
+    def __init__(self, pool: thread_pool.ThreadPool) -> None:
         self.pool = pool
         self.threads: list[int] = []
 
@@ -337,7 +337,7 @@ class Ran:
 
 
 def test_a_thread_is_used_again() -> None:
-    ran = Ran(thread_pool.Offload())
+    ran = Ran(thread_pool.ThreadPool())
     for _ in range(3):
         ran.submit()
         ran.settle()
@@ -346,7 +346,7 @@ def test_a_thread_is_used_again() -> None:
 
 
 def test_a_job_that_is_abandoned_while_a_thread_is_on_its_way_never_runs() -> None:
-    ran = Ran(thread_pool.Offload())
+    ran = Ran(thread_pool.ThreadPool())
     ran.submit()
     ran.settle()
     (bell,) = ran.pool._idle
@@ -365,7 +365,7 @@ def test_a_job_that_is_abandoned_while_a_thread_is_on_its_way_never_runs() -> No
 
 def test_a_thread_that_is_lost_while_its_job_waits_for_another_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool, "MOST_THREADS", 1)
-    pool = thread_pool.Offload()
+    pool = thread_pool.ThreadPool()
     inner_runs, third_runs = threading.Event(), threading.Event()
     with gate() as held:
 
@@ -384,7 +384,7 @@ def test_a_thread_that_is_lost_while_its_job_waits_for_another_counts_once(monke
 
 def test_a_thread_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool, "IDLE_SECONDS", 0.01)
-    ran = Ran(thread_pool.Offload())
+    ran = Ran(thread_pool.ThreadPool())
     for times in (1, 2):
         ran.submit()
         deadline = time.monotonic() + 10
@@ -409,18 +409,18 @@ async def test_a_system_without_threads_is_a_fault_and_not_the_end(monkeypatch: 
 
 
 def test_the_collector_may_abandon_a_job_while_another_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = thread_pool.Offload()
+    threads = thread_pool.ThreadPool()
     held = threading.Event()
     stranded = threads.submit(held.wait, lambda _: None)
     assert stranded is not None
-    active = thread_pool.Offload._active
+    active = thread_pool.ThreadPool._active
 
-    def collected(self: thread_pool.Offload) -> int:
-        monkeypatch.setattr(thread_pool.Offload, "_active", active)
+    def collected(self: thread_pool.ThreadPool) -> int:
+        monkeypatch.setattr(thread_pool.ThreadPool, "_active", active)
         self.abandon(stranded)
         return active(self)
 
-    monkeypatch.setattr(thread_pool.Offload, "_active", collected)
+    monkeypatch.setattr(thread_pool.ThreadPool, "_active", collected)
     done = threading.Event()
     worker = threading.Thread(target=threads.submit, args=(lambda: None, lambda _: done.set()), daemon=True)
     worker.start()

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import ONCE, Scripted, records, virtual
 
 from failsoft import Runtime, classify
-from failsoft.runtime.call.admission import hold
+from failsoft.runtime.call.admission import set_rate_hold
 from failsoft.testing import FaultPlan
 
 HINTED = classify("429 Too Many Requests")._replace(retry_after=30.0)
@@ -124,7 +124,7 @@ async def test_waiting_again_and_again_has_an_end() -> None:
 
     async def later() -> None:  # the hold is renewed while others wait
         await asyncio.sleep(1.4)
-        hold(
+        set_rate_hold(
             rt._engine,
             rt._engine.open_call(rt._engine.tools["search"], (), {}),
             rt._engine.tools["search"],
@@ -172,7 +172,7 @@ async def test_guarded_functions_are_held_too_and_get_their_short_way_back() -> 
     tool = rt._engine.tools["search"]
     assert times(plan) == [0, 1]
     await guarded()
-    assert tool.ticket is not None
+    assert tool.closed_ticket is not None
     assert not tool.health.holds
 
 
@@ -206,7 +206,7 @@ async def test_a_hold_between_two_attempts_keeps_no_probe_and_still_counts_the_c
     await asyncio.sleep(2)
     probe = asyncio.ensure_future(rt.call("search"))
     await asyncio.sleep(0.1)  # the probe has failed once and waits
-    hold(rt._engine, rt._engine.open_call(tool, (), {}), tool, HINTED)
+    set_rate_hold(rt._engine, rt._engine.open_call(tool, (), {}), tool, HINTED)
     outcome = await probe
     assert outcome.fault is not None
     assert (outcome.status, plan.calls) == ("failed", 3)

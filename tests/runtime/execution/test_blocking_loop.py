@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from failsoft import Runtime
-from failsoft.runtime.execution.blocking_loop import run_beside
+from failsoft.runtime.execution.blocking_loop import run_on_loop_thread
 from failsoft.runtime.scope import SCOPE
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
@@ -35,29 +35,29 @@ def on_loop(do: object) -> object:
 def test_with_the_callers_context_each_time() -> None:
     for who in ("Ada", "Ben"):
         token = WHO.set(who)
-        assert run_beside(look) == who
+        assert run_on_loop_thread(look) == who
         WHO.reset(token)
 
 
 def test_beside_a_running_loop() -> None:
     token = WHO.set("Cy")
-    assert on_loop(lambda: run_beside(look)) == "Cy"
+    assert on_loop(lambda: run_on_loop_thread(look)) == "Cy"
     WHO.reset(token)
 
 
 def test_from_a_coroutine_that_blocks_the_shared_loop() -> None:
     async def outer() -> str:
-        return run_beside(look)
+        return run_on_loop_thread(look)
 
-    assert run_beside(outer) == "nobody"
+    assert run_on_loop_thread(outer) == "nobody"
 
 
 @pytest.mark.parametrize("error", [KeyError("price"), SystemExit(3), KeyboardInterrupt()], ids=repr)
 def test_errors_come_out_as_they_are_and_the_loop_lives_on(error: BaseException) -> None:
     with pytest.raises(type(error)) as raised:
-        run_beside(lambda: fail(error))
+        run_on_loop_thread(lambda: fail(error))
     assert raised.value is error
-    assert run_beside(look) == "nobody"
+    assert run_on_loop_thread(look) == "nobody"
 
 
 def loops() -> list[threading.Thread]:
@@ -65,9 +65,9 @@ def loops() -> list[threading.Thread]:
 
 
 def test_all_callers_share_a_loop() -> None:
-    run_beside(look)
+    run_on_loop_thread(look)
     before = loops()
-    callers = [threading.Thread(target=run_beside, args=(look,)) for _ in range(20)]
+    callers = [threading.Thread(target=run_on_loop_thread, args=(look,)) for _ in range(20)]
     for caller in callers:
         caller.start()
     for caller in callers:
@@ -82,16 +82,16 @@ def test_a_turn_of_another_loop_is_left() -> None:
     async def main() -> None:
         async with Runtime().turn() as turn:
             assert SCOPE.get() is turn
-            assert run_beside(scope) is None
+            assert run_on_loop_thread(scope) is None
 
     asyncio.run(main())
 
 
 def test_a_forked_child_has_a_loop_of_its_own() -> None:
-    run_beside(look)
+    run_on_loop_thread(look)
     child = os.fork()
     if not child:
-        os._exit(0 if run_beside(look) == "nobody" else 1)
+        os._exit(0 if run_on_loop_thread(look) == "nobody" else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

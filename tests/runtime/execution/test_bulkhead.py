@@ -12,7 +12,7 @@ import pytest
 from tests.fakes import DOWN, ONCE, Scripted, Takes, real, virtual
 
 from failsoft import Runtime
-from failsoft.runtime.execution.bulkhead import Slots
+from failsoft.runtime.execution.bulkhead import Bulkhead
 
 
 class Busy:
@@ -106,19 +106,19 @@ async def test_slots_come_back_whatever_happens() -> None:
 
 @virtual
 async def test_a_cancel_in_the_moment_of_the_hand_over_passes_the_slot_on() -> None:
-    slots = Slots(1, 10)
+    slots = Bulkhead(1, 10)
     woken: list[str] = []
     holder, first, second = (lambda: None), (lambda: woken.append("first")), (lambda: woken.append("second"))
-    assert slots.take(holder) == "taken"
-    assert slots.take(first) == slots.take(second) == "queued"
-    slots.leave(holder)
+    assert slots.acquire(holder) == "taken"
+    assert slots.acquire(first) == slots.acquire(second) == "queued"
+    slots.release(holder)
     assert woken == ["first"]
-    slots.leave(first)  # it had been woken already: the slot was its own
+    slots.release(first)  # it had been woken already: the slot was its own
     assert woken == ["first", "second"]
-    slots.leave(first)  # it has nothing to give back any more
-    assert slots.take(holder) == "queued"
-    slots.leave(second)
-    assert slots.take(first) == "queued"
+    slots.release(first)  # it has nothing to give back any more
+    assert slots.acquire(holder) == "queued"
+    slots.release(second)
+    assert slots.acquire(first) == "queued"
 
 
 def test_blocking_callers_share_the_limit() -> None:
@@ -176,7 +176,7 @@ async def test_a_slot_is_not_handed_to_an_event_loop_that_was_closed() -> None:
     gc.collect()  # the end of a caller that was passed over gives nothing back
     slots = rt._engine.tools["narrow"].slots
     assert slots is not None
-    assert [slots.take(lambda: None) for _ in range(2)] == ["taken", "queued"]
+    assert [slots.acquire(lambda: None) for _ in range(2)] == ["taken", "queued"]
 
 
 @real

@@ -14,7 +14,7 @@ from failsoft import CallFailed, Runtime, partial
 from failsoft.core.model import builtin_faults
 from failsoft.observe.recorder import BATCH
 from failsoft.runtime.fastpath import retry as short_way
-from failsoft.runtime.fastpath.known_errors import KEPT, Known, recall
+from failsoft.runtime.fastpath.known_errors import MOST_KNOWN, KnownError, look_up
 from failsoft.testing import virtual_time
 
 Story = Callable[[Runtime, Any], Coroutine[Any, Any, Any]]
@@ -136,7 +136,7 @@ def tell(story: str, *, known: bool, heeded: bool) -> dict[str, Any]:
         async with Runtime() as rt:
             search = rt.add(tool, id="search", **{"retry": RETRY, "read_only": True, **options})
             if not known:
-                search.__failsoft__.known = None
+                search.__failsoft__.known_errors = None
             heard: list[str] = []
             if heeded:
                 rt.subscribe(lambda event: heard.append(event.event_type))
@@ -160,8 +160,8 @@ def tell(story: str, *, known: bool, heeded: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("heeded", [False, True])
 @pytest.mark.parametrize("story", STORIES)
 def test_both_ways_tell_the_same_story(story: str, heeded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[Known] = []
-    monkeypatch.setattr(short_way, "recall", noting(taken))
+    taken: list[KnownError] = []
+    monkeypatch.setattr(short_way, "look_up", noting(taken))
     long, short = tell(story, known=False, heeded=heeded), tell(story, known=True, heeded=heeded)
     assert taken, "nothing went the short way"
     for part in long:
@@ -169,9 +169,9 @@ def test_both_ways_tell_the_same_story(story: str, heeded: bool, monkeypatch: py
     assert short["events"], "the stream says nothing"
 
 
-def noting(taken: list[Known]) -> Callable[..., Known | None]:
-    def noted(tool: Any, error: Exception) -> Known | None:
-        known = recall(tool, error)
+def noting(taken: list[KnownError]) -> Callable[..., KnownError | None]:
+    def noted(tool: Any, error: Exception) -> KnownError | None:
+        known = look_up(tool, error)
         if known is not None:
             taken.append(known)
         return known
@@ -206,7 +206,7 @@ async def test_an_error_is_known_by_type_and_text_alone() -> None:
     search = rt.add(Scripted(Odd("lost"), "a"), id="search", read_only=True)
     await search()
     tool = search.__failsoft__
-    assert recall(tool, Odd("lost")) is not None
+    assert look_up(tool, Odd("lost")) is not None
     for other in (
         Odd("lost again"),
         Odd("lost", status=503),
@@ -216,17 +216,17 @@ async def test_an_error_is_known_by_type_and_text_alone() -> None:
         caused(Odd("lost"), by=RESET),
         caused(Odd("lost"), within=RESET),
     ):
-        assert recall(tool, other) is None, other
+        assert look_up(tool, other) is None, other
 
 
 @virtual
 async def test_not_more_than_so_many_are_kept() -> None:
     rt = Runtime()
-    steps = [step for number in range(2 * KEPT) for step in (ConnectionResetError(f"lost {number}"), "a")]
+    steps = [step for number in range(2 * MOST_KNOWN) for step in (ConnectionResetError(f"lost {number}"), "a")]
     search = rt.add(Scripted(*steps), id="search", read_only=True, retry={"budget": False})
-    for _ in range(2 * KEPT):
+    for _ in range(2 * MOST_KNOWN):
         await search()
-    assert 0 < len(search.__failsoft__.known) <= KEPT
+    assert 0 < len(search.__failsoft__.known_errors) <= MOST_KNOWN
 
 
 class Judge:
@@ -255,7 +255,7 @@ def test_where_anything_else_has_a_say_nothing_is_known(special: str) -> None:
         rt.add(Scripted("b"), id="backup")
         search = rt.add(Scripted(RESET, "a"), id="search", **{"read_only": True, **options})
         assert await search() == "a"
-        assert not search.__failsoft__.known
+        assert not search.__failsoft__.known_errors
 
     with virtual_time() as time:
         time.run(play())
@@ -270,7 +270,7 @@ async def test_a_turn_a_tenant_and_a_call_of_its_own_kind_teach_nothing() -> Non
     await rt.call("search", tenant="t")
     await rt.call("search", retry={"max_attempts": 2})
     assert rt.metrics("search")["retry_count"] == 3
-    assert not search.__failsoft__.known
+    assert not search.__failsoft__.known_errors
 
 
 @virtual
@@ -279,7 +279,7 @@ async def test_a_hint_teaches_nothing() -> None:
     search = rt.add(Scripted(RuntimeError("429 too many requests, retry after 1s"), "a"), id="search", read_only=True)
     await search()
     assert rt.metrics("search")["retry_count"] == 1
-    assert not search.__failsoft__.known
+    assert not search.__failsoft__.known_errors
 
 
 @virtual
@@ -288,7 +288,7 @@ async def test_what_is_masked_is_not_kept() -> None:
     search = rt.add(Scripted(ConnectionResetError("lost, password=hunter2hunter2"), "a"), id="search", read_only=True)
     await search()
     assert rt.metrics("search")["retry_count"] == 1
-    assert not search.__failsoft__.known
+    assert not search.__failsoft__.known_errors
 
 
 @virtual
@@ -304,7 +304,7 @@ async def test_a_number_beside_the_text_teaches_nothing() -> None:
     guarded = rt.add(search, read_only=True)
     await guarded()
     assert rt.metrics("search")["retry_count"] == 1
-    assert not guarded.__failsoft__.known
+    assert not guarded.__failsoft__.known_errors
 
 
 @virtual

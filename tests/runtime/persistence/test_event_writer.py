@@ -200,7 +200,7 @@ async def test_a_store_in_trouble_delays_one_turn_a_little_and_no_other(monkeypa
     assert store.waits == 1
     assert all(report.results for report in reports)
     monkeypatch.setattr(event_writer, "PAUSE", 0.0)
-    rt._engine.keeper._paused_until = 0.0  # type: ignore[union-attr]  # the pause is over
+    rt._engine.writer._paused_until = 0.0  # type: ignore[union-attr]  # the pause is over
     async with rt.turn():
         pass
     assert store.waits == 2
@@ -228,7 +228,7 @@ async def test_no_turn_is_acknowledged_that_has_lost_something(patient: None, mo
     await first.__aenter__()
     await second.__aenter__()
     store.lose = 1
-    await asyncio.to_thread(rt._engine.keeper.flush, time.monotonic() + 20)  # type: ignore[union-attr]
+    await asyncio.to_thread(rt._engine.writer.flush, time.monotonic() + 20)  # type: ignore[union-attr]
     for turn in (first, second):  # both have lost their beginnings, whoever was told of it
         await turn.__aexit__(None, None, None)
         assert not turn.acknowledged

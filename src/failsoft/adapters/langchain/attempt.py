@@ -16,7 +16,7 @@ from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, runs_as_u
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
 from failsoft.integration.arguments import BrokenToolError, MisfitError
-from failsoft.integration.framework_tool import BrokenOffError, Passing, Runner
+from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, Runner
 from failsoft.runtime.scope import leave
 
 Execute = Callable[[ToolCallRequest], Any]
@@ -87,7 +87,7 @@ def _meant(watch: Watch, error: Exception) -> BaseException:
         return error
     watch.raised = error
     if is_control(error):
-        meant: BaseException = Passing(error)
+        meant: BaseException = ControlFlow(error)
         meant.__cause__ = None
     elif any(note.startswith(IN_A_GRAPH) for note in getattr(error, "__notes__", ())):
         meant = BrokenOffError(str(error))

@@ -26,7 +26,13 @@ from failsoft.adapters.langchain.watching import Copies
 from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
-from failsoft.integration.framework_tool import About, asked_for, hide, introduce, refuse_other
+from failsoft.integration.framework_tool import (
+    Metadata,
+    asked_for,
+    declare_from_metadata,
+    require_runtime,
+    tools_to_hide,
+)
 from failsoft.integration.unanswered import explain_dangling
 from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.execution.executor import use_daemon_threads
@@ -44,7 +50,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
-        refuse_other(runtime, "FailsoftMiddleware(rt)")
+        require_runtime(runtime, "FailsoftMiddleware(rt)")
         self.runtime = runtime
         self._declared: dict[str, BaseTool] = {}  # the last one of a name
         self._copies: Copies = {}
@@ -124,8 +130,8 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name, tool in tools.items():
             if self._declared.get(name) is not tool:
-                about = About(tool.description, partial(_schema, tool))
-                introduce(self.runtime, name, (tool.metadata or {}).get(KEY) or {}, about)
+                about = Metadata(tool.description, partial(_schema, tool))
+                declare_from_metadata(self.runtime, name, (tool.metadata or {}).get(KEY) or {}, about)
                 self._declared[name] = tool
 
     # --- the model ---------------------------------------------------------------------------------------------------
@@ -151,7 +157,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _offer(self, request: ModelRequest[Any], thread: str | None) -> list[Any]:
         names = [name_of(tool) for tool in request.tools]
         forced = name_of(request.tool_choice)
-        hidden = hide(self.runtime, thread, {*self._declared, *names}, names if forced in ANY else [forced])
+        hidden = tools_to_hide(self.runtime, thread, {*self._declared, *names}, names if forced in ANY else [forced])
         return [tool for name, tool in zip(names, request.tools, strict=True) if name not in hidden]
 
     def _close(

@@ -13,7 +13,7 @@ from failsoft.adapters.openai_agents.own_tools import hand_own_tools, own_hooks,
 from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.adapters.openai_agents.twins import Twin, make_twin
 from failsoft.errors import FailsoftError
-from failsoft.integration.framework_tool import refuse_other
+from failsoft.integration.framework_tool import require_runtime
 from failsoft.runtime.scope import leave
 
 A = TypeVar("A", bound=Agent[Any])
@@ -27,7 +27,7 @@ def guard_agent(agent: A, runtime: Any, *, thread: Thread | None = None, gracefu
     ``thread`` finds the conversation's id in the run's context; without it, the id is the run's ``group_id``.
     ``graceful=False`` raises failures where the tool has no failure function of its own.
     """
-    refuse_other(runtime, "guard_agent(agent, rt)")
+    require_runtime(runtime, "guard_agent(agent, rt)")
     if not isinstance(agent, AgentBase):
         raise FailsoftError(f"{agent!r:.80} is no Agent: write guard_agent(agent, rt)")
     if thread is not None and not callable(thread):

@@ -22,7 +22,7 @@ from failsoft.adapters.openai_agents.private import forget_prepared, is_made_by_
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 from failsoft.integration.arguments import BrokenToolError, MisfitError, find_misfit
-from failsoft.integration.framework_tool import BrokenOffError, Passing
+from failsoft.integration.framework_tool import BrokenOffError, ControlFlow
 
 
 class Attempts:
@@ -83,7 +83,7 @@ def _read(tool: FunctionTool, invoker: Any, name: str, text: str, error: Excepti
     if isinstance(error, UserError) and str(error).startswith(f"Function tool {name} returned an output that does not"):
         return _from(error, BrokenToolError(str(error)))  # it has run
     if _is_control(error):
-        return _from(None, Passing(error))
+        return _from(None, ControlFlow(error))
     left = _left_a_run(error)
     if type(error) is AgentsException and isinstance(error.__cause__, Exception):
         error = error.__cause__  # the SDK's wrapping says less

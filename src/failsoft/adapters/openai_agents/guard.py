@@ -28,13 +28,13 @@ from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import CallFailed
 from failsoft.integration.arguments import read_arguments
 from failsoft.integration.framework_tool import (
-    About,
-    MadeWhenAsked,
+    LazyRunners,
+    Metadata,
     Runner,
     asked_for,
     changed_timeout,
-    hide,
-    introduce,
+    declare_from_metadata,
+    tools_to_hide,
 )
 from failsoft.runtime.execution.executor import use_daemon_threads
 from failsoft.runtime.runtime import Runtime
@@ -130,12 +130,12 @@ class Guard:
         self._offered.put(context, functions)
         for name, tool in functions.items():
             if name not in self.runtime.tools:
-                about = About(tool.description, tool.params_json_schema)
-                introduce(self.runtime, name, _words(tool), about)
+                about = Metadata(tool.description, tool.params_json_schema)
+                declare_from_metadata(self.runtime, name, _words(tool), about)
         if self.runtime.threads[thread or ""].unavailable:
             choice = [_id(tool) for tool in tools if forced in ("required", tool.name)]
             brought = [name for name, tool in functions.items() if not is_watched(tool)]
-            hidden = hide(self.runtime, thread, brought, choice)
+            hidden = tools_to_hide(self.runtime, thread, brought, choice)
             tools = [tool for tool in tools if _id(tool) not in hidden]
         return tools
 
@@ -191,7 +191,7 @@ class Guard:
         if (limit := changed_timeout(self.runtime, name, _words(tool))) is not None:
             said["timeout"] = limit
         outcome = await self.runtime.run(
-            name, given, MadeWhenAsked(runner), turn=self.turn(context, thread), thread=thread,
+            name, given, LazyRunners(runner), turn=self.turn(context, thread), thread=thread,
             id=context.tool_call_id, **said,
         )  # fmt: skip
         return outcome, attempts.error

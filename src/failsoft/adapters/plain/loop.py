@@ -39,7 +39,7 @@ from failsoft.adapters.plain.provider_formats import (
     read_all,
     write_all,
 )
-from failsoft.config.settings import read_time, refuse_odd_names
+from failsoft.config.settings import read_time, require_text_names
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.json_values import plain
@@ -47,12 +47,12 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.printable import visible
 from failsoft.errors import FailsoftError, TurnError
 from failsoft.integration.arguments import MisfitError, read_arguments
-from failsoft.integration.framework_tool import open_turn, refuse_other
+from failsoft.integration.framework_tool import open_turn, require_runtime
 from failsoft.integration.unanswered import Unanswered, explain_dangling
 from failsoft.runtime.call.build import call_for_model
 from failsoft.runtime.call.streams import whole_stream
 from failsoft.runtime.call_options import CallKeywords
-from failsoft.runtime.execution.blocking_loop import is_on_loop, run_beside
+from failsoft.runtime.execution.blocking_loop import is_on_loop, run_on_loop_thread
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.turn.turn import Turn
@@ -75,8 +75,8 @@ async def run_tool_calls(
     the calls together; what is not there by then is answered as such. ``on_other`` gets each item that is not ours to run
     (a shell or computer call, an approval request, an unknown type); without it, a warning is logged.
     """
-    refuse_other(runtime, "run_tool_calls(rt, message.tool_calls)")
-    refuse_odd_names("run_tool_calls", thread=thread, tenant=tenant)
+    require_runtime(runtime, "run_tool_calls(rt, message.tool_calls)")
+    require_text_names("run_tool_calls", thread=thread, tenant=tenant)
     if timeout is not None:
         read_time("timeout", timeout)
     asked = _read(tool_calls, on_other)
@@ -102,7 +102,7 @@ def run_tool_calls_sync(
     """The same for code that has no event loop."""
     if is_on_loop():
         raise FailsoftError("run_tool_calls_sync would block the event loop: use `await run_tool_calls(...)` here")
-    return run_beside(
+    return run_on_loop_thread(
         lambda: run_tool_calls(runtime, tool_calls, thread=thread, tenant=tenant, timeout=timeout, on_other=on_other),
     )
 
@@ -119,7 +119,7 @@ def close_tool_calls(
 
     Providers refuse a conversation in which a call has no answer.
     """
-    refuse_other(runtime, "close_tool_calls(rt, message.tool_calls)")
+    require_runtime(runtime, "close_tool_calls(rt, message.tool_calls)")
     asked = _read(tool_calls, on_other)
     calls = [Unanswered("" if call.id is None else str(call.id), call.name, _find_misfit(call)) for call in asked]
     return _write(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))

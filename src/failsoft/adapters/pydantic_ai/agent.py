@@ -20,7 +20,7 @@ from failsoft.adapters.pydantic_ai.graceful import make_graceful
 from failsoft.adapters.pydantic_ai.toolset import KEY
 from failsoft.config.settings import Settings, refuse_odd_flag, tool_options
 from failsoft.errors import ManifestError
-from failsoft.integration.framework_tool import read_words
+from failsoft.integration.framework_tool import read_metadata
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ToolKind, ToolPartKind
@@ -172,7 +172,7 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         graceful = self.config.graceful_tool_errors if graceful_errors is None else graceful_errors
 
         def decorate(function: Callable[..., Any]) -> Any:
-            words: dict[str, Any] = {**read_words(function.__name__, failsoft or {})}
+            words: dict[str, Any] = {**read_metadata(function.__name__, failsoft or {})}
             if words:
                 tool_options(
                     function, None, words, Settings()

@@ -23,11 +23,11 @@ from failsoft.adapters.pydantic_ai.private import Always, has_executor
 from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
 from failsoft.analysis.turn_report import TurnReport
-from failsoft.config.settings import read_time, refuse_odd_flag, refuse_odd_hooks
+from failsoft.config.settings import read_time, refuse_odd_flag, require_callables
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.validation import one_of, texts
 from failsoft.errors import ManifestError
-from failsoft.integration.framework_tool import hide, open_turn, refuse_other
+from failsoft.integration.framework_tool import open_turn, require_runtime, tools_to_hide
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.turn.turn import Turn
 
@@ -65,8 +65,8 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
     """Called with the report of every run; a coroutine function is awaited."""
 
     def __post_init__(self) -> None:
-        refuse_other(self.runtime, "Failsoft(rt)")
-        refuse_odd_hooks(on_report=self.on_report)
+        require_runtime(self.runtime, "Failsoft(rt)")
+        require_callables(on_report=self.on_report)
         refuse_odd_flag("graceful", self.graceful)
         if self.timeout is not None:
             read_time("timeout", self.timeout)
@@ -103,7 +103,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
         choice = (request_context.model_settings or {}).get("tool_choice")
         names = [*tools] if choice == "required" else getattr(choice, "function_tools", choice)
         brought = [name for name, tool in tools.items() if not tool.defer]
-        hidden = hide(self.runtime, thread, brought, names if isinstance(names, list) else ())
+        hidden = tools_to_hide(self.runtime, thread, brought, names if isinstance(names, list) else ())
         offered = [tool for name, tool in tools.items() if name not in hidden]
         request_context.model_request_parameters = replace(parameters, function_tools=offered)
 

@@ -25,7 +25,7 @@ from pydantic_ai import exceptions
 from failsoft.adapters.pydantic_ai.private import came_from_agent, came_from_server
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.redact.secret_formats import REDACTED
-from failsoft.integration.framework_tool import BrokenOffError, Passing
+from failsoft.integration.framework_tool import BrokenOffError, ControlFlow
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -119,7 +119,7 @@ def describe(error: Exception) -> str:
 def meant(error: Exception) -> BaseException:
     """What an error stands for: control flow, what a ``ModelRetry`` was made of, an agent that broke off, or itself."""
     if isinstance(error, ExceptionGroup) and is_control(error):
-        return Passing(error)
+        return ControlFlow(error)
     original: Exception | None = error
     if isinstance(error, exceptions.ModelRetry):
         original = original_of(error)

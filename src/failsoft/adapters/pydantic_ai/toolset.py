@@ -32,7 +32,14 @@ from failsoft.core.model.builtin_faults import bad_arguments
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
 from failsoft.integration.arguments import MisfitError
-from failsoft.integration.framework_tool import About, BrokenOffError, Runner, asked_for, introduce, read_words
+from failsoft.integration.framework_tool import (
+    BrokenOffError,
+    Metadata,
+    Runner,
+    asked_for,
+    declare_from_metadata,
+    read_metadata,
+)
 
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
@@ -43,7 +50,7 @@ STREAMS = (GeneratorType, AsyncGeneratorType)
 
 def said(tool: ToolsetTool[Any]) -> dict[str, Any]:
     """What a tool's metadata say to failsoft."""
-    return {**read_words(tool.tool_def.name, (tool.tool_def.metadata or {}).get(KEY) or {})}
+    return {**read_metadata(tool.tool_def.name, (tool.tool_def.metadata or {}).get(KEY) or {})}
 
 
 class Runners(NamedTuple):
@@ -109,8 +116,8 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             if name not in self.known and not hasattr(function_of(tool), "__failsoft__"):
                 words, hinted = self._declared(tool)
                 seen = tool.tool_def
-                about = About(seen.description or "", seen.parameters_json_schema, hinted)
-                introduce(self.rules.runtime, name, words, about)
+                about = Metadata(seen.description or "", seen.parameters_json_schema, hinted)
+                declare_from_metadata(self.rules.runtime, name, words, about)
         self.known = tools
         return tools
 

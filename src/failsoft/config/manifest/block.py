@@ -50,7 +50,7 @@ def spellings(*names: str) -> AliasChoices:
     return AliasChoices(*dict.fromkeys(spelling for name in names for spelling in (name, to_camel(name))))
 
 
-def said(description: str, *names: str) -> Any:
+def as_written(description: str, *names: str) -> Any:
     """A field that may be left out; ``names`` if it has others than its own."""
     return Field(default=None, description=description, validation_alias=spellings(*names) if names else None)
 

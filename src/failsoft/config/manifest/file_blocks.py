@@ -24,7 +24,7 @@ from failsoft.config.manifest.block import (
     Text,
     Version,
     Whole,
-    said,
+    as_written,
 )
 from failsoft.config.manifest.tool_blocks import SharedBlock, Tool, ToolBlock
 from failsoft.core.effects.tool_effect import Undeclared
@@ -52,9 +52,9 @@ class TurnBlock(Block):
 
     makes = TurnOptions
 
-    timeout: Duration | None = said("How long a turn may take; null: no limit.")
-    timeout_ms: Milliseconds = said("How long a turn may take, in milliseconds.")
-    on_timeout: OnTimeout = said("What becomes of a call that is still running then: left behind, or cancelled.")
+    timeout: Duration | None = as_written("How long a turn may take; null: no limit.")
+    timeout_ms: Milliseconds = as_written("How long a turn may take, in milliseconds.")
+    on_timeout: OnTimeout = as_written("What becomes of a call that is still running then: left behind, or cancelled.")
 
     def make(self) -> TurnOptions:
         return TurnOptions(**self.given())
@@ -63,15 +63,15 @@ class TurnBlock(Block):
 class WhenBlock(Block):
     """The conditions of a policy: all that are there must hold."""
 
-    tool: Annotated[tuple[Text, ...], OneOrMore()] = said("Ids of tools; * and ? stand for other characters.")
-    tags: Annotated[tuple[Text, ...], OneOrMore()] = said("The tool has one of these tags.")
-    category: Annotated[tuple[Category, ...], OneOrMore()] = said("Whose move it is.")
-    code: Annotated[tuple[ErrorCode, ...], OneOrMore()] = said("The error's code.")
-    classification: Classification = said("Whether the same call may work later.")
-    attempt: Whole = said("The failed attempt has this number or a higher one.")
-    breaker: Annotated[tuple[State, ...], OneOrMore()] = said("The state of the tool's circuit.")
-    turn_left: Duration = said("Less than this is left of the turn.")
-    effect: Annotated[tuple[Effect, ...], OneOrMore()] = said("Whether the tool has acted.")
+    tool: Annotated[tuple[Text, ...], OneOrMore()] = as_written("Ids of tools; * and ? stand for other characters.")
+    tags: Annotated[tuple[Text, ...], OneOrMore()] = as_written("The tool has one of these tags.")
+    category: Annotated[tuple[Category, ...], OneOrMore()] = as_written("Whose move it is.")
+    code: Annotated[tuple[ErrorCode, ...], OneOrMore()] = as_written("The error's code.")
+    classification: Classification = as_written("Whether the same call may work later.")
+    attempt: Whole = as_written("The failed attempt has this number or a higher one.")
+    breaker: Annotated[tuple[State, ...], OneOrMore()] = as_written("The state of the tool's circuit.")
+    turn_left: Duration = as_written("Less than this is left of the turn.")
+    effect: Annotated[tuple[Effect, ...], OneOrMore()] = as_written("Whether the tool has acted.")
 
     def make(self) -> When:
         return When(**self.given())
@@ -82,10 +82,10 @@ class ThenBlock(Block):
 
     shorthand: ClassVar[dict[str, Any] | None] = {"enum": list(get_args(Strategy))}
 
-    strategy: Strategy = said("What is to be done.")
-    delay: Delay = said("Wait before the retry.")
-    tool: Text = said("The alternative tool.")
-    message: Text = said("What the user is told.")
+    strategy: Strategy = as_written("What is to be done.")
+    delay: Delay = as_written("Wait before the retry.")
+    tool: Text = as_written("The alternative tool.")
+    message: Text = as_written("What the user is told.")
 
     @classmethod
     def expand(cls, value: Any) -> Any:
@@ -99,9 +99,9 @@ class PolicyBlock(Block):
     """One rule of the policy book: the first that matches decides."""
 
     name: Text = Field(description="What the policy is called where it is given as a reason.")
-    when: Annotated[When, From(WhenBlock, When)] = said("The conditions; none: always.")
+    when: Annotated[When, From(WhenBlock, When)] = as_written("The conditions; none: always.")
     then: Annotated[Then, From(ThenBlock, Then)] = Field(description="What is to be done.")
-    even_if_effect_unknown: Flag = said("Retry even what may have happened already.")
+    even_if_effect_unknown: Flag = as_written("Retry even what may have happened already.")
 
     def make(self) -> Policy:
         return Policy(**self.given())
@@ -128,23 +128,23 @@ class ManifestBlock(Block):
         "turn": '{"timeout": "5m"}',
     }
 
-    version: Version = said("The version of the manifest's form: 1.")
-    defaults: Annotated[Layer, From(SharedBlock)] = said("What holds for every tool that says nothing else.")
-    turn: Annotated[TurnOptions, From(TurnBlock, TurnOptions)] = said("How long a turn may take.")
-    tools: dict[Text, Annotated[Tool, From(ToolBlock)]] = said("The tools, by id.")
-    tool: Annotated[Tool, From(ToolBlock)] = said("The only tool, with its id; for several write tools.")
-    policies: Policies = said("What is to be done about failures: the first policy that matches decides.")
+    version: Version = as_written("The version of the manifest's form: 1.")
+    defaults: Annotated[Layer, From(SharedBlock)] = as_written("What holds for every tool that says nothing else.")
+    turn: Annotated[TurnOptions, From(TurnBlock, TurnOptions)] = as_written("How long a turn may take.")
+    tools: dict[Text, Annotated[Tool, From(ToolBlock)]] = as_written("The tools, by id.")
+    tool: Annotated[Tool, From(ToolBlock)] = as_written("The only tool, with its id; for several write tools.")
+    policies: Policies = as_written("What is to be done about failures: the first policy that matches decides.")
     memory: Annotated[
         Memory,
         BeforeValidator(lambda value: "off" if value is False else value),  # unquoted, off is no text to some readers
         WithJsonSchema({"enum": [*get_args(Memory), False]}),
-    ] = said("Whether what worked before is only quoted, acted upon, or not kept.")
-    undeclared: Undeclared = said(
+    ] = as_written("Whether what worked before is only quoted, acted upon, or not kept.")
+    undeclared: Undeclared = as_written(
         "Which tools may be repeated that do not say whether they read or write: recognise (by name and description; "
         "when unsaid), as_specified (all), never_repeat (none that may have taken effect)."
     )
-    language: Language = said("The language of explanations, where nobody asks for another; en when unsaid.")
-    explanations: dict[Language, dict[Text, Text]] = said(
+    language: Language = as_written("The language of explanations, where nobody asks for another; en when unsaid.")
+    explanations: dict[Language, dict[Text, Text]] = as_written(
         "Texts of your own, by language and key: user.tool_transient, flight_search/user, turn.completed …"
     )
 

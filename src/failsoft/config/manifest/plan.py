@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import Field
 
 from failsoft.config.layering import Layer
-from failsoft.config.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, keys_of, said
+from failsoft.config.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, as_written, keys_of
 from failsoft.config.manifest.detect import refuse_other
 from failsoft.config.manifest.load import open_document
 from failsoft.config.manifest.problem import Path, raise_problems
@@ -82,18 +82,18 @@ class Plan:
 class CallBlock(Block):
     """A call of a plan."""
 
-    id: Text = said("The call's name within the plan.")
+    id: Text = as_written("The call's name within the plan.")
     tool: Text = Field(description="The id of the tool.")
-    args: dict[str, Any] = said(
+    args: dict[str, Any] = as_written(
         'Its arguments; {"$ref": "<call>"} stands for another call\'s value, {"$ref": "<call>.price"} for a part of it.'
     )
-    depends_on: tuple[Text, ...] = said("Calls that must have ended well before this one starts.")
-    required: Flag | None = said("What a failed dependency means: true escalates, false skips.")
-    defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
-    timeout: Duration = said("How long an attempt may take.")
-    timeout_ms: Milliseconds = said("How long an attempt may take, in milliseconds.")
-    retry: Retry = said("Its retries, over the tool's.", "retry", "retry_policy")
-    idempotency_key: Text = said("The key that makes repeating it safe.")
+    depends_on: tuple[Text, ...] = as_written("Calls that must have ended well before this one starts.")
+    required: Flag | None = as_written("What a failed dependency means: true escalates, false skips.")
+    defaults: dict[Text, Any] = as_written("What stands in for a failed dependency, by argument.")
+    timeout: Duration = as_written("How long an attempt may take.")
+    timeout_ms: Milliseconds = as_written("How long an attempt may take, in milliseconds.")
+    retry: Retry = as_written("Its retries, over the tool's.", "retry", "retry_policy")
+    idempotency_key: Text = as_written("The key that makes repeating it safe.")
 
     instead: ClassVar[dict[str, str]] = dict.fromkeys(("arguments", "params", "parameters", "input"), "write args")
 
@@ -104,9 +104,9 @@ class CallBlock(Block):
 class PlanBlock(Block):
     """A turn as data."""
 
-    timeout: Duration = said("How long the turn may take.")
-    timeout_ms: Milliseconds = said("How long the turn may take, in milliseconds.")
-    thread: Text = said("The thread that the turn belongs to.")
+    timeout: Duration = as_written("How long the turn may take.")
+    timeout_ms: Milliseconds = as_written("How long the turn may take, in milliseconds.")
+    thread: Text = as_written("The thread that the turn belongs to.")
     calls: tuple[Annotated[Mapping[str, Any], From(CallBlock)], ...] = Field(description="The calls.")
 
     def make(self) -> dict[str, Any]:
@@ -135,15 +135,15 @@ def _readable(value: Any) -> list[dict[str, Any]]:
     calls = value.get("calls") if isinstance(value, Mapping) else None
     found = []
     for call in calls if isinstance(calls, list | tuple) else ():
-        said: Mapping[str, Any] = call if isinstance(call, Mapping) else {}
-        kept: dict[str, Any] = {"tool": said["tool"] if isinstance(said.get("tool"), str) else "?"}
-        if isinstance(said.get("id"), str):
-            kept["id"] = said["id"]
-        if isinstance(said.get("args"), Mapping):
-            kept["args"] = {str(name): value for name, value in said["args"].items()}
+        as_written: Mapping[str, Any] = call if isinstance(call, Mapping) else {}
+        kept: dict[str, Any] = {"tool": as_written["tool"] if isinstance(as_written.get("tool"), str) else "?"}
+        if isinstance(as_written.get("id"), str):
+            kept["id"] = as_written["id"]
+        if isinstance(as_written.get("args"), Mapping):
+            kept["args"] = {str(name): value for name, value in as_written["args"].items()}
         for name in keys_of(CallBlock, "depends_on"):
-            if isinstance(said.get(name), list | tuple):
-                kept["depends_on"] = [id for id in said[name] if isinstance(id, str)]
+            if isinstance(as_written.get(name), list | tuple):
+                kept["depends_on"] = [id for id in as_written[name] if isinstance(id, str)]
         found.append(kept)
     return found
 
@@ -292,8 +292,8 @@ def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall]) -> None:
                 _note(document, where, f"{call.id} depends on {need}, which is no call of this plan{instead}")
     for cycle in find_cycles({call.id: call.needs for call in calls}):
         number = next(number for number, call in enumerate(calls) if call.id == cycle[0])
-        said = f"these calls wait for each other in a circle, {say_cycle(cycle)}: drop one of the references"
-        _note(document, ("calls", number), said)
+        as_written = f"these calls wait for each other in a circle, {say_cycle(cycle)}: drop one of the references"
+        _note(document, ("calls", number), as_written)
 
 
 def _note(document: Document, path: Path, message: str) -> None:

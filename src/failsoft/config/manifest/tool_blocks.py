@@ -30,7 +30,7 @@ from failsoft.config.manifest.block import (
     Size,
     Text,
     Whole,
-    said,
+    as_written,
     spellings,
 )
 from failsoft.core.model.entrypoint import Command, Entrypoint, Function
@@ -79,22 +79,28 @@ class RetryBlock(Block):
         "timeout": "write max_total_time; the timeout of an attempt stands beside retry",
     }
 
-    strategy: Literal["exponential_backoff"] = said("The only one there is.")
-    max_attempts: Whole = said("Attempts in all, the first one included.")
-    initial_delay: Delay = said("Wait before the first retry.")
-    initial_delay_ms: DelayMs = said("Wait before the first retry, in milliseconds.")
-    max_delay: Delay = said("Longest wait between two attempts.")
-    max_delay_ms: DelayMs = said("Longest wait between two attempts, in milliseconds.")
-    multiplier: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = said("Each wait is this much longer.")
-    jitter_percent: Annotated[float, Field(strict=True, ge=0, le=100)] = said("Each wait varies by this much.")
-    max_total_time: Delay = said("No retry starts later than this after the first failure.")
-    max_total_time_ms: DelayMs = said("No retry starts later than this after the first failure, in milliseconds.")
-    max_hint_wait: Delay = said("Longest time that a call waits in all because a server asks for it (Retry-After).")
-    max_hint_wait_ms: DelayMs = said("The same in milliseconds.")
-    rules: Rules = said(
+    strategy: Literal["exponential_backoff"] = as_written("The only one there is.")
+    max_attempts: Whole = as_written("Attempts in all, the first one included.")
+    initial_delay: Delay = as_written("Wait before the first retry.")
+    initial_delay_ms: DelayMs = as_written("Wait before the first retry, in milliseconds.")
+    max_delay: Delay = as_written("Longest wait between two attempts.")
+    max_delay_ms: DelayMs = as_written("Longest wait between two attempts, in milliseconds.")
+    multiplier: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = as_written(
+        "Each wait is this much longer."
+    )
+    jitter_percent: Annotated[float, Field(strict=True, ge=0, le=100)] = as_written("Each wait varies by this much.")
+    max_total_time: Delay = as_written("No retry starts later than this after the first failure.")
+    max_total_time_ms: DelayMs = as_written("No retry starts later than this after the first failure, in milliseconds.")
+    max_hint_wait: Delay = as_written(
+        "Longest time that a call waits in all because a server asks for it (Retry-After)."
+    )
+    max_hint_wait_ms: DelayMs = as_written("The same in milliseconds.")
+    rules: Rules = as_written(
         "Retries by error code: the first rule that lists the code applies; no rule, no retry; []: none."
     )
-    budget: Flag = said("Whether retries must be earned by successes and time, so that an outage is not made worse.")
+    budget: Flag = as_written(
+        "Whether retries must be earned by successes and time, so that an outage is not made worse."
+    )
 
     def make(self) -> Layer:
         layer = self.given(without=("strategy",))
@@ -107,11 +113,11 @@ class BreakerBlock(Block):
 
     makes = BreakerOptions
 
-    failure_threshold: Whole = said("Consecutive failures that open the circuit.")
-    success_threshold: Whole = said("Consecutive successes that close it again.")
-    timeout: Duration = said("How long the circuit stays open.")
-    timeout_ms: Milliseconds = said("How long the circuit stays open, in milliseconds.")
-    count: Count = said("What counts as a failure: every attempt, or a whole call after its retries.")
+    failure_threshold: Whole = as_written("Consecutive failures that open the circuit.")
+    success_threshold: Whole = as_written("Consecutive successes that close it again.")
+    timeout: Duration = as_written("How long the circuit stays open.")
+    timeout_ms: Milliseconds = as_written("How long the circuit stays open, in milliseconds.")
+    count: Count = as_written("What counts as a failure: every attempt, or a whole call after its retries.")
 
     def make(self) -> Layer:
         layer = self.given()
@@ -122,8 +128,8 @@ class BreakerBlock(Block):
 class CooldownBlock(Block):
     """A breaker that counts calls after their retries."""
 
-    min_consecutive_failures: Whole = said("Consecutive failed calls that open the circuit.")
-    cooldown_duration: DurationOrMs = said("How long the circuit stays open; a bare number is milliseconds.")
+    min_consecutive_failures: Whole = as_written("Consecutive failed calls that open the circuit.")
+    cooldown_duration: DurationOrMs = as_written("How long the circuit stays open; a bare number is milliseconds.")
 
     def make(self) -> Layer:
         # R3: S-layers counts executions
@@ -139,8 +145,8 @@ Cooldown = Annotated[Layer | BreakerOptions, From(CooldownBlock, BreakerOptions)
 class FallbackHandlingBlock(Block):
     """A fallback's own error handling."""
 
-    retries: Rules = said("Retries by error code; []: none.")
-    cooldown: Cooldown = said("When this fallback is left out, and for how long.")
+    retries: Rules = as_written("Retries by error code; []: none.")
+    cooldown: Cooldown = as_written("When this fallback is left out, and for how long.")
 
     def make(self) -> Layer:
         return self.given()
@@ -152,10 +158,10 @@ class FallbackBlock(Block):
     shorthand: ClassVar[dict[str, Any] | None] = {"type": "string", "description": "The id of the tool that stands in."}
 
     tool: Text = Field(description="The id of the tool that stands in.", validation_alias=spellings("tool", "node_id"))
-    handle_errors: ErrorCodes = said("The error codes that it takes; none: all of them.")
-    cooldown: Cooldown = said("When this fallback is left out, and for how long.")
-    retry: Retry = said("Its retries as a fallback.", "retry", "retry_policy")
-    error_handling: Annotated[Layer, From(FallbackHandlingBlock)] = said("The same in another form.")
+    handle_errors: ErrorCodes = as_written("The error codes that it takes; none: all of them.")
+    cooldown: Cooldown = as_written("When this fallback is left out, and for how long.")
+    retry: Retry = as_written("Its retries as a fallback.", "retry", "retry_policy")
+    error_handling: Annotated[Layer, From(FallbackHandlingBlock)] = as_written("The same in another form.")
 
     @classmethod
     def expand(cls, value: Any) -> Any:
@@ -175,21 +181,21 @@ Fallbacks = tuple[Annotated[Fallback, From(FallbackBlock, Fallback)], ...]
 class HandlingBlock(FallbackHandlingBlock):
     """Three layers of protection: retries, fallbacks, cooldown."""
 
-    cooldown: Cooldown = said("When the tool is cut off, and for how long.")
-    fallbacks: Fallbacks = said("Tools that stand in, in this order.")
+    cooldown: Cooldown = as_written("When the tool is cut off, and for how long.")
+    fallbacks: Fallbacks = as_written("Tools that stand in, in this order.")
 
 
 class OverrideBlock(Block):
     """A tool's own word on its errors: the first that matches decides."""
 
-    http_status: Annotated[int, Field(strict=True, ge=100, le=599)] = said("The HTTP status of the error.")
-    code: Text = said("Its error code, or the provider's own.")
-    exception: Text = said("The name of its exception class, with or without the module.")
-    pattern: Text = said("A regular expression, searched in its text.")
-    as_: Classification = said("What it is then: transient or permanent.")
-    category: Category = said("Whose move it is then.")
-    to_code: ErrorCode = said("The code that it has then.")
-    effect: Effect = said("Whether the tool has acted then.")
+    http_status: Annotated[int, Field(strict=True, ge=100, le=599)] = as_written("The HTTP status of the error.")
+    code: Text = as_written("Its error code, or the provider's own.")
+    exception: Text = as_written("The name of its exception class, with or without the module.")
+    pattern: Text = as_written("A regular expression, searched in its text.")
+    as_: Classification = as_written("What it is then: transient or permanent.")
+    category: Category = as_written("Whose move it is then.")
+    to_code: ErrorCode = as_written("The code that it has then.")
+    effect: Effect = as_written("Whether the tool has acted then.")
 
     def make(self) -> Override:
         return Override(**self.given())
@@ -198,10 +204,10 @@ class OverrideBlock(Block):
 class ProcessBlock(Block):
     """A worker process, killed at the deadline."""
 
-    max_calls: Whole = said("Calls that one worker serves before it is replaced.")
-    max_memory: Size = said("Memory that a worker may hold before it is replaced.")
-    context: tuple[Text, ...] = said('Context variables that reach the worker, as "module:variable".')
-    values: Values = said("How results come back: pickle, or json for tools that you do not trust.")
+    max_calls: Whole = as_written("Calls that one worker serves before it is replaced.")
+    max_memory: Size = as_written("Memory that a worker may hold before it is replaced.")
+    context: tuple[Text, ...] = as_written('Context variables that reach the worker, as "module:variable".')
+    values: Values = as_written("How results come back: pickle, or json for tools that you do not trust.")
 
     def make(self) -> Isolation:
         return Isolation(kind="process", **self.given())
@@ -269,21 +275,21 @@ class SharedBlock(Block):
         "entrypoint": '{"function": "package.module:name"}',
     }
 
-    timeout: Duration | None = said("How long an attempt may take; null: no limit.")
-    timeout_ms: Milliseconds = said("How long an attempt may take, in milliseconds.")
-    retry: Retry = said("When and how often a failed attempt is repeated.", "retry", "retry_policy")
-    breaker: Breaker = said("When the tool is cut off, and for how long.", "breaker", "circuit_breaker")
-    cooldown: Cooldown = said("A breaker that counts calls after their retries.")
+    timeout: Duration | None = as_written("How long an attempt may take; null: no limit.")
+    timeout_ms: Milliseconds = as_written("How long an attempt may take, in milliseconds.")
+    retry: Retry = as_written("When and how often a failed attempt is repeated.", "retry", "retry_policy")
+    breaker: Breaker = as_written("When the tool is cut off, and for how long.", "breaker", "circuit_breaker")
+    cooldown: Cooldown = as_written("A breaker that counts calls after their retries.")
     classification: tuple[Annotated[Override | Callable[[Any], Any], From(OverrideBlock, Override, Callable)], ...] = (
-        said("What particular errors mean: the first entry that matches decides.")
+        as_written("What particular errors mean: the first entry that matches decides.")
     )
-    idempotent: Flag | None = said("Whether doing it twice is the same as doing it once.")
-    isolation: Annotated[Isolation, From(IsolationBlock, Isolation)] = said("Where a sync tool runs.")
-    concurrency: Whole | None = said("Attempts at a time; null: no limit.")
-    queue: Annotated[int, Field(strict=True, ge=0)] = said("How many may wait for a slot.")
-    check_types: Flag = said("Whether the types of arguments are checked before the tool runs, in calls by name.")
+    idempotent: Flag | None = as_written("Whether doing it twice is the same as doing it once.")
+    isolation: Annotated[Isolation, From(IsolationBlock, Isolation)] = as_written("Where a sync tool runs.")
+    concurrency: Whole | None = as_written("Attempts at a time; null: no limit.")
+    queue: Annotated[int, Field(strict=True, ge=0)] = as_written("How many may wait for a slot.")
+    check_types: Flag = as_written("Whether the types of arguments are checked before the tool runs, in calls by name.")
     accept_partial: Annotated[AcceptPartial, Read(read_accept_partial, {"enum": [True, False, "after_retries"]})] = (
-        said(
+        as_written(
             "Whether a partial result is good enough: true takes it at once, after_retries when retries bring no more, "
             "false never."
         )
@@ -305,20 +311,20 @@ class SharedBlock(Block):
 class OptionsBlock(SharedBlock):
     """What can be said about a tool, in a file or in Python."""
 
-    id: Text = said("The tool's name.")
-    label: Text = said("How people call it; the id with spaces when unsaid.")
-    tags: tuple[Text, ...] = said("Words that policies can refer to.")
-    fallbacks: Fallbacks = said("Tools that stand in, in this order.")
-    error_handling: Annotated[Layer, From(HandlingBlock)] = said("Retries, fallbacks and cooldown in one block.")
-    enabled: Flag = said("Whether the tool may be used; false: it is not run, and not offered to models.")
-    required: Flag | None = said("What a failed dependency means: true escalates, false skips.")
-    defaults: dict[Text, Any] = said("What stands in for a failed dependency, by argument.")
-    read_only: Flag = said("Whether it changes nothing; then it is repeated freely.")
-    idempotency_key: Text | None = said("The parameter that receives a key which makes repeating safe.")
-    requests: Requests = said(
+    id: Text = as_written("The tool's name.")
+    label: Text = as_written("How people call it; the id with spaces when unsaid.")
+    tags: tuple[Text, ...] = as_written("Words that policies can refer to.")
+    fallbacks: Fallbacks = as_written("Tools that stand in, in this order.")
+    error_handling: Annotated[Layer, From(HandlingBlock)] = as_written("Retries, fallbacks and cooldown in one block.")
+    enabled: Flag = as_written("Whether the tool may be used; false: it is not run, and not offered to models.")
+    required: Flag | None = as_written("What a failed dependency means: true escalates, false skips.")
+    defaults: dict[Text, Any] = as_written("What stands in for a failed dependency, by argument.")
+    read_only: Flag = as_written("Whether it changes nothing; then it is repeated freely.")
+    idempotency_key: Text | None = as_written("The parameter that receives a key which makes repeating safe.")
+    requests: Requests = as_written(
         "Whether it makes one request or many; after many, an error never means that nothing happened."
     )
-    output: Any = said("What the value must look like, as a JSON Schema.")
+    output: Any = as_written("What the value must look like, as a JSON Schema.")
 
     def layer(self) -> dict[str, Any]:
         layer = super().layer()
@@ -341,13 +347,13 @@ class EntrypointBlock(Block):
     later: ClassVar[dict[str, str]] = dict.fromkeys(("http", "mcp"), "is not supported yet: write function or command")
     instead: ClassVar[dict[str, str]] = dict.fromkeys(("path", "module"), 'write function: "package.module:name"')
 
-    function: Text = said('A Python function, as "package.module:name".')
-    command: tuple[Annotated[str, Field(strict=True)], ...] = said(
+    function: Text = as_written('A Python function, as "package.module:name".')
+    command: tuple[Annotated[str, Field(strict=True)], ...] = as_written(
         "A program and its arguments; it reads JSON and writes JSON. There is no shell."
     )
-    env: tuple[Text, ...] = said("The environment variables that the command gets, by name.")
-    exit_codes: dict[int, ErrorCode] = said("What the command's exit statuses mean, beside the usual ones.")
-    max_output: Size = said("How much the command may write.")
+    env: tuple[Text, ...] = as_written("The environment variables that the command gets, by name.")
+    exit_codes: dict[int, ErrorCode] = as_written("What the command's exit statuses mean, beside the usual ones.")
+    max_output: Size = as_written("How much the command may write.")
 
     @classmethod
     def expand(cls, value: Any) -> Any:
@@ -379,8 +385,8 @@ class EntrypointBlock(Block):
 class ToolBlock(OptionsBlock):
     """A tool of a manifest."""
 
-    entrypoint: Annotated[Entrypoint, From(EntrypointBlock)] = said("Where the tool is found.")
-    output: dict[str, Any] = said("What the value must look like, as a JSON Schema.")
+    entrypoint: Annotated[Entrypoint, From(EntrypointBlock)] = as_written("Where the tool is found.")
+    output: dict[str, Any] = as_written("What the value must look like, as a JSON Schema.")
 
     def make(self) -> Tool:  # type: ignore[override] # a file says more about a tool than Python does
         layer = self.layer()

@@ -26,12 +26,12 @@ from failsoft.core.classify.cause_chain import LEAVES, Finding, codes_of, examin
 from failsoft.core.classify.contradictions import doubts_text, is_only_quoted
 from failsoft.core.classify.evidence_source import find_source
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.classify.lookup import CODE, UNKNOWN, Verdict, by_code, facts_of
+from failsoft.core.classify.lookup import CODE, UNKNOWN, KindMatch, by_code, facts_of
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
 from failsoft.core.classify.retry_after import find_delay
 from failsoft.core.classify.text_reader import LENGTH
 from failsoft.core.classify.weigh import TEXT, judge_text
-from failsoft.core.effects.call_effect import BELIEVED, NothingDone, weakest, worst
+from failsoft.core.effects.call_effect import BELIEVED, NothingDone, weakest_effect, worst_effect
 from failsoft.core.model.fault import Fault, Source
 from failsoft.core.redact.sanitise import read_text, sanitise
 from failsoft.errors import CallFailed
@@ -175,7 +175,7 @@ def _take_word(error: NothingDone, finding: Finding, now: float | None) -> Fault
     verdict = finding.verdict
     if error.code is not None:
         kind = by_code("grpc", error.code.value).kind
-        verdict = Verdict(CODE, kind, f"code: {error.code}", verdict.status)
+        verdict = KindMatch(CODE, kind, f"code: {error.code}", verdict.status)
     fault = _fault(verdict, _message(finding.texts[0]) or type(error).__name__, _delay(finding, now), error)
     return fault._replace(effect="none", source="stated", code=error.code or fault.code)
 
@@ -219,7 +219,7 @@ def _classify_group(group: BaseException, now: float | None) -> Fault:
     members = leaves(group)
     faults = [_classify(leaf, now) for leaf in members]
     decisive = next((fault for fault in faults if fault.classification == "permanent"), faults[0])
-    source = weakest(fault.source for fault in faults)
+    source = weakest_effect(fault.source for fault in faults)
     if len(members) >= LEAVES or find_doubt(group, Finding(), _text):  # there may be more leaves than are read
         source = "disputed"
     delays = [(fault.retry_after, fault.hint_source) for fault in faults if fault.retry_after is not None]
@@ -227,7 +227,7 @@ def _classify_group(group: BaseException, now: float | None) -> Fault:
     return decisive._replace(
         message=sanitise(f"{_text(group)}: {decisive.message}"),
         rule=f"group: {decisive.rule}",
-        effect=worst(fault.effect for fault in faults),
+        effect=worst_effect(fault.effect for fault in faults),
         retry_after=delay,
         hint_source=said_by,
         cause=group,
@@ -242,7 +242,7 @@ def _text(subject: object) -> str:
         return ""
 
 
-def _fault(verdict: Verdict, message: str, hint: _Hint, cause: BaseException | None) -> Fault:
+def _fault(verdict: KindMatch, message: str, hint: _Hint, cause: BaseException | None) -> Fault:
     kind = KINDS[verdict.kind]
     return Fault(
         kind.code,

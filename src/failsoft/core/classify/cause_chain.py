@@ -22,7 +22,7 @@ from typing import Final
 
 from failsoft.core.classify.contradictions import is_doubted, is_remote_doubt
 from failsoft.core.classify.exception_reader import Evidence, gather, read
-from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, Verdict
+from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, KindMatch
 from failsoft.core.classify.tables import types
 from failsoft.core.classify.text_reader import Reading
 from failsoft.core.classify.weigh import PAGE, TEXT, UNSENT, WORDS, ceiling, judge, judge_text, read_codes
@@ -45,7 +45,7 @@ class Finding:
     __slots__ = ("cut", "evidence", "nested", "seen", "set_aside", "texts", "verdict")
 
     def __init__(self) -> None:
-        self.verdict: Verdict = UNKNOWN
+        self.verdict: KindMatch = UNKNOWN
         self.evidence: list[Evidence] = []  # outermost first
         self.texts: list[str] = []
         self.nested: BaseException | None = None  # one that carries a fault of its own, or several exceptions
@@ -159,7 +159,7 @@ def _used(evidence: Evidence) -> bool:
     return evidence.facts.verdict.kind == "cancelled"
 
 
-def _hear(texts: list[str]) -> Verdict:
+def _hear(texts: list[str]) -> KindMatch:
     """The heaviest verdict on a text; when one weighs as much as a text can, the others need not be read."""
     best = UNKNOWN
     for text in texts:

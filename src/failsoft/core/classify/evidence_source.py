@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from failsoft.core.classify.lookup import GENERIC_CODE, Verdict, is_known
+from failsoft.core.classify.lookup import GENERIC_CODE, KindMatch, is_known
 from failsoft.core.model.fault import Source
 
 # The connection was never made, so nothing was sent
@@ -36,7 +36,7 @@ _TIMEOUTS: Final = frozenset({"connect_timeout", "lookup_timeout"})
 _WORDS: Final = frozenset({"phrase", "unknown", "says of itself"})
 
 
-def find_source(verdict: Verdict) -> Source:
+def find_source(verdict: KindMatch) -> Source:
     """The source of a verdict, from its rule and its kind."""
     evidence, _, detail = verdict.rule.partition(": ")
     if verdict.kind in UNCONNECTED and not (evidence in _WORDS | _ERRNOS and verdict.kind in _TIMEOUTS):

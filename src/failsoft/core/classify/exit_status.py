@@ -16,18 +16,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from failsoft.core.classify import classify
-from failsoft.core.classify.kinds import KINDS, Kind
+from failsoft.core.classify.kinds import KINDS, FaultKind
 from failsoft.core.model.fault import Code, Effect, Fault
 from failsoft.core.redact.sanitise import sanitise
 
 SHOWN: Final = 2000  # characters of what a program said last
 
 
-def _passing(code: Code, reason: str, effect: Effect = "unknown") -> Kind:
-    return Kind(code, "transient", "tool_transient", effect, reason)
+def _passing(code: Code, reason: str, effect: Effect = "unknown") -> FaultKind:
+    return FaultKind(code, "transient", "tool_transient", effect, reason)
 
 
-EXITS: Final[dict[int, tuple[str, Kind]]] = {
+EXITS: Final[dict[int, tuple[str, FaultKind]]] = {
     64: ("EX_USAGE", KINDS["invalid"]),
     65: ("EX_DATAERR", KINDS["invalid"]),
     66: ("EX_NOINPUT", KINDS["not_found"]),
@@ -75,12 +75,12 @@ def judge_exit(program: str, status: int, said: object = "", meanings: Mapping[i
     return Fault(*kind[:4], message, kind.reason, rule, source="stated" if status in _BELIEVED else "local")
 
 
-def _meaning(code: Code) -> Kind:
+def _meaning(code: Code) -> FaultKind:
     """What follows from a code that the manifest gives; a transient one says nothing about the effect."""
     if code in _VALIDATION:
-        return Kind(code, "permanent", "tool_validation", "none", _MAPPED)
+        return FaultKind(code, "permanent", "tool_validation", "none", _MAPPED)
     if code in _OPERATOR:
-        return Kind(code, "permanent", "tool_misconfigured", "none", _MAPPED)
+        return FaultKind(code, "permanent", "tool_misconfigured", "none", _MAPPED)
     return _passing(code, _MAPPED, "none" if code is Code.RESOURCE_EXHAUSTED else "unknown")
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from failsoft.core.model.fault import Category, Classification, Code, Effect
 
 
-class Kind(NamedTuple):
+class FaultKind(NamedTuple):
     """What follows from being this kind of failure."""
 
     code: Code
@@ -28,24 +28,24 @@ class Kind(NamedTuple):
     reason: str
 
 
-def _passing(code: Code, effect: Effect, reason: str) -> Kind:
-    return Kind(code, "transient", "tool_transient", effect, reason)
+def _passing(code: Code, effect: Effect, reason: str) -> FaultKind:
+    return FaultKind(code, "transient", "tool_transient", effect, reason)
 
 
-def _operator(code: Code, reason: str, effect: Effect = "none") -> Kind:
-    return Kind(code, "permanent", "tool_misconfigured", effect, reason)
+def _operator(code: Code, reason: str, effect: Effect = "none") -> FaultKind:
+    return FaultKind(code, "permanent", "tool_misconfigured", effect, reason)
 
 
-def _caller(code: Code, reason: str, effect: Effect = "none") -> Kind:
-    return Kind(code, "permanent", "tool_validation", effect, reason)
+def _caller(code: Code, reason: str, effect: Effect = "none") -> FaultKind:
+    return FaultKind(code, "permanent", "tool_validation", effect, reason)
 
 
-def _bug(code: Code, reason: str) -> Kind:
-    return Kind(code, "permanent", "internal_contract_bug", "none", reason)
+def _bug(code: Code, reason: str) -> FaultKind:
+    return FaultKind(code, "permanent", "internal_contract_bug", "none", reason)
 
 
-def _missing(code: Code, reason: str) -> Kind:
-    return Kind(code, "permanent", "tool_unavailable", "none", reason)
+def _missing(code: Code, reason: str) -> FaultKind:
+    return FaultKind(code, "permanent", "tool_unavailable", "none", reason)
 
 
 _TIMEOUT = "Network timeouts are temporary"  # S-tests 1.1
@@ -53,7 +53,7 @@ _INPUT = "Invalid input won't change on retry"  # S-tests 1.2
 _RATE = "Rate limits reset over time"  # S-tests 1.3
 _AUTH = "Auth won't change on retry"  # S-tests 1.4
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, FaultKind] = {
     # It may pass, and nothing has happened: never sent, turned away, or rolled back
     "rate_limited": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
     "per_minute": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),

@@ -48,7 +48,7 @@ _HINTS: Final = frozenset(
 )
 
 
-class Verdict(NamedTuple):
+class KindMatch(NamedTuple):
     """What one link of a chain says, and how much that weighs."""
 
     weight: int
@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
     status: int | None = None
 
 
-UNKNOWN: Final = Verdict(NOTHING, "unknown", "unknown")
+UNKNOWN: Final = KindMatch(NOTHING, "unknown", "unknown")
 
 
 class TypeFacts:
@@ -140,25 +140,25 @@ def _is_plain(cls: type[BaseException]) -> bool:
     )
 
 
-def _judge_names(names: list[str]) -> Verdict:
+def _judge_names(names: list[str]) -> KindMatch:
     weak, settled = UNKNOWN, False
     parser = any(_PARSER.match(name) for name in names)
     for name in names:
         if name in types.ADOPTED and names[0][:9] != "builtins.":
-            return weak if weak.weight else Verdict(FIRM_NAME, types.ADOPTED[name], f"type: {name}, derived from")
+            return weak if weak.weight else KindMatch(FIRM_NAME, types.ADOPTED[name], f"type: {name}, derived from")
         if name in types.STRONG:
-            return Verdict(TYPE, types.STRONG[name], f"type: {name}")
+            return KindMatch(TYPE, types.STRONG[name], f"type: {name}")
         if name in types.WEAK:
-            return weak if weak.weight else Verdict(WEAK_TYPE, types.WEAK[name], f"type: {name}")
+            return weak if weak.weight else KindMatch(WEAK_TYPE, types.WEAK[name], f"type: {name}")
         package, _, simple = name.partition(".")
         if package != "builtins" and not settled and (phrase := phrase_of_name(simple)):
             if parser and phrase.kind in _ENDS:
-                return Verdict(NAME, "invalid", "name: a parser's")
+                return KindMatch(NAME, "invalid", "name: a parser's")
             if phrase.kind not in _HINTS:
-                return Verdict(NAME, phrase.kind, f"name: {phrase.name}")
+                return KindMatch(NAME, phrase.kind, f"name: {phrase.name}")
             if not weak.weight:
                 weight = FIRM_NAME if phrase.firm else WEAK_NAME
-                weak, settled = Verdict(weight, phrase.kind, f"name: {phrase.name}"), phrase.firm
+                weak, settled = KindMatch(weight, phrase.kind, f"name: {phrase.name}"), phrase.firm
     return weak
 
 
@@ -179,14 +179,14 @@ def _status_of(name: str) -> int | None:
 
 
 @lru_cache(maxsize=512)
-def by_code(space: str, code: str | int) -> Verdict:
+def by_code(space: str, code: str | int) -> KindMatch:
     """What a code of this space says."""
     if space == "provider":
         return _by_provider(str(code))
     if space == "type":
         return _by_type(str(code))
     if space == "key":
-        return Verdict(GENERIC_CODE, "bug", "text: a KeyError's")
+        return KindMatch(GENERIC_CODE, "bug", "text: a KeyError's")
     if space == "name":
         return _by_name(str(code))
     if space == "grpc":
@@ -198,7 +198,7 @@ def by_code(space: str, code: str | int) -> Verdict:
     if kind is None:
         kind = _by_family(space, str(code))
     weight = STATUS if space in _LIKE_STATUS else CODE
-    return Verdict(weight, kind, f"{space}: {code}") if kind else UNKNOWN
+    return KindMatch(weight, kind, f"{space}: {code}") if kind else UNKNOWN
 
 
 def _as_status(code: str) -> str:
@@ -227,22 +227,22 @@ def _by_family(space: str, code: str) -> str | None:
     return None
 
 
-def _by_provider(code: str) -> Verdict:
+def _by_provider(code: str) -> KindMatch:
     key = _NOT_WORD.sub("", code.lower())
     if key in providers.PROVIDERS:
-        return Verdict(CODE, providers.PROVIDERS[key], f"code: {code}")
+        return KindMatch(CODE, providers.PROVIDERS[key], f"code: {code}")
     if key in providers.STATUS:
-        return Verdict(STATUS, providers.STATUS[key], f"code: {code}")
+        return KindMatch(STATUS, providers.STATUS[key], f"code: {code}")
     if key in providers.GENERIC:
-        return Verdict(GENERIC_CODE, providers.GENERIC[key], f"code: {code}")
+        return KindMatch(GENERIC_CODE, providers.GENERIC[key], f"code: {code}")
     if code[:1].isupper() and (kind := _row("grpc", _as_status(code))) is not None:
-        return Verdict(STATUS, kind, f"code: {code}")
+        return KindMatch(STATUS, kind, f"code: {code}")
     phrase = phrase_of_name(code)
     if phrase is not None:
-        return Verdict(CODE if phrase.firm else GENERIC_CODE, phrase.kind, f"code: {code}")
+        return KindMatch(CODE if phrase.firm else GENERIC_CODE, phrase.kind, f"code: {code}")
     for prefix, kind in providers.PREFIXES.items():
         if key.startswith(prefix):
-            return Verdict(CODE, kind, f"code: {code}")
+            return KindMatch(CODE, kind, f"code: {code}")
     return UNKNOWN
 
 
@@ -252,32 +252,32 @@ def is_known(code: str) -> bool:
     return key in providers.PROVIDERS or key in providers.STATUS
 
 
-def _by_type(name: str) -> Verdict:
+def _by_type(name: str) -> KindMatch:
     package, simple = name.partition(".")[0], name.rpartition(".")[2]
     known = f"{types.ALIASES.get(package, package)}.{simple}"
     if known in types.STRONG:
-        return Verdict(CODE, types.STRONG[known], f"type: {known}")
+        return KindMatch(CODE, types.STRONG[known], f"type: {known}")
     verdict = _by_name(simple)
     if verdict is UNKNOWN and known in types.WEAK:
-        return Verdict(WEAK_TYPE, types.WEAK[known], f"type: {known}")
+        return KindMatch(WEAK_TYPE, types.WEAK[known], f"type: {known}")
     return verdict
 
 
-def _by_name(name: str) -> Verdict:
+def _by_name(name: str) -> KindMatch:
     """What the name of an exception says: one that is built in by its bases as well (``UnboundLocalError``)."""
     kind = types.SPOKEN.get(name)
     if kind is not None:
-        return Verdict(GENERIC_CODE, kind, f"name: {name}")
+        return KindMatch(GENERIC_CODE, kind, f"name: {name}")
     cls = getattr(builtins, name, None)
     for base in cls.__mro__ if isinstance(cls, type) else ():
         known = f"builtins.{base.__name__}"
         if known in types.STRONG:
-            return Verdict(GENERIC_CODE, types.STRONG[known], f"name: {name}")
+            return KindMatch(GENERIC_CODE, types.STRONG[known], f"name: {name}")
         if known in types.WEAK:
-            return Verdict(WEAK_TYPE, types.WEAK[known], f"name: {name}")
+            return KindMatch(WEAK_TYPE, types.WEAK[known], f"name: {name}")
     return _by_named_status(name)
 
 
-def _by_named_status(name: str) -> Verdict:
+def _by_named_status(name: str) -> KindMatch:
     status = _status_of(name)
-    return UNKNOWN if status is None else Verdict(STATUS, http.STATUS[status], f"name: {name}")
+    return UNKNOWN if status is None else KindMatch(STATUS, http.STATUS[status], f"name: {name}")

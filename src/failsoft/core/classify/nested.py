@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.call_effect import NothingDone, weakest, worst
+from failsoft.core.effects.call_effect import NothingDone, weakest_effect, worst_effect
 from failsoft.core.model.builtin_faults import NESTED
 from failsoft.errors import CallFailed
 
@@ -67,7 +67,7 @@ def _keep_doubts(fault: Fault, error: BaseException, inner: Fault) -> Fault:
     if isinstance(error, _CARRIERS) or (error.__cause__ is not None and fault.source != "disputed"):
         return inner
     return inner._replace(
-        effect=worst((fault.effect, inner.effect)), source=weakest((fault.source, inner.source))
+        effect=worst_effect((fault.effect, inner.effect)), source=weakest_effect((fault.source, inner.source))
     )  # fmt: skip
 
 

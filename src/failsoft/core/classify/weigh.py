@@ -20,7 +20,7 @@ from failsoft.core.classify.body_reader import make_body, read_pairs
 from failsoft.core.classify.cache import recalled
 from failsoft.core.classify.exception_reader import Evidence, StatedCode
 from failsoft.core.classify.kinds import KINDS
-from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, Verdict
+from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, KindMatch
 from failsoft.core.classify.phrase_match import find_phrase
 from failsoft.core.classify.tables import http
 from failsoft.core.classify.text_reader import Reading
@@ -60,12 +60,12 @@ def read_codes(text: str) -> list[StatedCode]:
 
 
 @recalled
-def judge_text(text: str) -> Verdict:
+def judge_text(text: str) -> KindMatch:
     """What a text says by itself."""
     reading = Reading(text)
     evidence = _gather_text(reading)
     if evidence.page and evidence.status is None:
-        return Verdict(TEXT, "not_json", PAGE)
+        return KindMatch(TEXT, "not_json", PAGE)
     words = Reading("\n".join(evidence.texts)) if evidence.texts else reading  # the body's own
     verdict = _weigh(words, evidence.status, evidence.codes)
     if verdict.weight <= GENERIC_CODE:
@@ -76,9 +76,9 @@ def judge_text(text: str) -> Verdict:
             phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the limit's name
         if phrase is not None:
             weight = TEXT if phrase.firm else GUESS if phrase.guess else WORDS
-            verdict = Verdict(weight, phrase.kind, f"phrase: {phrase.name}")
+            verdict = KindMatch(weight, phrase.kind, f"phrase: {phrase.name}")
         elif not verdict.weight and (last := reading.last) is not None:
-            verdict = Verdict(GUESS, http.STATUS[last], f"http_status: {last}", last)
+            verdict = KindMatch(GUESS, http.STATUS[last], f"http_status: {last}", last)
     if verdict.kind in UNSENT and reading.connecting:
         verdict = verdict._replace(kind=UNSENT[verdict.kind])
     return verdict._replace(weight=TEXT) if verdict.weight > TEXT else verdict
@@ -94,7 +94,7 @@ def ceiling(evidence: Evidence) -> int:
     return max(facts.verdict.weight, GENERIC_CODE if evidence.status is None else FIRM_WORDS)
 
 
-def judge(evidence: Evidence, text: str) -> Verdict:
+def judge(evidence: Evidence, text: str) -> KindMatch:
     """What one exception says by what it carries and by its type; its text is asked only where a status leaves room."""
     verdict = _judge(evidence, text)
     again = evidence.again
@@ -105,26 +105,26 @@ def judge(evidence: Evidence, text: str) -> Verdict:
     ):
         return verdict
     kind = "unavailable" if again else "precondition"
-    return Verdict(max(verdict.weight, GENERIC_CODE), kind, f"says of itself: {'' if again else 'not '}to be retried")
+    return KindMatch(max(verdict.weight, GENERIC_CODE), kind, f"says of itself: {'' if again else 'not '}to be retried")
 
 
-def _judge(evidence: Evidence, text: str) -> Verdict:
+def _judge(evidence: Evidence, text: str) -> KindMatch:
     facts = evidence.facts
     status = evidence.status
     if facts.firm is not None:
-        return Verdict(FIRM_TYPE, facts.firm, facts.rule, status)
+        return KindMatch(FIRM_TYPE, facts.firm, facts.rule, status)
     if evidence.page:
         if status is None:
             status = evidence.status = Reading(text).status  # an error's page says which
         if status is None or status < 300:
-            return Verdict(FIRM_TYPE, "not_json", PAGE)
+            return KindMatch(FIRM_TYPE, "not_json", PAGE)
         if status == 404 and not facts.fetcher:
-            return Verdict(FIRM_TYPE, "wrong_address", PAGE, status)
+            return KindMatch(FIRM_TYPE, "wrong_address", PAGE, status)
     if evidence.speechless:
         return UNKNOWN
     if not evidence.codes and status is None:
         if facts.verdict.kind == "garbled" and "text/html" in text:
-            return Verdict(FIRM_TYPE, "not_json", PAGE)
+            return KindMatch(FIRM_TYPE, "not_json", PAGE)
         return _hear(facts.verdict, text)
     said = "\n".join(evidence.texts) or text
     verdict = _weigh_said(said, status, tuple(evidence.codes))
@@ -134,19 +134,19 @@ def _judge(evidence: Evidence, text: str) -> Verdict:
     return facts.verdict if facts.verdict.weight > verdict.weight else verdict
 
 
-def _hear(verdict: Verdict, text: str) -> Verdict:
+def _hear(verdict: KindMatch, text: str) -> KindMatch:
     """What a class's name says; one that is named after a limit leaves the room that a 429 leaves."""
     room = http.OVERRULED[429] if verdict.weight == NAME and verdict.kind == "rate_limited" else None
     phrase = find_phrase(Reading(text).full, room, firm=True) if room else None
-    return Verdict(NAME, phrase.kind, f"phrase: {phrase.name}") if phrase else verdict
+    return KindMatch(NAME, phrase.kind, f"phrase: {phrase.name}") if phrase else verdict
 
 
 @recalled
-def _weigh_said(said: str, status: int | None, codes: tuple[StatedCode, ...]) -> Verdict:
+def _weigh_said(said: str, status: int | None, codes: tuple[StatedCode, ...]) -> KindMatch:
     return _weigh(Reading(said), status, codes)
 
 
-def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) -> Verdict:
+def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) -> KindMatch:
     """Codes, then firm words where the status leaves room, then the status, then codes that say little."""
     if status is not None and status < 300:
         status = None
@@ -156,18 +156,18 @@ def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) ->
         if verdict.weight >= CODE and verdict.kind not in http.UNHEARD.get(status or 0, ()):
             room = http.OVERRULED_CODE.get(verdict.kind)
             if room and (phrase := find_phrase(reading.full, room, firm=True)):
-                verdict = Verdict(CODE, phrase.kind, f"phrase: {phrase.name}")
-            return Verdict(*verdict[:3], status)
+                verdict = KindMatch(CODE, phrase.kind, f"phrase: {phrase.name}")
+            return KindMatch(*verdict[:3], status)
         if verdict.weight > generic.weight:
             generic = verdict
     if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
         status = reading.status  # that of the answer which it wraps
     if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
         free = generic.rule.startswith(_FREE)
-        base = Verdict(*generic[:3], status)
+        base = KindMatch(*generic[:3], status)
         room = http.ANYTHING if free else http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
     elif status is not None:
-        base = Verdict(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)
+        base = KindMatch(STATUS, http.by_status(status) or "unknown", f"http_status: {status}", status)
         room = http.OVERRULED.get(status, http.NOTHING)
     else:
         return generic
@@ -177,5 +177,5 @@ def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) ->
         agreed = status is not None and base.kind == "precondition"
         if phrase is not None and phrase.kind != base.kind and not (agreed and phrase.name in http.PROMISES):
             kind = "in_progress" if status == 409 and phrase.kind in http.AT_WORK else phrase.kind
-            return Verdict(FIRM_WORDS, kind, f"phrase: {phrase.name}", status)
+            return KindMatch(FIRM_WORDS, kind, f"phrase: {phrase.name}", status)
     return base

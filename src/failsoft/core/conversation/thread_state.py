@@ -64,7 +64,7 @@ def blames_setup(fault: Fault) -> bool:
     return fault.code is Code.UNAUTHENTICATED or fault.rule == "phrase: base url"
 
 
-def fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+def call_fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
     """What identical calls have in common; None if nobody can say whether they are identical."""
     import hashlib  # only failures in a thread pay for it
     import json
@@ -93,7 +93,7 @@ def _is_bounded(value: Any) -> bool:
 
 def mark(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """What tells a call from others of the same id; empty where the arguments are no JSON: then the id must do."""
-    return fingerprint(tool, args, kwargs) or ""
+    return call_fingerprint(tool, args, kwargs) or ""
 
 
 def time_left(when: float, wall: float) -> float:

@@ -53,11 +53,11 @@ def effect_of_call(fault: Fault, *, entered: bool, acted_inside: bool = False, m
     return "none" if fault.source in BELIEVED else "unknown"
 
 
-def worst(effects: Iterable[Effect]) -> Effect:
+def worst_effect(effects: Iterable[Effect]) -> Effect:
     """The effect that says most of what may have happened."""
     return max(effects, key=_BADNESS.index)
 
 
-def weakest(sources: Iterable[Source]) -> Source:
+def weakest_effect(sources: Iterable[Source]) -> Source:
     """The source that is believed least."""
     return max(sources, key=_WEAKNESS.index)

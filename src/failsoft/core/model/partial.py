@@ -22,7 +22,7 @@ def partial(value: Any, *, missing: Any) -> Any:
     return Partial(value, missing)
 
 
-def better(one: Partial | None, other: Partial | None) -> Partial | None:
+def more_complete(one: Partial | None, other: Partial | None) -> Partial | None:
     """The one that lacks less; the later one where that cannot be told."""
     if one is None or other is None:
         return one or other

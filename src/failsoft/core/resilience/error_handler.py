@@ -16,7 +16,7 @@ too (``core.resilience.fallback``), in the order that the recovery memory advise
 also one on another machine, decides on facts that are the same for all. A decision to retry where ``retry_delay`` is
 None is turned down by the runtime.
 
-``describe`` writes report and decision into an event, ``rebuild`` reads the report back: what was decided can be
+``decision_fields`` writes report and decision into an event, ``rebuild`` reads the report back: what was decided can be
 decided again, by this handler or by another one.
 """
 
@@ -196,7 +196,7 @@ def _seen(report: ErrorReport) -> str:
 # --- into an event and back -------------------------------------------------------------------------------------------
 
 
-def describe(report: ErrorReport, decision: Decision) -> dict[str, Any]:
+def decision_fields(report: ErrorReport, decision: Decision) -> dict[str, Any]:
     """The fields of a ``ToolError`` or ``CallRefused`` event: S-spec 8.2's first; what is as usual is left out."""
     fault = report.fault
     fields: dict[str, Any] = {

@@ -23,7 +23,7 @@ from failsoft.core.model.fault import Effect, Fault
 from failsoft.core.model.options import Fallback, ToolOptions
 
 
-def bars_others(effect: Effect, known: KnownEffect, primary: KnownEffect) -> bool:
+def forbids_fallback(effect: Effect, known: KnownEffect, primary: KnownEffect) -> bool:
     """True if no other tool may do the job: it may have been done, and must not be done twice.
 
     ``effect`` is what the failed tool did in this call, ``known`` what is known of it; ``primary``, of the tool that was
@@ -52,7 +52,7 @@ def alternatives(
     opened_by: Fault | None = None,
     wanted: str | None = None,
 ) -> Iterator[Fallback]:
-    """The fallbacks of a tool that take its fault, best first; whether there may be any is for ``bars_others``."""
+    """The fallbacks of a tool that take its fault, best first; whether there may be any is for ``forbids_fallback``."""
     if wanted is not None and wanted not in tried:
         yield next((fallback for fallback in options.fallbacks if fallback.tool == wanted), Fallback(tool=wanted))
     code = fault.code if opened_by is None else opened_by.code

@@ -264,7 +264,7 @@ class Memory:
         self._families.pop(key).seen = 0.0  # so it is due for whoever still holds it
 
 
-def spare(family: Family) -> bool:
+def skips_retry(family: Family) -> bool:
     """Whether to leave out a retry that has never helped; every ``EXPLORE``-th is made all the same."""
     if not family.is_hopeless:
         return False

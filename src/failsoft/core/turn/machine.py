@@ -13,7 +13,7 @@ Rules
 Why a machine that returns commands: asyncio drives it on one host, a workflow engine drives it on many. It reads no
 clock; that the deadline has come is an event like others. Why it is mutable: a thousand calls must not copy a thousand
 entries each. Why a status and not an outcome: the machine never looks at values, so its driver keeps them. Why a driver
-may derive its calls from ``Call``: one object a call instead of two, and no looking up from one to the other. Why
+may derive its calls from ``Node``: one object a call instead of two, and no looking up from one to the other. Why
 ``take`` and ``enter`` beside ``add``: when its turn comes, most of what a call needs has ended well, and it never waits.
 """
 
@@ -38,7 +38,7 @@ _OPEN = ("running", "waiting", "new")  # the likelier ones first
 Terms = tuple[bool | None, Mapping[str, Any], *tuple[Any, ...]]  # required, defaults, and what a driver adds
 
 
-class Call:
+class Node:
     """A call as the machine knows it. Drivers derive their own kind, with what they keep for each call."""
 
     __slots__ = ("dependants", "fills", "id", "missing", "needs", "state", "substitutes", "terms")
@@ -70,13 +70,13 @@ class Call:
         """By argument: what stands in where the value of a need has not come."""
         return self.terms[1]
 
-    def grounds(self, because: Call | None = None) -> dict[str, Any]:
+    def grounds(self, because: Node | None = None) -> dict[str, Any]:
         """What ``cascade`` was told about a call that has missed a value, for the trace: it can be judged again."""
         said = {"required": self.required, "defaults": sorted(self.defaults)}
         return said if because is None else {**said, "arguments": sorted(self.fills.get(because.id, ()))}
 
 
-C = TypeVar("C", bound=Call)
+C = TypeVar("C", bound=Node)
 Chain = tuple[C, "Chain[C]"] | None  # the newest first: a link is made and dropped in one step, and most have few
 
 
@@ -110,7 +110,7 @@ class Skip(_About[C]):
         self.escalate = escalate
 
 
-class Leave(_About[C]):
+class Abandon(_About[C]):
     """Record the running call as timed out, and wait for it no longer."""
 
     __slots__ = ()
@@ -133,14 +133,14 @@ class RecordLate(_About[C]):
     __slots__ = ()
 
 
-Command = Start[C] | Skip[C] | Leave[C] | Cancel[C] | RecordLate[C]
+Command = Start[C] | Skip[C] | Abandon[C] | Cancel[C] | RecordLate[C]
 _Miss = tuple[C, C]  # a call, and the dependency that brings it no value
 
 
 class TurnMachine(Generic[C]):
     """The state of one turn. Every method takes an event and returns what is to be done about it."""
 
-    __slots__ = ("_calls", "_late", "_over", "_roots", "calls", "smooth")
+    __slots__ = ("_calls", "_late", "_over", "_roots", "calls", "no_failure_yet")
 
     def __init__(self) -> None:
         self._calls: dict[str, C] = {}
@@ -148,7 +148,9 @@ class TurnMachine(Generic[C]):
         self._roots: dict[C, C] = {}  # of calls that were skipped for a dependency
         self._late: set[C] = set()  # ended from outside while they ran: each may still report once
         self._over: Literal["expired", "cancelled"] | None = None
-        self.smooth = True  # nothing has failed and nothing is over: there is nothing to say at once about a new call
+        self.no_failure_yet = (
+            True  # nothing has failed and nothing is over: there is nothing to say at once about a new call
+        )
 
     def add(self, call: C) -> Sequence[Command[C]]:
         """Take one call; what it needs has been added before."""
@@ -156,7 +158,7 @@ class TurnMachine(Generic[C]):
         if self._over or call.id in calls:
             return self.add_all((call,))
         try:
-            failed = self.enter(call)
+            failed = self.activate(call)
         except KeyError:
             self._withdraw(call)
             return self.add_all((call,))  # which says what is wrong
@@ -165,7 +167,7 @@ class TurnMachine(Generic[C]):
             return (Start(call),)
         return self._judge(failed) if failed else ()
 
-    def take(self, call: C) -> None:
+    def enqueue(self, call: C) -> None:
         """Note a call that is to be entered in its turn, while all goes well; what it needs has been added before."""
         id = call.id
         if id in self._calls:
@@ -215,8 +217,8 @@ class TurnMachine(Generic[C]):
             _refuse_end(call)
         call.state = status
         commands = self._judge(_misses(call))
-        if self.smooth:
-            self.smooth = False
+        if self.no_failure_yet:
+            self.no_failure_yet = False
             commands += self._enter_all(self._in_state("new"))  # whoever needs this call knows at once
         return commands
 
@@ -225,17 +227,17 @@ class TurnMachine(Generic[C]):
         if self._over:
             return ()
         self._enter_all(self._in_state("new"))  # nothing has failed before them: they run or wait
-        self._over, self.smooth = "expired", False
+        self._over, self.no_failure_yet = "expired", False
         commands: list[Command[C]] = []
         for call in self._in_state("running"):
             call.state = "timed_out"
             self._late.add(call)
-            commands += [Leave(call), *self._judge(_misses(call))]
+            commands += [Abandon(call), *self._judge(_misses(call))]
         return commands  # nobody waits any more: whoever did, waited for one that ran
 
     def cancel(self) -> Sequence[Command[C]]:
         """The turn's owner has left."""
-        self._over, self.smooth = "cancelled", False
+        self._over, self.no_failure_yet = "cancelled", False
         running, waiting = self._in_state("running"), self._in_state("waiting", "new")
         self._late.update(running)
         for call in running + waiting:
@@ -246,7 +248,7 @@ class TurnMachine(Generic[C]):
         """Has every call that was ended from outside reported since?"""
         return not self._late
 
-    def enter(self, call: C) -> Sequence[_Miss[C]]:
+    def activate(self, call: C) -> Sequence[_Miss[C]]:
         """From now on a call runs or waits. Returned is which of its needs have failed already: none while all goes well."""
         calls = self._calls
         failed: tuple[_Miss[C], ...] = ()
@@ -281,7 +283,7 @@ class TurnMachine(Generic[C]):
                 other.dependants = other.dependants[1]
 
     def _enter_all(self, calls: Sequence[C]) -> list[Command[C]]:
-        failed = [miss for call in calls for miss in self.enter(call)]
+        failed = [miss for call in calls for miss in self.activate(call)]
         starts: list[Command[C]] = [Start(call) for call in calls if call.state == "running"]
         return starts + self._judge(failed)  # only now: a skip must find all who wait for it
 
@@ -321,12 +323,12 @@ def _misses(call: C) -> list[_Miss[C]]:
     return misses
 
 
-def _refuse_end(call: Call) -> NoReturn:
+def _refuse_end(call: Node) -> NoReturn:
     state = "not in this turn" if call.state == "new" else call.state
     raise TurnError(f"call {call.id!r} cannot finish: it is {state}")
 
 
-def _refuse_nonsense(calls: Sequence[Call], known: Mapping[str, Call]) -> None:
+def _refuse_nonsense(calls: Sequence[Node], known: Mapping[str, Node]) -> None:
     """Raise for ids that are taken, dependencies that do not exist, and cycles."""
     new = {call.id for call in calls}
     seen: set[str] = set()

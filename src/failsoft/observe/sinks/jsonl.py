@@ -22,8 +22,8 @@ from pathlib import Path
 from time import monotonic
 from weakref import WeakSet
 
-from failsoft.observe.exception_text import describe
-from failsoft.observe.recorder import Batch, Trace, cut
+from failsoft.observe.exception_text import exception_text
+from failsoft.observe.recorder import Batch, Recorder, cut
 from failsoft.observe.success_runs import Run, iso, name_call
 
 LAST = 1.0  # seconds
@@ -61,7 +61,7 @@ class TraceFile:
         if self._told:
             return
         self._told = True
-        why = self._explain(error) if isinstance(error, OSError) else describe(error)
+        why = self._explain(error) if isinstance(error, OSError) else exception_text(error)
         log.warning("trace: %s cannot be written (%s); calls go on without it", self._name, why)
 
     def _explain(self, error: OSError) -> str:
@@ -74,7 +74,7 @@ class TraceFile:
         return error.strerror or str(error)
 
 
-def write_to(trace: Trace, path: str | Path) -> None:
+def write_to(trace: Recorder, path: str | Path) -> None:
     """Have the stream appended to a file."""
     file = TraceFile(path)
     trace.attach_raw(file.write, name=f"trace file {os.fspath(path)!r}", complain=file.complain)
@@ -99,7 +99,7 @@ def _lines(run: Run) -> Iterator[str]:
         )
 
 
-_ALIVE: WeakSet[Trace] = WeakSet()
+_ALIVE: WeakSet[Recorder] = WeakSet()
 
 
 def _flush_all() -> None:

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.options import Fallback
     from failsoft.core.resilience.circuit_breaker import State
-    from failsoft.runtime.call.model import Call, Stop
-    from failsoft.runtime.services import Engine
-    from failsoft.runtime.tools.health import Health
-    from failsoft.runtime.tools.tool import Shut, Tool
+    from failsoft.runtime.call.model import Call, Candidate
+    from failsoft.runtime.services import Services
+    from failsoft.runtime.tools.health import ToolHealth
+    from failsoft.runtime.tools.tool import CachedRefusal, Tool
 
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
 
 
-def can_serve(rt: Engine, call: Call, via: Fallback) -> bool:
+def can_replace(rt: Services, call: Call, via: Fallback) -> bool:
     """Is this fallback there, and not cut off?"""
     tool = rt.tools.get(via.tool)
     if tool is None or is_absent(rt, call, tool) or not is_runnable(tool.fn):
@@ -34,19 +34,19 @@ def can_serve(rt: Engine, call: Call, via: Fallback) -> bool:
     return rt.health_of(call.tool, tool, via).observe(rt.now()) != "open"
 
 
-def is_absent(rt: Engine, call: Call, tool: Tool) -> bool:
+def is_absent(rt: Services, call: Call, tool: Tool) -> bool:
     """Is the tool missing, here or in the call's thread?"""
-    return tool.unavailable is not None or (call.thread is not None and rt.notebook.is_absent(call, tool))
+    return tool.unavailable_fault is not None or (call.thread is not None and rt.conversations.is_absent(call, tool))
 
 
-def gate(rt: Engine, call: Call, tool: Tool) -> Fault | None:
+def check_availability(rt: Services, call: Call, tool: Tool) -> Fault | None:
     """What keeps a call from its tool before the breaker is asked (R14)."""
-    if tool.unavailable is not None or call.thread is None:
-        return tool.unavailable
-    return rt.notebook.admit(call, tool)
+    if tool.unavailable_fault is not None or call.thread is None:
+        return tool.unavailable_fault
+    return rt.conversations.admit(call, tool)
 
 
-def held(rt: Engine, call: Call, tool: Tool) -> Fault | None:
+def check_rate_hold(rt: Services, call: Call, tool: Tool) -> Fault | None:
     """The fault of a call that comes before the service wants to be asked again."""
     now = rt.now()
     seconds = core.left(tool.health.holds, call.tenant, now=now, thread=call.thread)
@@ -58,7 +58,7 @@ def held(rt: Engine, call: Call, tool: Tool) -> Fault | None:
     return None
 
 
-def hold(rt: Engine, call: Call, tool: Tool, fault: Fault) -> None:
+def set_rate_hold(rt: Services, call: Call, tool: Tool, fault: Fault) -> None:
     """Leave the service alone for as long as the fault says: for everybody, or for the thread if only words say so."""
     thread = call.thread if fault.hint_source == "words" else None
     if fault.retry_after is None or (thread is None and fault.hint_source == "words"):
@@ -68,14 +68,14 @@ def hold(rt: Engine, call: Call, tool: Tool, fault: Fault) -> None:
         tool.renew_ticket()
 
 
-def pay(rt: Engine, tool: Tool, health: Health) -> bool:
+def spend_retry(rt: Services, tool: Tool, health: ToolHealth) -> bool:
     """Take one retry out of the tool's budget (R25)."""
     successes = count_successes(rt, tool, health)
     with rt.lock:
         return health.spend(rt.now(), successes)
 
 
-def count_successes(rt: Engine, tool: Tool, health: Health) -> int:
+def count_successes(rt: Services, tool: Tool, health: ToolHealth) -> int:
     """The tool's successes that a budget has to know of, before a retry is paid for."""
     trace = rt.trace
     successes = trace.successes(tool.id)
@@ -87,14 +87,14 @@ def count_successes(rt: Engine, tool: Tool, health: Health) -> int:
 # --- circuits ---------------------------------------------------------------------------------------------------------
 
 
-def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | None = None) -> None:
+def emit_transition(rt: Services, call: Call, candidate: Candidate, state: State, fault: Fault | None = None) -> None:
     """A breaker has changed. One that a fallback has for one primary only says which primary."""
     event_type, message = _TRANSITIONS[state]
-    tool = stop.tool
+    tool = candidate.tool
     fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
     if state == "closed":
-        fields["recovery_ms"] = round((rt.now() - stop.health.opened_at) * 1000, 3)
-    if stop.health is not tool.health:
+        fields["recovery_ms"] = round((rt.now() - candidate.health.opened_at) * 1000, 3)
+    if candidate.health is not tool.health:
         fields["primary"] = call.tool.id
         if fault is not None and state == "open":
             fields["code"] = fault.code.value
@@ -104,14 +104,14 @@ def transition(rt: Engine, call: Call, stop: Stop, state: State, fault: Fault | 
         if fault is not None:
             fields |= {"code": fault.code.value, "error": fault.message}
         alone = not tool.options.fallbacks and rt.handler is None and rt.phraser is None and not rt.policies
-        if alone and tool.plain and tool.unavailable is None and not tool.health.holds:
+        if alone and tool.fast_eligible and tool.unavailable_fault is None and not tool.health.holds:
             renew_refusal(rt, tool, rt.now())
     else:
-        tool.shut = None
+        tool.cached_refusal = None
     rt.emit(event_type, tool, call, fields)
 
 
-def refuse(rt: Engine, tool: Tool, shut: Shut) -> Outcome[Any] | None:
+def refuse_from_cache(rt: Services, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:
     """Answer for an open circuit at once, with a fault that all callers share; None: it may be tried again."""
     now = rt.now()
     if now >= shut[1]:
@@ -130,12 +130,12 @@ def refuse(rt: Engine, tool: Tool, shut: Shut) -> Outcome[Any] | None:
     return outcome
 
 
-def renew_refusal(rt: Engine, tool: Tool, now: float) -> Shut | None:
+def renew_refusal(rt: Services, tool: Tool, now: float) -> CachedRefusal | None:
     """What callers of an open circuit share from now on; None: it is not open any more."""
     with rt.lock:
         left = tool.health.open_for(now)
         if left is None:
-            tool.shut = None
+            tool.cached_refusal = None
             return None
     fault = builtin_faults.circuit_open(tool.id, left, tool.health.opened_by)
     outcome: Outcome[Any] = Outcome(
@@ -147,8 +147,8 @@ def renew_refusal(rt: Engine, tool: Tool, now: float) -> Shut | None:
         label=tool.label,
         explanation=rt.explain,
     )
-    tool.shut = (outcome, now + min(left, SHARED_REFUSAL))
-    return tool.shut
+    tool.cached_refusal = (outcome, now + min(left, SHARED_REFUSAL))
+    return tool.cached_refusal
 
 
 _TRANSITIONS: dict[State, tuple[str, str]] = {

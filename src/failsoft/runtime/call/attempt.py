@@ -1,4 +1,4 @@
-"""One attempt, awaited: a slot, a deadline, and whatever the tool is made of. The answer is always an ``Ended``."""
+"""One attempt, awaited: a slot, a deadline, and whatever the tool is made of. The answer is always an ``AttemptResult``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.durations import text
 from failsoft.core.model.fault import Effect, Fault
-from failsoft.integration.framework_tool import Foreign, run_here
+from failsoft.integration.framework_tool import FrameworkFunction, run_here
 from failsoft.observe import events
-from failsoft.runtime.call.model import Call, Ended, Invoke
+from failsoft.runtime.call.model import AttemptResult, Call, Invoke
 from failsoft.runtime.call.streams import begin, begin_blocking
-from failsoft.runtime.execution.blocking_loop import run_beside
+from failsoft.runtime.execution.blocking_loop import run_on_loop_thread
 from failsoft.runtime.execution.clock import outside_finished, outside_started
 from failsoft.runtime.execution.deadline import Box, Expired, finish, step
 from failsoft.runtime.execution.thread_pool import Job
 
 if TYPE_CHECKING:
     from failsoft.runtime.execution.processes.reply import Reply
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -32,15 +32,15 @@ LATE = 0.25  # seconds after which a deadline that fires late means that the loo
 UNAWAITED = (CoroutineType, AsyncGeneratorType, asyncio.Future)
 
 
-def attempt(rt: Engine, call: Call, invoke: Invoke) -> Coroutine[Any, Any, Ended]:
+def attempt(rt: Services, call: Call, invoke: Invoke) -> Coroutine[Any, Any, AttemptResult]:
     """Run the tool once."""
     tool = invoke.tool
-    if tool.plain and tool.kind == "async":
-        return stepped(rt, call, invoke)
+    if tool.fast_eligible and tool.kind == "async":
+        return run_coroutine(rt, call, invoke)
     return _attempt(rt, call, invoke)
 
 
-async def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+async def _attempt(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
     tool = invoke.tool
     if tool.slots is None or has_slot(call, tool):
         return await _run(rt, call, invoke)
@@ -48,10 +48,10 @@ async def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     ready: asyncio.Future[None] = loop.create_future()
 
     def wake() -> bool:
-        return _tell(loop, ready, None)
+        return _resolve_threadsafe(loop, ready, None)
 
     try:
-        answer = tool.slots.take(wake)
+        answer = tool.slots.acquire(wake)
         if answer == "full":
             return _not_run(rt, builtin_faults.queue_full(tool.id, tool.slots.waiting))
         if answer == "queued":
@@ -61,9 +61,9 @@ async def _attempt(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         return await _run(rt, call, invoke)
     finally:
         try:
-            tool.slots.leave(wake)
+            tool.slots.release(wake)
         except BaseException:  # an interrupt, perhaps before anything was done
-            tool.slots.leave(wake)
+            tool.slots.release(wake)
             raise
 
 
@@ -77,7 +77,7 @@ def has_slot(call: Call, tool: Tool) -> bool:
     return False
 
 
-async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+async def _run(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     if tool.target is not None:
@@ -87,30 +87,30 @@ async def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
             tool.target, call.args, arguments, timeout=limit, options=options, begun=call.begin
         )  # fmt: skip
         call.begin()  # or it never will
-        return answered(rt, reply, timeout, "process")
+        return process_result(rt, reply, timeout, "process")
     if tool.command is not None:
         call.waiting = True
         reply = await rt.workers.run_command(
             tool.command, call.arguments(rt, tool), timeout=limit, begun=call.begin
         )  # fmt: skip
         call.begin()
-        return answered(rt, reply, timeout, "command")
+        return process_result(rt, reply, timeout, "command")
     if tool.kind == "async":
-        return await stepped(rt, call, invoke)
+        return await run_coroutine(rt, call, invoke)
     if tool.kind == "async stream":
-        return await stepped(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
+        return await run_coroutine(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
     if math.isinf(timeout):
-        return await _awaited(rt, call, invoke, inline(rt, call, tool))
+        return await _awaited(rt, call, invoke, run_inline(rt, call, tool))
     return await _awaited(rt, call, invoke, await _threaded(rt, call, invoke))
 
 
-async def stepped(
-    rt: Engine,
+async def run_coroutine(
+    rt: Services,
     call: Call,
     invoke: Invoke,
     start: Callable[[], Coroutine[Any, Any, Any]] | None = None,
     began: float | None = None,
-) -> Ended:
+) -> AttemptResult:
     """Step a coroutine inside this task, under the tool's deadline: the tool's own, or one that stands for it."""
     tool, timeout = invoke
     started = rt.now() if began is None else began
@@ -119,36 +119,40 @@ async def stepped(
         running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt, tool))
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, timeout, box, rt.place, call)
+            await finish(stepper, waiting, tool, timeout, box, rt.deadline_queue, call)
     except Expired as expired:
-        return expire(rt, call, tool, started, timeout, expired)
+        return timeout_result(rt, call, tool, started, timeout, expired)
     except Exception as error:
-        return Ended(started, rt.now(), error=error)
+        return AttemptResult(started, rt.now(), error=error)
     ended = rt.now()
     if ended - started > timeout:
-        return blocked(rt, call, tool, started, ended, timeout)
-    return Ended(started, ended, box[0])
+        return blocked_loop_result(rt, call, tool, started, ended, timeout)
+    return AttemptResult(started, ended, box[0])
 
 
-def expire(rt: Engine, call: Call, tool: Tool, started: float, timeout: float, expired: Expired) -> Ended:
+def timeout_result(
+    rt: Services, call: Call, tool: Tool, started: float, timeout: float, expired: Expired
+) -> AttemptResult:
     """The deadline has passed; a tool that did not let itself be cancelled is reported."""
     if expired.orphan is not None:
-        tell_orphan(rt, call, tool)
+        emit_abandoned(rt, call, tool)
     ended = rt.now()
     effect: Effect = "happened" if expired.late else "unknown"
     overdue = ended - started - timeout
     fault = builtin_faults.tool_timeout(timeout, effect=effect)
     if overdue > LATE and tool.kind in ("async", "async stream"):  # a deadline fires at once on a loop that turns
-        fault = fault._replace(reason=_say_blocked(tool.id, overdue))
-    return Ended(started, ended, fault=fault, running=expired.orphan is not None)
+        fault = fault._replace(reason=_blocked_reason(tool.id, overdue))
+    return AttemptResult(started, ended, fault=fault, still_running=expired.orphan is not None)
 
 
-def tell_orphan(rt: Engine, call: Call, tool: Tool) -> None:
+def emit_abandoned(rt: Services, call: Call, tool: Tool) -> None:
     """An attempt of this tool goes on by itself."""
     rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
 
 
-def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, timeout: float) -> Ended:
+def blocked_loop_result(
+    rt: Services, call: Call, tool: Tool, started: float, ended: float, timeout: float
+) -> AttemptResult:
     """It has a value, but its deadline could not even be noticed: somebody kept the event loop busy (T8)."""
     rt.emit(
         events.LOOP_BLOCKED, tool, call,
@@ -157,11 +161,13 @@ def blocked(rt: Engine, call: Call, tool: Tool, started: float, ended: float, ti
             "blocked_ms": round((ended - started) * 1000, 3),
         },
     )  # fmt: skip
-    reason = _say_blocked(tool.id, ended - started)
-    return Ended(started, ended, fault=builtin_faults.tool_timeout(timeout, effect="happened")._replace(reason=reason))
+    reason = _blocked_reason(tool.id, ended - started)
+    return AttemptResult(
+        started, ended, fault=builtin_faults.tool_timeout(timeout, effect="happened")._replace(reason=reason)
+    )
 
 
-def _say_blocked(tool: str, seconds: float) -> str:
+def _blocked_reason(tool: str, seconds: float) -> str:
     """The reason for a timeout that was noticed too late: the event loop was blocked for so many seconds."""
     return (
         f"The event loop was blocked for {text(round(seconds, 3))} while {tool} ran: write a tool that blocks as def, not "
@@ -169,7 +175,7 @@ def _say_blocked(tool: str, seconds: float) -> str:
     )
 
 
-def answered(rt: Engine, reply: Reply, timeout: float, isolation: str) -> Ended:
+def process_result(rt: Services, reply: Reply, timeout: float, isolation: str) -> AttemptResult:
     """What a process has answered."""
     ended = rt.now()
     fault = None
@@ -179,17 +185,21 @@ def answered(rt: Engine, reply: Reply, timeout: float, isolation: str) -> Ended:
         fault = builtin_faults.cancelled(started=reply.started is not None)
     notes = {"isolation": isolation, "pid": reply.pid, "killed": reply.killed}
     ran = reply.started is not None
-    return Ended(ended - reply.duration, ended, reply.value, reply.error, fault, ran, notes)
+    return AttemptResult(ended - reply.duration, ended, reply.value, reply.error, fault, ran, notes)
 
 
-def body(rt: Engine, tool: Tool, call: Call) -> Any:
+def run_body(rt: Services, tool: Tool, call: Call) -> Any:
     """A blocking tool itself; a stream of one up to its first item. An async one is awaited beside its caller."""
     fn, args, arguments = tool.fn, call.args, call.arguments(rt, tool)
     if tool.kind == "sync":
         return fn(*args, **arguments)
     if tool.kind == "stream":
         return begin_blocking(fn(*args, **arguments))
-    return run_here(fn, arguments) if isinstance(fn, Foreign) else run_beside(lambda: start_async(fn, args, arguments))
+    return (
+        run_here(fn, arguments)
+        if isinstance(fn, FrameworkFunction)
+        else run_on_loop_thread(lambda: start_async(fn, args, arguments))
+    )
 
 
 def start_async(
@@ -199,30 +209,30 @@ def start_async(
     return fn(*args, **arguments)
 
 
-def inline(rt: Engine, call: Call, tool: Tool) -> Ended:
+def run_inline(rt: Services, call: Call, tool: Tool) -> AttemptResult:
     """Run a blocking tool right here."""
     started = rt.now()
     try:
-        value = body(rt, tool, call)
+        value = run_body(rt, tool, call)
     except Exception as error:
-        return Ended(started, rt.now(), error=error)
-    return Ended(started, rt.now(), value)
+        return AttemptResult(started, rt.now(), error=error)
+    return AttemptResult(started, rt.now(), value)
 
 
-async def _awaited(rt: Engine, call: Call, invoke: Invoke, ended: Ended) -> Ended:
+async def _awaited(rt: Services, call: Call, invoke: Invoke, ended: AttemptResult) -> AttemptResult:
     """What a plain function hands back as a coroutine is awaited, under the same deadline (T15)."""
     value = ended.value
     if isinstance(value, CoroutineType):
-        return await stepped(rt, call, invoke, lambda: value, ended.started)
-    return checked(invoke.tool, ended)
+        return await run_coroutine(rt, call, invoke, lambda: value, ended.started)
+    return refuse_awaitable(invoke.tool, ended)
 
 
-def checked(tool: Tool, ended: Ended) -> Ended:
+def refuse_awaitable(tool: Tool, ended: AttemptResult) -> AttemptResult:
     """The end of a plain function; what it has brought must not be something that is still to be awaited."""
     return ended._replace(fault=unawaited(tool, ended.value)) if isinstance(ended.value, UNAWAITED) else ended
 
 
-async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+async def _threaded(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
     tool = invoke.tool
     loop = asyncio.get_running_loop()
     began: asyncio.Future[float] = loop.create_future()
@@ -230,25 +240,25 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
 
     def begin() -> None:
         call.begin()
-        _tell(loop, began, rt.now())
+        _resolve_threadsafe(loop, began, rt.now())
 
     def run() -> Any:
         begin()
-        return body(rt, tool, call)
+        return run_body(rt, tool, call)
 
     def done(job: Job) -> None:
         if job.refused:
             begin()
-        _tell(loop, ended, None)
+        _resolve_threadsafe(loop, ended, None)
         over()  # only now: virtual time must not jump while nobody has been told
 
     over = _once(lambda: outside_finished(loop))
     call.waiting = True
-    job = rt.offload.submit(run, done)
+    job = rt.thread_pool.submit(run, done)
     if job is None:
         call.begin()
-        return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.offload.abandoned))
-    call.withdraw = partial(rt.offload.withdraw, job)
+        return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.thread_pool.abandoned))
+    call.withdraw = partial(rt.thread_pool.withdraw, job)
     outside_started(loop)
 
     async def wait() -> Any:
@@ -261,8 +271,8 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
         started = await began  # waiting for a thread is not tool time (R27)
         if job.refused:
             over()
-            return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.offload.abandoned))
-        result = await stepped(rt, call, invoke, wait, started)
+            return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.thread_pool.abandoned))
+        result = await run_coroutine(rt, call, invoke, wait, started)
     except BaseException:
         if _abandon(rt, call, tool, job):
             call.begin()  # the thread may not have come to say so yet
@@ -271,14 +281,14 @@ async def _threaded(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     finally:
         call.withdraw = None
     if ended.cancelled() and _abandon(rt, call, tool, job):  # by the deadline
-        result = result._replace(running=True)
+        result = result._replace(still_running=True)
     over()  # nobody waits for the thread any more
     return result
 
 
-def _abandon(rt: Engine, call: Call, tool: Tool, job: Job) -> bool:
+def _abandon(rt: Services, call: Call, tool: Tool, job: Job) -> bool:
     """Wait no longer for a thread. True if it is running and goes on."""
-    is_running = rt.offload.abandon(job)
+    is_running = rt.thread_pool.abandon(job)
     if is_running:
         rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
     return is_running
@@ -303,20 +313,20 @@ def unawaited(tool: Tool, value: Any) -> Fault | None:
     return builtin_faults.unprotected(tool.id)
 
 
-def _not_run(rt: Engine, fault: Fault) -> Ended:
+def _not_run(rt: Services, fault: Fault) -> AttemptResult:
     now = rt.now()
-    return Ended(now, now, fault=fault, ran=False)
+    return AttemptResult(now, now, fault=fault, entered=False)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any) -> bool:
+def _resolve_threadsafe(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any) -> bool:
     """Settle a future of another thread's; False if nobody waits: its loop has been closed."""
     try:
-        loop.call_soon_threadsafe(_settle, future, value)
+        loop.call_soon_threadsafe(_resolve, future, value)
     except RuntimeError:
         return False
     return True
 
 
-def _settle(future: asyncio.Future[Any], value: Any = None) -> None:
+def _resolve(future: asyncio.Future[Any], value: Any = None) -> None:
     if not future.done():
         future.set_result(value)

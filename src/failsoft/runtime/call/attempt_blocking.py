@@ -14,9 +14,9 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.observe import events
-from failsoft.runtime.call.attempt import answered, body, checked, has_slot, inline
-from failsoft.runtime.call.model import Begin, Call, Ended, Invoke, Phrase, Step, TakeOffer, Wait
-from failsoft.runtime.call.pipeline import way
+from failsoft.runtime.call.attempt import has_slot, process_result, refuse_awaitable, run_body, run_inline
+from failsoft.runtime.call.model import AttemptResult, Call, Invoke, Phrase, RecordWrite, Step, TakeOffer, Wait
+from failsoft.runtime.call.pipeline import run_pipeline
 from failsoft.runtime.call.running import LONG, report_blocking
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.blocking_loop import is_on_loop
@@ -24,15 +24,17 @@ from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
     from failsoft.runtime.persistence.effect_ledger import Answer
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 T = TypeVar("T")
 
 
-def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Ticket | None = None) -> Outcome[Any]:
+def run_blocking(
+    rt: Services, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
+) -> Outcome[Any]:
     """Drive a call to its outcome in this thread."""
-    steps = way(rt, call, first, ticket)
+    steps = run_pipeline(rt, call, first, ticket)
     before = SCOPE.get()
     try:  # an interrupt right after the scope was set must not leave it set
         SCOPE.set(call)
@@ -42,7 +44,7 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
             try:
                 answer = _perform(rt, call, step)
             except BaseException as error:
-                rt.left(call, error)
+                rt.on_caller_cancelled(call, error)
                 step = steps.throw(error)
             else:
                 step = steps.send(answer)
@@ -54,15 +56,15 @@ def run_blocking(rt: Engine, call: Call, first: Ended | None = None, ticket: Tic
             SCOPE.set(before)
         finally:
             rt.calls.pop(call, None)
-        rt.settle()
+        rt.drain_if_due()
 
 
-def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | Answer | bool | None:
+def _perform(rt: Services, call: Call, step: Step) -> AttemptResult | Decision | Answer | bool | None:
     if isinstance(step, Invoke):
         return attempt_blocking(rt, call, step)
     if isinstance(step, TakeOffer):
-        return rt.notebook.take_offer_blocking(call, step.offer)
-    if isinstance(step, Begin):
+        return rt.conversations.take_offer_blocking(call, step.offer)
+    if isinstance(step, RecordWrite):
         assert rt.ledger is not None
         return rt.ledger.begin_blocking(call)
     if isinstance(step, Wait):
@@ -77,11 +79,11 @@ def _perform(rt: Engine, call: Call, step: Step) -> Ended | Decision | Answer | 
         rt.clock.sleep(step.delay)
         return None
     if isinstance(step, Phrase):
-        return _aside(phrase(rt, call.turn, step.outcome))
-    return _aside(rt.consult(call, step.report))
+        return _run_coroutine(phrase(rt, call.turn, step.outcome))
+    return _run_coroutine(rt.consult(call, step.report))
 
 
-def attempt_blocking(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+def attempt_blocking(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
     """Run the tool once."""
     tool = invoke.tool
     slots = tool.slots
@@ -91,39 +93,39 @@ def attempt_blocking(rt: Engine, call: Call, invoke: Invoke) -> Ended:
     ready.acquire()
     wake = ready.release
     try:
-        answer = slots.take(wake)
+        answer = slots.acquire(wake)
         if answer == "full":
             now = rt.now()
-            return Ended(now, now, fault=builtin_faults.queue_full(tool.id, slots.waiting), ran=False)
+            return AttemptResult(now, now, fault=builtin_faults.queue_full(tool.id, slots.waiting), entered=False)
         if answer == "queued":
             ready.acquire()
         return _run(rt, call, invoke)
     finally:
         try:
-            slots.leave(wake)
+            slots.release(wake)
         except BaseException:  # an interrupt, perhaps before anything was done
-            slots.leave(wake)
+            slots.release(wake)
             raise
 
 
-def _run(rt: Engine, call: Call, invoke: Invoke) -> Ended:
+def _run(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     if tool.target is not None:
         arguments = call.arguments(rt, tool)
         options = tool.options.isolation
         reply = rt.workers.run_blocking(tool.target, call.args, arguments, timeout=limit, options=options)
-        return answered(rt, reply, timeout, "process")
+        return process_result(rt, reply, timeout, "process")
     if tool.command is not None:
         reply = rt.workers.run_command_blocking(tool.command, call.arguments(rt, tool), timeout=limit)
-        return answered(rt, reply, timeout, "command")
+        return process_result(rt, reply, timeout, "command")
     return run_function(rt, call, tool, timeout)
 
 
-def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
+def run_function(rt: Services, call: Call, tool: Tool, timeout: float) -> AttemptResult:
     """Run a tool once that is a function in this process."""
     if math.isinf(timeout):
-        return checked(tool, inline(rt, call, tool))
+        return refuse_awaitable(tool, run_inline(rt, call, tool))
     ended = threading.Lock()
     ended.acquire()
     times: list[
@@ -133,35 +135,37 @@ def run_function(rt: Engine, call: Call, tool: Tool, timeout: float) -> Ended:
     def run() -> Any:
         times.extend((rt.now(), real_time()))
         try:
-            return body(rt, tool, call)
+            return run_body(rt, tool, call)
         finally:
             times.append(rt.now())  # how soon the caller is woken is not the tool's doing
 
-    job = rt.offload.submit(run, lambda _: ended.release())
+    job = rt.thread_pool.submit(run, lambda _: ended.release())
     try:
         finished = job is None or _wait(ended, times, timeout, partial(report_blocking, rt, call))
         if job is None or job.refused:
             now = rt.now()
-            return Ended(now, now, fault=builtin_faults.thread_limit(tool.id, rt.offload.abandoned), ran=False)
+            return AttemptResult(
+                now, now, fault=builtin_faults.thread_limit(tool.id, rt.thread_pool.abandoned), entered=False
+            )
     except BaseException:
         if job is not None:
-            rt.offload.abandon(job)
+            rt.thread_pool.abandon(job)
         raise
     started = times[0]
-    if not finished and rt.offload.abandon(job):  # else it has ended just now
+    if not finished and rt.thread_pool.abandon(job):  # else it has ended just now
         rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
-        return Ended(started, rt.now(), fault=builtin_faults.tool_timeout(timeout), running=True)
+        return AttemptResult(started, rt.now(), fault=builtin_faults.tool_timeout(timeout), still_running=True)
     now = times[2]
     if isinstance(job.error, Exception):
-        return Ended(started, now, error=job.error)
+        return AttemptResult(started, now, error=job.error)
     if job.error is not None:
         try:
             raise job.error
         finally:
             del job  # the traceback holds this frame
     if now - started > timeout:  # by our clock, whatever the lock waited by
-        return Ended(started, now, fault=builtin_faults.tool_timeout(timeout, effect="happened"))
-    return checked(tool, Ended(started, now, job.value))
+        return AttemptResult(started, now, fault=builtin_faults.tool_timeout(timeout, effect="happened"))
+    return refuse_awaitable(tool, AttemptResult(started, now, job.value))
 
 
 def _wait(ended: threading.Lock, times: list[float], timeout: float, report: Callable[[], None]) -> bool:
@@ -179,7 +183,7 @@ def _wait(ended: threading.Lock, times: list[float], timeout: float, report: Cal
     return True
 
 
-def _aside(asked: Coroutine[Any, Any, T]) -> T | None:
+def _run_coroutine(asked: Coroutine[Any, Any, T]) -> T | None:
     """The answer of a coroutine, on an event loop of its own: there may be one in this thread already."""
 
     def ask() -> None:

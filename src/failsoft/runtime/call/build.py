@@ -21,16 +21,16 @@ from contextvars import copy_context
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
-from failsoft.config.settings import merged, refuse_lost_key, refuse_odd_names
+from failsoft.config.settings import merge_retry, refuse_lost_key, require_text_names
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.durations import Duration, seconds
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import ManifestError
-from failsoft.integration.framework_tool import RUNNING, ForeignTool, Passing, Running, Shadow
-from failsoft.runtime.call.error_handler import judge_unknown
-from failsoft.runtime.call.model import Call, Ended
+from failsoft.integration.framework_tool import RUNNING, ControlFlow, FrameworkTool, FrameworkView, RunnerSet
+from failsoft.runtime.call.error_handler import decide_unknown_tool
+from failsoft.runtime.call.model import AttemptResult, Call
 from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.call_options import CallKeywords, refuse_options
@@ -44,7 +44,7 @@ from failsoft.runtime.turn.turn import Turn
 
 if TYPE_CHECKING:
     from failsoft.config.settings import Settings
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ _TEXT = (str, NoneType)
 
 
 def make_call(
-    engine: Engine,
+    engine: Services,
     tool: Tool,
     args: Mapping[str, Any] | None,
     *,
@@ -69,10 +69,10 @@ def make_call(
     if unknown:
         refuse_options(unknown, CallKeywords)
     if not (isinstance(id, _TEXT) and isinstance(thread, _TEXT) and isinstance(tenant, _TEXT)):
-        refuse_odd_names(tool.id, id=id, thread=thread, tenant=tenant)
+        require_text_names(tool.id, id=id, thread=thread, tenant=tenant)
     id = mask_id(id) if id else None
     call = engine.open_call(tool, (), {} if args is None else dict(args), id=id)
-    call.given, call.typed = id, True
+    call.caller_id, call.typed = id, True
     if thread:
         call.thread = thread
     if tenant:
@@ -83,7 +83,7 @@ def make_call(
         except ValueError as error:
             raise ManifestError(f"{tool.id}: timeout: {error}") from None
     if retry is not None:
-        call.retry = merged(tool.options, retry)
+        call.retry = merge_retry(tool.options, retry)
     if idempotency_key is not None:
         refuse_lost_key(tool.options, idempotency_key)
         call.key = idempotency_key
@@ -91,23 +91,23 @@ def make_call(
 
 
 def call_for_model(
-    engine: Engine, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
+    engine: Services, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
 ) -> Coroutine[Any, Any, Outcome[Any]]:
     """Call a tool that a model has asked for: one of which nothing is known counts as a write."""
     tool = engine.tools.get(name)
     if tool is None:
-        return call_missing(engine, name, args, options.get("id"))
+        return call_unknown_tool(engine, name, args, options.get("id"))
     call = make_call(engine, count_as_write(tool), args, **options)
     call.by_agent = True
     return run(engine, call)
 
 
-async def run(engine: Engine, call: Call) -> Outcome[Any]:
+async def run(engine: Services, call: Call) -> Outcome[Any]:
     """Run a call for somebody who wants its outcome."""
     return without_frames(await engine.run(call))
 
 
-def run_blocking(engine: Engine, call: Call) -> Outcome[Any]:
+def run_blocking(engine: Services, call: Call) -> Outcome[Any]:
     """The same where nothing can be awaited."""
     engine.warn_of_clock()
     return without_frames(engine.run_blocking(call))
@@ -116,51 +116,51 @@ def run_blocking(engine: Engine, call: Call) -> Outcome[Any]:
 # --- calls that cannot run ------------------------------------------------------------------------------------------------
 
 
-async def call_missing(engine: Engine, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
+async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
     """The outcome of a call of a tool that there is not."""
     if not isinstance(tool, str):
         engine.find(tool)  # raises: a function that is no tool is the caller's mistake
-    refuse_odd_names(tool, id=id)
+    require_text_names(tool, id=id)
     turn = SCOPE.get()
     if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
         return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
     fault = builtin_faults.unknown_tool(tool, engine.tools)
     outcome = engine.unknown(mask_id(id) if id else engine.trace.number(), builtin_faults.quote(tool), fault)
-    for event_type, fields in await judge_unknown(engine, outcome):
-        engine.note(event_type, None, outcome.id, None, fields)
-    engine.settle()
+    for event_type, fields in await decide_unknown_tool(engine, outcome):
+        engine.record_event(event_type, None, outcome.id, None, fields)
+    engine.drain_if_due()
     if engine.phraser is not None:
         await phrase(engine, None, outcome)
     if outcome.escalated:
-        engine.tell(outcome)
+        engine.notify_escalation(outcome)
     return outcome
 
 
-def misfit(engine: Engine, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
+def call_with_bad_arguments(engine: Services, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
     """The outcome of a call whose arguments are no mapping at all."""
-    refuse_odd_names(tool.id, id=id)
+    require_text_names(tool.id, id=id)
     what = f"They must be one mapping from names to values, not {type(args).__name__}."
-    first = Ended(engine.now(), engine.now(), fault=builtin_faults.bad_arguments(detail=what), ran=False)
+    first = AttemptResult(engine.now(), engine.now(), fault=builtin_faults.bad_arguments(detail=what), entered=False)
     call = engine.open_call(tool, (), {})
     if id is not None:
-        call.name(mask_id(id))
+        call.set_id(mask_id(id))
     return engine.drive_blocking(call, first)
 
 
-async def just(outcome: Outcome[Any]) -> Outcome[Any]:
+async def as_coroutine(outcome: Outcome[Any]) -> Outcome[Any]:
     """An outcome that is there already, for who awaits one."""
     return outcome
 
 
-for _function in (run, call_missing, just):
+for _function in (run, call_unknown_tool, as_coroutine):
     _function.__qualname__ = "Runtime.call"  # what Python names if its await is forgotten
 
 
 # --- calls of a framework's tools -----------------------------------------------------------------------------------------
 
 
-def make_foreign_call(
-    engine: Engine,
+def make_framework_call(
+    engine: Services,
     settings: Settings,
     name: str,
     args: Mapping[str, Any] | None,
@@ -172,7 +172,7 @@ def make_foreign_call(
     if tool is None:
         declare(engine, settings, name, {})
         tool = engine.tools[name]
-    call = make_call(engine, tool if isinstance(tool, ForeignTool) else Shadow(tool), args, **options)
+    call = make_call(engine, tool if isinstance(tool, FrameworkTool) else FrameworkView(tool), args, **options)
     call.by_agent = True
     run = turn if call.turn is None else call.turn
     if isinstance(run, AgentRun):
@@ -180,12 +180,12 @@ def make_foreign_call(
     return call
 
 
-async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[Any]:
+async def run_framework_call(engine: Services, call: Call, running: RunnerSet) -> Outcome[Any]:
     """Run a call with what it has brought along."""
     token = RUNNING.set(running)
     try:
-        return _counted(call, await engine.run(call))
-    except Passing as passing:
+        return _count_success(call, await engine.run(call))
+    except ControlFlow as passing:
         passed = passing.error
     finally:
         leave(RUNNING, token)
@@ -195,22 +195,22 @@ async def run_foreign(engine: Engine, call: Call, running: Running) -> Outcome[A
         del passed
 
 
-def run_foreign_blocking(
-    engine: Engine,
+def run_framework_call_blocking(
+    engine: Services,
     settings: Settings,
     name: str,
     args: Mapping[str, Any] | None,
     turn: AgentRun | None,
     options: CallKeywords,
-    running: Running,
+    running: RunnerSet,
 ) -> Outcome[Any]:
-    """``run_foreign`` for frameworks that block; in a context of its own."""
+    """``run_framework_call`` for frameworks that block; in a context of its own."""
     leave_turn()
     RUNNING.set(running)
-    call = make_foreign_call(engine, settings, name, args, turn, options)
+    call = make_framework_call(engine, settings, name, args, turn, options)
     try:
-        return _counted(call, engine.run_blocking(call))
-    except Passing as passing:
+        return _count_success(call, engine.run_blocking(call))
+    except ControlFlow as passing:
         passed = passing.error
     try:
         raise passed
@@ -218,7 +218,7 @@ def run_foreign_blocking(
         del passed  # its traceback holds this frame
 
 
-def _counted(call: Call, outcome: Outcome[Any]) -> Outcome[Any]:
+def _count_success(call: Call, outcome: Outcome[Any]) -> Outcome[Any]:
     """Count a success in the agent's run; a call inside another call is not one of the run's own."""
     if isinstance(call.turn, AgentRun) and call.parent is None and outcome.status == "succeeded":
         call.turn.note_success()

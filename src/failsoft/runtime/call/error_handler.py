@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, get_args
 from failsoft.core.model.outcome import Decision, Outcome, Strategy
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience.backoff import LONGEST_HINT
-from failsoft.core.resilience.error_handler import ErrorReport, decide, describe
+from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields
 from failsoft.observe import events
 
 if TYPE_CHECKING:
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.turn.turn import Turn
 
 PATIENCE = 2.0  # seconds
 
 
-async def consult(rt: Engine, report: ErrorReport) -> Decision | str:
+async def consult(rt: Services, report: ErrorReport) -> Decision | str:
     """The handler's decision, or why there is none."""
     assert rt.handler is not None
     try:
@@ -45,7 +45,7 @@ async def consult(rt: Engine, report: ErrorReport) -> Decision | str:
             asked.cancel()
             asked.add_done_callback(_forget)  # it may not stop; nobody waits for it
             return "took longer than 2s"
-        return _sensible(asked.result())
+        return _validate(asked.result())
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise
@@ -54,7 +54,7 @@ async def consult(rt: Engine, report: ErrorReport) -> Decision | str:
         return sanitise(f"{type(error).__name__}: {error}")
 
 
-def _sensible(decision: Any) -> Decision:
+def _validate(decision: Any) -> Decision:
     if not isinstance(decision, Decision):
         raise TypeError(f"it returned {type(decision).__name__}, not a Decision")
     if decision.strategy not in get_args(Strategy):
@@ -70,18 +70,18 @@ def _forget(asked: asyncio.Future[Any]) -> None:
         asked.exception()  # looked at, so that nobody is warned of it
 
 
-def turned_down(decision: Decision, why: str = "") -> str:
+def refusal_reason(decision: Decision, why: str = "") -> str:
     """Why a decision that makes sense is not followed."""
     return f"it asked for {decision.strategy}, which is not possible here" + (f": {why}" if why else "")
 
 
-def handler_failed(why: str) -> dict[str, Any]:
+def handler_failed_fields(why: str) -> dict[str, Any]:
     """The event's fields."""
     return {"message": "The Error Handler failed; the built-in one decided", "error": why}
 
 
-async def judge_unknown(
-    rt: Engine, outcome: Outcome[Any], turn: Turn | None = None
+async def decide_unknown_tool(
+    rt: Services, outcome: Outcome[Any], turn: Turn | None = None
 ) -> list[tuple[str, dict[str, Any]]]:
     """Decide about a call of a tool that does not exist; the events that tell of it."""
     fault = outcome.fault
@@ -111,11 +111,11 @@ async def judge_unknown(
         policy=policy,
     )
     answer = None if rt.handler is None else await consult(rt, report)
-    told = [(events.HANDLER_FAILED, handler_failed(answer))] if isinstance(answer, str) else []
+    told = [(events.HANDLER_FAILED, handler_failed_fields(answer))] if isinstance(answer, str) else []
     usual = decide(report)
     decision = answer if isinstance(answer, Decision) else usual
     if decision.strategy not in ("escalate", "fail_gracefully"):
-        told.append((events.HANDLER_FAILED, handler_failed(turned_down(decision, "there is no such tool"))))
+        told.append((events.HANDLER_FAILED, handler_failed_fields(refusal_reason(decision, "there is no such tool"))))
         decision = usual
     outcome.decision, outcome.escalated = decision, decision.strategy == "escalate"
-    return [*told, (events.CALL_REFUSED, describe(report, decision))]
+    return [*told, (events.CALL_REFUSED, decision_fields(report, decision))]

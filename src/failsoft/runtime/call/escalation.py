@@ -32,7 +32,7 @@ class Escalations:
         self.close = self._delivery.close
         self.renew_after_fork = self._delivery.renew_after_fork
 
-    def tell(self, outcome: Outcome[Any]) -> None:
+    def notify(self, outcome: Outcome[Any]) -> None:
         """Hand it over, unless a call further in has been told of already: it is the same failure."""
         inside = find_origin(outcome)[1:]
         if not any(one is told for one in inside for told in self._told):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.runtime.persistence.effect_ledger import WriteRecord
-    from failsoft.runtime.services import Engine
-    from failsoft.runtime.tools.health import Health
+    from failsoft.runtime.services import Services
+    from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import Tool
     from failsoft.runtime.turn.agent_run import AgentRun
     from failsoft.runtime.turn.turn import Turn
@@ -28,9 +28,38 @@ class Call:
     """One call by name, with everything its caller said about it."""
 
     __slots__ = (
-        "acted", "admitted", "args", "asked", "by_agent", "caller", "failed_at", "given", "given_id", "hinted", "inside", "invoked",
-        "kept", "key", "kwargs", "left_behind", "made", "offer", "parent", "record", "recorded", "required", "retry",
-        "started", "tenant", "thread", "timeout", "tool", "turn", "typed", "waiting", "withdraw",
+        "abandoned",
+        "acted",
+        "admitted",
+        "args",
+        "attempts_ended",
+        "by_agent",
+        "caller",
+        "caller_id",
+        "end_recorded",
+        "failed_at",
+        "hinted_wait",
+        "inside",
+        "invoked",
+        "key",
+        "kwargs",
+        "offer",
+        "offer_taken",
+        "parent",
+        "raw_id",
+        "required",
+        "retry",
+        "started",
+        "tenant",
+        "thread",
+        "timeout",
+        "tool",
+        "turn",
+        "typed",
+        "waiting",
+        "withdraw",
+        "write_record",
+        "write_recorded",
     )  # fmt: skip
 
     def __init__(
@@ -51,7 +80,7 @@ class Call:
         required: bool | None = None,
         typed: bool = False,
     ) -> None:
-        self.given_id = id  # a number: nobody has given one, and none is made before somebody asks
+        self.raw_id = id  # a number: nobody has given one, and none is made before somebody asks
         self.tool = tool
         self.args = args
         self.kwargs = kwargs
@@ -66,20 +95,22 @@ class Call:
         self.required = required
         self.typed = typed  # by name: the types of its arguments are checked
         self.by_agent = False  # a model asked for it: a tool of which nothing is known counts as a write
-        self.given: str | None = None  # the id that its caller has chosen; its turn may know it by another
-        self.record: WriteRecord | None = None  # in the ledger of writes
-        self.kept: bool | None = None  # the store had that record before the tool started; None: there is none to have
+        self.caller_id: str | None = None  # the id that its caller has chosen; its turn may know it by another
+        self.write_record: WriteRecord | None = None  # in the ledger of writes
+        self.write_recorded: bool | None = (
+            None  # the store had that record before the tool started; None: there is none to have
+        )
         self.offer: Offer | None = None  # the retry offer behind it; the user has asked for the call
-        self.asked = False  # that offer has been used up: this call leaves no other (R10)
-        self.left_behind = False  # the turn has gone on without it: no further retry (R7)
-        self.recorded = False  # its turn has written down its end
+        self.offer_taken = False  # that offer has been used up: this call leaves no other (R10)
+        self.abandoned = False  # the turn has gone on without it: no further retry (R7)
+        self.end_recorded = False  # its turn has written down its end
         self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
         self.withdraw: Callable[[], bool] | None = None  # takes back what a thread is to run; False: it has begun
-        self.made = 0  # attempts that have ended
+        self.attempts_ended = 0  # attempts that have ended
         self.admitted = False  # an attempt of it was made through a closed circuit
         self.invoked = True  # another one is under way, or waits for its slot
         self.failed_at: float | None = None  # when it first failed or was refused
-        self.hinted = 0.0  # seconds waited so far because a server asked for it
+        self.hinted_wait = 0.0  # seconds waited so far because a server asked for it
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
         self.caller: Call | None = None  # a call that it is made from, and is no child of: only its effect counts there
@@ -90,29 +121,29 @@ class Call:
 
         A turn counts its calls by itself, so a number alone could be one of theirs.
         """
-        if not isinstance(self.given_id, str):
-            self.given_id = self.shown_id
-        return self.given_id
+        if not isinstance(self.raw_id, str):
+            self.raw_id = self.shown_id
+        return self.raw_id
 
     @property
     def shown_id(self) -> str:
         """The id, for a reader who does not fix it by looking."""
-        if isinstance(self.given_id, str):
-            return self.given_id
+        if isinstance(self.raw_id, str):
+            return self.raw_id
         within = "" if self.turn is None or self.parent is None else f"{self.parent.shown_id}/"
-        return f"{within}{self.tool.id}-{self.given_id}"
+        return f"{within}{self.tool.id}-{self.raw_id}"
 
-    def name(self, id: str | int) -> None:
+    def set_id(self, id: str | int) -> None:
         """Give it the id that its turn knows it by."""
-        self.given_id = id
+        self.raw_id = id
 
     @property
     def attempts(self) -> int:
         """Attempts so far, the one under way included."""
-        return self.made + self.under_way
+        return self.attempts_ended + self.is_running
 
     @property
-    def under_way(self) -> bool:
+    def is_running(self) -> bool:
         """Is the tool running?"""
         return self.invoked and not self.waiting
 
@@ -138,23 +169,23 @@ class Call:
         """True if an inner call may have had an effect that must not be had twice, or may still have one."""
         return self.acted or bool(self.inside)
 
-    def tell_caller(self, tool: Tool, effect: Effect) -> None:
+    def report_effect(self, tool: Tool, effect: Effect) -> None:
         """Let the call around this one know that ``tool`` may have acted here, unless that does no harm twice."""
-        if effect != "none" and not tool.safe:
+        if effect != "none" and not tool.safe_to_repeat:
             caller = self.outer or self.caller
             if caller is not None:
                 caller.acted = True
 
     @property
-    def inner(self) -> bool:
+    def is_inner(self) -> bool:
         return self.outer is not None
 
     @property
-    def named(self) -> bool:
+    def has_own_id(self) -> bool:
         """Has it an id of somebody's choice, or one that has been seen, not just a number?"""
-        return isinstance(self.given_id, str)
+        return isinstance(self.raw_id, str)
 
-    def arguments(self, rt: Engine, tool: Tool) -> dict[str, Any]:
+    def arguments(self, rt: Services, tool: Tool) -> dict[str, Any]:
         """What a tool is called with: the caller's arguments in the tool's types, and the key where it takes one.
 
         The key stays the same over all attempts of this call, whichever tool makes them.
@@ -179,13 +210,13 @@ class Call:
 
 
 class Invoke(NamedTuple):
-    """Run one attempt. The answer is an ``Ended``."""
+    """Run one attempt. The answer is an ``AttemptResult``."""
 
     tool: Tool
     timeout: float  # seconds; infinity: none
 
 
-class Begin(NamedTuple):
+class RecordWrite(NamedTuple):
     """Record a write before it starts. The answer is an ``Answer`` of the ledger's."""
 
 
@@ -213,7 +244,7 @@ class Phrase(NamedTuple):
     outcome: Outcome[Any]
 
 
-class Ended(NamedTuple):
+class AttemptResult(NamedTuple):
     """An attempt has ended: with a value, an error that the tool raised, or a fault that the driver found."""
 
     started: float
@@ -221,18 +252,18 @@ class Ended(NamedTuple):
     value: Any = None
     error: Exception | None = None
     fault: Fault | None = None
-    ran: bool = True  # False: it never got to run (no slot, no thread)
+    entered: bool = True  # False: it never got to run (no slot, no thread)
     notes: Mapping[str, Any] = {}  # for the event: where it ran
-    running: bool = False  # nobody waits for it any more, but it goes on (R8)
+    still_running: bool = False  # nobody waits for it any more, but it goes on (R8)
 
 
-Step = Invoke | Begin | TakeOffer | Wait | Consult | Phrase
-Way = Generator[Step, Any, Outcome[Any]]
+Step = Invoke | RecordWrite | TakeOffer | Wait | Consult | Phrase
+CallSteps = Generator[Step, Any, Outcome[Any]]
 
 NO_ATTEMPTS = Attempts()
 
 
-class Past(NamedTuple):
+class Progress(NamedTuple):
     """What has happened to a call on the short way (``runtime.fastpath.retry``) that the long way takes up."""
 
     primary: Fault | None = None
@@ -241,10 +272,10 @@ class Past(NamedTuple):
     retried: tuple[Family, ...] = ()
 
 
-NOTHING = Past()
+NO_PROGRESS = Progress()
 
 
-class Stop:
+class Candidate:
     """One tool on the way: the one that was asked for, or one that stands in for it."""
 
     __slots__ = (
@@ -252,11 +283,13 @@ class Stop:
         "ticket", "timeout", "tool",
     )  # fmt: skip
 
-    def __init__(self, rt: Engine, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
+    def __init__(
+        self, rt: Services, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None
+    ) -> None:
         self.tool = tool
-        self.health: Health = rt.health_of(call.tool, tool, via)
+        self.health: ToolHealth = rt.health_of(call.tool, tool, via)
         self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
-        self.timeout = tool.written_timeout if call.timeout is None else call.timeout
+        self.timeout = tool.configured_timeout if call.timeout is None else call.timeout
         self.invoke = Invoke(tool, self.timeout)
         self.attempts = NO_ATTEMPTS
         self.effect: Effect = "none"  # the worst of its attempts

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from failsoft.runtime.execution.deadline import LoopDeadlines
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
 
 LONG = 1.0  # seconds
 _ALMOST = LONG - 0.001  # timers are not exact: without it, one could be armed again for no time at all
@@ -56,7 +56,7 @@ class _Found(NamedTuple):
     parent_id: str | None = None
 
 
-def list_running(rt: Engine) -> list[RunningCall]:
+def list_running(rt: Services) -> list[RunningCall]:
     """Every call in flight, the oldest first."""
     now, wall = rt.now(), rt.wall()
     return [
@@ -72,7 +72,7 @@ def _name(tool: Any, call_id: str | int) -> str:
     return f"{tool.id}-{call_id}" if isinstance(call_id, int) else call_id
 
 
-def _find(rt: Engine) -> Iterator[_Found]:
+def _find(rt: Services) -> Iterator[_Found]:
     """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path."""
     for call in list(rt.calls):
         yield _of_call(call)
@@ -99,8 +99,8 @@ def _of_retry(key: tuple[str, str | int], tool: Any, began: float, attempt: int,
 
 def _of_call(call: Call) -> _Found:
     turn_id = None if call.turn is None else call.turn.id
-    waits_for: WaitsFor = "tool" if call.under_way else "next attempt"
-    attempt = call.attempts if call.under_way else call.made + 1
+    waits_for: WaitsFor = "tool" if call.is_running else "next attempt"
+    attempt = call.attempts if call.is_running else call.attempts_ended + 1
     name = call.shown_id
     key = (turn_id or call.tool.id, name)
     parent_id = None if call.parent is None else call.parent.shown_id
@@ -117,7 +117,7 @@ class Watch:
 
     __slots__ = ("_context", "_deadlines", "_reported", "_rt", "timer")
 
-    def __init__(self, rt: Engine, deadlines: LoopDeadlines) -> None:
+    def __init__(self, rt: Services, deadlines: LoopDeadlines) -> None:
         self._rt = rt
         self._deadlines = deadlines
         self._reported: set[Hashable] = set()
@@ -145,7 +145,7 @@ class Watch:
             self._deadlines.unwatched()
 
 
-def report(rt: Engine, found: _Found, now: float) -> None:
+def report(rt: Services, found: _Found, now: float) -> None:
     """Record that a call has been running for long."""
     fields: dict[str, Any] = {
         "duration_ms": round((now - found.started) * 1000, 3),
@@ -154,10 +154,10 @@ def report(rt: Engine, found: _Found, now: float) -> None:
     }
     if found.parent_id is not None:
         fields["parent_id"] = found.parent_id
-    rt.note(CALL_RUNNING, found.tool, found.call_id, found.turn_id, fields)
+    rt.record_event(CALL_RUNNING, found.tool, found.call_id, found.turn_id, fields)
     rt.trace.drain()
 
 
-def report_blocking(rt: Engine, call: Call) -> None:
+def report_blocking(rt: Services, call: Call) -> None:
     """The same for a call whose caller blocks."""
     report(rt, _of_call(call), rt.now())

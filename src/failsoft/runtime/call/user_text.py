@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from failsoft.core.explain.catalogue import Texts
     from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.execution.thread_pool import Job
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.turn.agent_run import AgentRun
     from failsoft.runtime.turn.turn import Turn
 
@@ -62,7 +62,7 @@ class Catalogue:
 
 
 async def phrase(
-    rt: Engine, turn: Turn | AgentRun | None, outcome: Outcome[Any], patience: float | None = None
+    rt: Services, turn: Turn | AgentRun | None, outcome: Outcome[Any], patience: float | None = None
 ) -> None:
     """Have the user's text phrased, in time or not at all."""
     from failsoft.core.explain.explanation import phrasing_facts
@@ -75,7 +75,7 @@ async def phrase(
         outcome.reword(text)
 
 
-async def phrase_turn(rt: Engine, report: TurnReport, patience: float) -> str | None:
+async def phrase_turn(rt: Services, report: TurnReport, patience: float) -> str | None:
     """Have a turn's message phrased; None: the built-in one stands. A policy's own words are never lost."""
     from failsoft.core.explain.explanation import turn_facts
 
@@ -89,25 +89,27 @@ async def phrase_turn(rt: Engine, report: TurnReport, patience: float) -> str | 
 
 
 async def _phrase(
-    rt: Engine, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
+    rt: Services, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
 ) -> str | None:
     """The phrased text, made safe; None: there is none in time, and the stream says why. ``about``: call and turn."""
     from failsoft.core.explain.explanation import accept_text
 
-    asking = asyncio.ensure_future(_ask(rt, facts))
+    asking = asyncio.ensure_future(_ask_phraser(rt, facts))
     try:
         await asyncio.wait([asking], timeout=patience)
         if not asking.done() or asking.cancelled():
             raise TimeoutError(f"gave no answer within {patience:g}s")
         return accept_text(asking.result())
     except Exception as error:
-        rt.note(events.EXPLAIN_FAILED, None, *about, {"message": "The default text stands", "error": sanitise(error)})
+        rt.record_event(
+            events.EXPLAIN_FAILED, None, *about, {"message": "The default text stands", "error": sanitise(error)}
+        )
         return None
     finally:
         asking.cancel()  # not waited for: one that swallows this must not keep the call
 
 
-async def _ask(rt: Engine, facts: Mapping[str, Any]) -> Any:
+async def _ask_phraser(rt: Services, facts: Mapping[str, Any]) -> Any:
     phraser = rt.phraser
     assert phraser is not None
     if inspect.iscoroutinefunction(phraser) or inspect.iscoroutinefunction(getattr(phraser, "__call__", None)):  # noqa: B004
@@ -116,7 +118,7 @@ async def _ask(rt: Engine, facts: Mapping[str, Any]) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-async def _in_thread(rt: Engine, do: Callable[[], Any]) -> Any:
+async def _in_thread(rt: Services, do: Callable[[], Any]) -> Any:
     """A blocking function in a daemon thread, which nothing waits for at the end."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
@@ -129,14 +131,14 @@ async def _in_thread(rt: Engine, do: Callable[[], Any]) -> Any:
         with suppress(RuntimeError):  # the loop has been closed: nobody waits
             loop.call_soon_threadsafe(settle)
 
-    job = rt.offload.submit(do, done)
+    job = rt.thread_pool.submit(do, done)
     if job is None:
         raise RuntimeError("no thread is left to phrase it in")
     outside_started(loop)
     try:
         await ended
     except BaseException:
-        rt.offload.abandon(job)
+        rt.thread_pool.abandon(job)
         raise
     finally:
         outside_finished(loop)

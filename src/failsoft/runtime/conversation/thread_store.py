@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Key = tuple[str | None, str]  # tenant, thread
 
 
-class Pending:
+class ConversationStore:
     """The pending records of all threads."""
 
     def __init__(self, records: Records, run: str, wall: Callable[[], float]) -> None:
@@ -114,7 +114,7 @@ class Pending:
     def close_call(self, key: Key, turn_id: str, call_id: str) -> None:
         self._records.delete("pending", self._call(key, turn_id, call_id))
 
-    def leave_call(self, key: Key, call: Dangling) -> None:
+    def mark_abandoned(self, key: Key, call: Dangling) -> None:
         record = {"tool": call.tool, "run": self.run, "text": call.text}
         self._keep_call(key, call.turn_id, call.call_id, record)
 

@@ -1,6 +1,6 @@
 """Threads: what each conversation may retry, which tools it has to do without, what it left dangling.
 
-``Notebook`` is the engine's side: calls that fail, and calls in a thread that has notes, come here. ``Threads`` is what
+``ConversationLog`` is the engine's side: calls that fail, and calls in a thread that has notes, come here. ``Threads`` is what
 users hold as ``rt.threads``. The decisions are ``core.conversation.thread_state``'.
 
 Rules
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from failsoft.config.settings import refuse_odd_names
+from failsoft.config.settings import require_text_names
 from failsoft.core.conversation.thread_state import (
     DANGLES_FOR,
     HARD,
@@ -28,17 +28,17 @@ from failsoft.core.conversation.thread_state import (
     Offer,
     ThreadState,
     blames_setup,
+    call_fingerprint,
     find_reach,
-    fingerprint,
     mark,
 )
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
-from failsoft.core.resilience.error_handler import ErrorReport, describe
+from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.observe import events
 from failsoft.runtime.call.recovery import can_be_replaced
 from failsoft.runtime.call.user_text import phrase
-from failsoft.runtime.conversation.thread_store import Key, Pending
+from failsoft.runtime.conversation.thread_store import ConversationStore, Key
 from failsoft.runtime.persistence.store_reads import ask_store
 from failsoft.runtime.tools.health import LEASE, LONGEST_PROBE
 from failsoft.runtime.tools.tool import count_as_write
@@ -46,7 +46,7 @@ from failsoft.runtime.tools.tool import count_as_write
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 MOST_THREADS = 10_000  # that have notes; the ones that were longest without a new one are forgotten first
@@ -55,20 +55,20 @@ log = logging.getLogger("failsoft")
 BLANK = ThreadState()  # of calls without a thread; nobody writes in it
 
 
-class Notebook:
+class ConversationLog:
     """The notes on all threads of a runtime."""
 
-    def __init__(self, rt: Engine) -> None:
+    def __init__(self, rt: Services) -> None:
         self._rt = rt
         self.renew_after_fork()
         self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
         self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # those that have notes
         self._registered: set[str] = set()
-        self.pending = None if rt.store is None else Pending(rt.store, rt.new_key(), rt.clock.wall)
+        self.pending = None if rt.store is None else ConversationStore(rt.store, rt.new_key(), rt.clock.wall)
         if self.pending is not None:
             self._restore(self.pending)
 
-    def _restore(self, pending: Pending) -> None:
+    def _restore(self, pending: ConversationStore) -> None:
         """Resume what threads had to do without when the process before ended."""
         try:
             for key, tool, absence in pending.find_absences(self._rt.now()):
@@ -123,12 +123,12 @@ class Notebook:
         if state is None:
             return None
         with self._lock:
-            if state.dangling and tool is call.tool and self._was_left(call, state):
+            if state.dangling and tool is call.tool and self._was_abandoned(call, state):
                 return builtin_faults.cancelled(started=True)
             lease = min(tool.timeout, LONGEST_PROBE) + LEASE
             return state.admit(tool.id, self._rt.now(), lease=lease, call=_identify(call))
 
-    def _was_left(self, call: Call, state: ThreadState) -> bool:
+    def _was_abandoned(self, call: Call, state: ThreadState) -> bool:
         """True if this very call was under way before and must not be made twice."""
         left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.now())
         if left is None or call.thread is None:
@@ -142,7 +142,7 @@ class Notebook:
     def find_loop(self, call: Call) -> Failure | None:
         """The failure that this call has had twice already; a call further in is nobody's loop."""
         state = self.find(call)
-        if state is None or not state.failures or call.inner:
+        if state is None or not state.failures or call.is_inner:
             return None
         with self._lock:
             return state.find_loop(_same(call), self._rt.now())
@@ -171,10 +171,10 @@ class Notebook:
     def note_success(self, call: Call) -> None:
         """A call of a thread that has notes has succeeded."""
         state = self.find(call)
-        if state is None or call.thread is None or call.inner:
+        if state is None or call.thread is None or call.is_inner:
             return
         with self._lock:
-            late = call.left_behind  # its value is not delivered, so an offer of the call stays
+            late = call.abandoned  # its value is not delivered, so an offer of the call stays
             done = state.note_success(call.tool.id, "" if late else _same(call))
             self._keep((call.tenant, call.thread), state)
             if done and self.pending is not None:
@@ -183,9 +183,9 @@ class Notebook:
     def note_failure(self, call: Call, outcome: Outcome[Any]) -> None:
         """A call of a thread has failed for good: an offer is made, or cleared."""
         fault = outcome.fault
-        if call.thread is None or fault is None or call.left_behind or fault.rule == builtin_faults.NO_OFFER:
+        if call.thread is None or fault is None or call.abandoned or fault.rule == builtin_faults.NO_OFFER:
             return
-        if call.asked and not outcome.attempts and fault.category not in HARD:
+        if call.offer_taken and not outcome.attempts and fault.category not in HARD:
             self.return_offer(call)
         tool, key, now = call.tool, (call.tenant, call.thread), self._rt.now()
         happened = None
@@ -196,7 +196,7 @@ class Notebook:
                     happened = events.OFFER_CLEARED, "Retry offer cleared for"
                 if self.pending is not None:
                     self.pending.drop_offer(key, tool.id)
-            if not call.inner and fault.classification == "permanent":
+            if not call.is_inner and fault.classification == "permanent":
                 same = _same(call)
                 if same is not None:
                     bare = fault._replace(cause=None)
@@ -204,7 +204,7 @@ class Notebook:
                         tool.id, (now,), bare, outcome.explanation, outcome.decision, outcome.escalated, outcome.told
                     )  # fmt: skip
                     state.note_failure(same, failure)
-            elif not call.inner and fault.retryable and call.offer is None:
+            elif not call.is_inner and fault.retryable and call.offer is None:
                 offer = self._offer(call, outcome, now)
                 state.make_offer(offer)
                 if self.pending is not None:
@@ -231,10 +231,10 @@ class Notebook:
 
     def note_cut_off(self, call: Call, outcome: Outcome[Any]) -> None:
         """The turn's deadline has cut a call off: it may be tried again if repeating it is safe."""
-        if call.thread is None or call.inner or call.tool.safe is not True:
+        if call.thread is None or call.is_inner or call.tool.safe_to_repeat is not True:
             return
         if call.offer is not None:
-            if call.asked and not outcome.attempts:
+            if call.offer_taken and not outcome.attempts:
                 self.return_offer(call)
             return
         key = (call.tenant, call.thread)
@@ -247,9 +247,9 @@ class Notebook:
             {"message": f"Retry offered for {call.tool.id}", "thread": call.thread},
         )  # fmt: skip
 
-    def note_left(self, call: Call) -> None:
+    def note_abandoned(self, call: Call) -> None:
         """The caller has left. If the call must not be made twice, that is remembered: a framework may take it up again."""
-        if call.thread is None or call.inner or not call.under_way or _mark(call) is None:
+        if call.thread is None or call.is_inner or not call.is_running or _mark(call) is None:
             return
         fault = builtin_faults.cancelled(started=True)
         left: Outcome[Any] = Outcome(call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.explain)
@@ -257,7 +257,7 @@ class Notebook:
 
     def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: Call | None = None) -> None:
         """A call has ended with its turn, or its caller, and not by itself; ``made``: its tool was running."""
-        same = _mark(made) if made is not None and made.under_way else None
+        same = _mark(made) if made is not None and made.is_running else None
         expires = self._rt.now() + DANGLES_FOR
         call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same, expires=expires)
         with self._lock:
@@ -265,7 +265,7 @@ class Notebook:
             state.leave_dangling(call)
             self._keep(key, state)
         if self.pending is not None:
-            self.pending.leave_call(key, call)
+            self.pending.mark_abandoned(key, call)
 
     def note_registered(self, tool_id: str) -> None:
         """A tool has been registered, perhaps again."""
@@ -399,7 +399,7 @@ class Notebook:
 class Threads:
     """``rt.threads["chat-42"]``; with a tenant ``rt.threads("chat-42", tenant="acme")``."""
 
-    def __init__(self, rt: Engine) -> None:
+    def __init__(self, rt: Services) -> None:
         self._rt = rt
 
     def __getitem__(self, thread: str) -> Thread:
@@ -414,15 +414,15 @@ class Thread:
 
     __slots__ = ("_key", "_rt")
 
-    def __init__(self, rt: Engine, thread: str, tenant: str | None) -> None:
-        refuse_odd_names("threads", thread=thread, tenant=tenant)
+    def __init__(self, rt: Services, thread: str, tenant: str | None) -> None:
+        require_text_names("threads", thread=thread, tenant=tenant)
         self._rt = rt
         self._key: Key = (tenant, thread)
 
     @property
     def offers(self) -> list[Offer]:
         """What may be tried again if the user asks for it, the oldest first."""
-        return self._rt.notebook.list_offers(self._key)
+        return self._rt.conversations.list_offers(self._key)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
         """Make the offered call once more: the user has asked for it. Without an offer the outcome says so.
@@ -435,7 +435,7 @@ class Thread:
         found = rt.find(tool)
         if isinstance(found, str):
             return await self._nothing(found, None)
-        offer = await rt.notebook.find_offer(self._key, found.id)
+        offer = await rt.conversations.find_offer(self._key, found.id)
         if offer is None:
             return await self._nothing(found.id, found)
         call = rt.open_call(found, offer.args, dict(offer.arguments))
@@ -464,15 +464,15 @@ class Thread:
             fault, shown, outcome.id, 0, 0, "closed", None, fault.reason, (), thread=thread, tenant=tenant
         )
         assert outcome.decision is not None
-        rt.note(events.CALL_REFUSED, tool, outcome.id, None, describe(report, outcome.decision))
-        rt.settle()
+        rt.record_event(events.CALL_REFUSED, tool, outcome.id, None, decision_fields(report, outcome.decision))
+        rt.drain_if_due()
         if rt.phraser is not None:
             await phrase(rt, None, outcome)
         return outcome
 
     def clear(self, tool: str | Callable[..., Any] | None = None) -> None:
         """Forget offers, loops and missing tools of this thread: of one tool, or of all."""
-        self._rt.notebook.forget(self._key, None if tool is None else self._id_of(tool))
+        self._rt.conversations.forget(self._key, None if tool is None else self._id_of(tool))
 
     def available(self, tool: str | Callable[..., Any]) -> bool:
         """Can the tool be used here, as far as is known, or would another stand in? Adapters offer the model no other one."""
@@ -490,22 +490,22 @@ class Thread:
     def unavailable(self) -> tuple[str, ...]:
         """The tools that are disabled, registered or not, and those that cannot be used here and have no fallback."""
         rt, (tenant, thread) = self._rt, self._key
-        absent = rt.notebook.list_absent(self._key)
-        missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable is not None or id in absent]
+        absent = rt.conversations.list_absent(self._key)
+        missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable_fault is not None or id in absent]
         known = [tool.id for tool in missing if tool.disabled or not can_be_replaced(rt, tool, thread, tenant)]
         return (*known, *[id for id, why in rt.disabled.items() if why is not None and id not in rt.tools])
 
     @property
     def dangling(self) -> list[Dangling]:
         """The calls of turns that were cancelled or crashed: the model does not know what became of them."""
-        return self._rt.notebook.list_dangling(self._key)
+        return self._rt.conversations.list_dangling(self._key)
 
     def close_dangling(self) -> list[Dangling]:
         """The same, and forget them: tell the model each one's text as the result of the call.
 
         Calls that were turned away because they had been begun before may be made again after this.
         """
-        return self._rt.notebook.close_dangling(self._key)
+        return self._rt.conversations.close_dangling(self._key)
 
     def __repr__(self) -> str:
         tenant, thread = self._key
@@ -513,7 +513,7 @@ class Thread:
 
 
 def _mark(call: Call) -> str | None:
-    return mark(call.tool.id, call.args, call.kwargs) if call.tool.is_write and call.given is not None else None
+    return mark(call.tool.id, call.args, call.kwargs) if call.tool.is_write and call.caller_id is not None else None
 
 
 def _identify(call: Call) -> object:
@@ -522,4 +522,4 @@ def _identify(call: Call) -> object:
 
 
 def _same(call: Call) -> str | None:
-    return fingerprint(call.tool.id, call.args, call.kwargs)
+    return call_fingerprint(call.tool.id, call.args, call.kwargs)

@@ -47,7 +47,7 @@ def running_loop() -> asyncio.AbstractEventLoop:
         ) from None
 
 
-def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_on_loop_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Block until a coroutine has come to its end."""
     context = copy_context()
     context.run(leave_turn)
@@ -62,7 +62,7 @@ def run_beside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         except BaseException as error:  # not the shared loop's to raise
             ended.set_exception(error)
 
-    host = _HOSTS.find(clocks.current())
+    host = _LOOP_THREADS.find(clocks.current())
     try:
         host.loop.call_soon_threadsafe(lambda: tasks.append(host.loop.create_task(run(), context=context)))
         return ended.result()
@@ -82,7 +82,7 @@ def leave_turn() -> None:
         SCOPE.set(None)
 
 
-class _Host:
+class _LoopThread:
     """A daemon thread with an event loop."""
 
     def __init__(self, clock: clocks.Clock) -> None:
@@ -115,7 +115,7 @@ class _Host:
             self.loop.call_soon_threadsafe(self.loop.stop)
 
 
-class _Hosts:
+class _LoopThreads:
     """The shared loop of each clock; another one for those that block it themselves, and in a forked child."""
 
     def __init__(self) -> None:
@@ -123,14 +123,14 @@ class _Hosts:
 
     def renew(self) -> None:
         self._lock = threading.RLock()
-        self._shared: list[_Host] = []
+        self._shared: list[_LoopThread] = []
 
-    def find(self, clock: clocks.Clock) -> _Host:
+    def find(self, clock: clocks.Clock) -> _LoopThread:
         with self._lock:
             for host in self._shared:
                 if host.clock is clock and host.thread is not threading.current_thread():
                     return host
-            self._shared.append(_Host(clock))
+            self._shared.append(_LoopThread(clock))
             return self._shared[-1]
 
     def end(self, clock: clocks.Clock) -> None:
@@ -142,8 +142,8 @@ class _Hosts:
             host.end()
 
 
-_HOSTS = _Hosts()
-end_hosts = _HOSTS.end
+_LOOP_THREADS = _LoopThreads()
+end_loop_threads = _LOOP_THREADS.end
 
 
-os.register_at_fork(after_in_child=_HOSTS.renew)
+os.register_at_fork(after_in_child=_LOOP_THREADS.renew)

@@ -24,7 +24,7 @@ from typing import Literal
 Wake = Callable[[], bool | None]  # False: nobody is there any more
 
 
-class Slots:
+class Bulkhead:
     """``limit`` slots. A caller that finds none leaves a ``wake`` that is called once a slot is its own."""
 
     def __init__(self, limit: int, queue: int) -> None:
@@ -39,7 +39,7 @@ class Slots:
         self._waiting: deque[Wake] = deque()
         self._lock = threading.RLock()
 
-    def take(self, wake: Wake) -> Literal["taken", "queued", "full"]:
+    def acquire(self, wake: Wake) -> Literal["taken", "queued", "full"]:
         with self._lock:
             full = len(self._waiting) >= self._queue
             if self._free:
@@ -51,7 +51,7 @@ class Slots:
             self._waiting.append(wake)
             return "queued"
 
-    def leave(self, wake: Wake) -> None:
+    def release(self, wake: Wake) -> None:
         """Give back a slot, or stop waiting for one."""
         with self._lock:
             if wake in self._waiting:

@@ -186,13 +186,13 @@ class Queue:
         late = False
         if not woken and others <= 0:
             vars(error)["outer_expired"] = True  # guarded calls further in must let it through
-            waiting, late = _tell(stepper, error)
+            waiting, late = _cancel_task(stepper, error)
         elif not woken:
-            waiting, late = _tell(stepper, error)
+            waiting, late = _cancel_task(stepper, error)
             others = deadlines.others(stepper, task)
             if others <= 0 and waiting is not OVER:
                 return waiting  # it was something inside the tool after all: its deadline is still to come
-        orphan = None if waiting is OVER else _leave(stepper, waiting, task, deadlines, timed, started)
+        orphan = None if waiting is OVER else _abandon(stepper, waiting, task, deadlines, timed, started)
         if others <= 0:
             raise Expired(late=late, orphan=orphan)
         if not isinstance(error, asyncio.CancelledError):
@@ -228,7 +228,7 @@ def finish(
     Handle, an id, or nothing.
     """
     if timeout == math.inf and (get_running_loop() is None or current_task() is None):
-        return carry_on(stepper, waiting)
+        return run_orphan(stepper, waiting)
     queue = timed.queue
     task = None
     if queue is not None and queue.timeout == timeout and queue.thread == get_ident():
@@ -304,7 +304,7 @@ def _wake(task: asyncio.Task[Any]) -> None:
     task.uncancel()
 
 
-def _tell(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
+def _cancel_task(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
     """Throw into the tool: what it waits for now, ``OVER`` if it has ended; and whether it did so with a value."""
     try:
         return stepper.throw(error), False
@@ -314,18 +314,18 @@ def _tell(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
         return OVER, False
 
 
-def _leave(
+def _abandon(
     stepper: Stepper, waiting: Any, task: asyncio.Task[Any], deadlines: LoopDeadlines, timed: Timed, started: float
 ) -> asyncio.Task[None]:
     """Let a tool go on by itself that does not let itself be cancelled."""
-    from failsoft.runtime.execution.orphans import rehome  # most tools do
+    from failsoft.runtime.execution.orphans import adopt_orphan  # most tools do
 
     if getattr(waiting, "_asyncio_future_blocking", None) is False:
         waiting._asyncio_future_blocking = True  # somebody waits for it, as before
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
     orphan = deadlines.loop.create_task(outliving)
-    rehome(stepper, task, orphan, deadlines.others(stepper, task))
+    adopt_orphan(stepper, task, orphan, deadlines.others(stepper, task))
     step_out(timed, started)
     deadlines.orphans.add(orphan)
     orphan.add_done_callback(deadlines.orphans.discard)
@@ -337,9 +337,9 @@ def log_end(task: asyncio.Task[None]) -> None:
     """Log the ``BaseException`` that an abandoned tool has ended with: asyncio would log it with the secrets in it."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        from failsoft.observe.exception_text import describe  # hardly ever needed
+        from failsoft.observe.exception_text import exception_text  # hardly ever needed
 
-        logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", describe(error))
+        logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", exception_text(error))
 
 
 async def _outlive(stepper: Stepper, waiting: Any) -> None:
@@ -350,7 +350,7 @@ async def _outlive(stepper: Stepper, waiting: Any) -> None:
             task = cast("asyncio.Task[None]", asyncio.current_task())
             task.uncancel()
             task.cancel(*early.args)
-        await carry_on(stepper, waiting)
+        await run_orphan(stepper, waiting)
     except ENDS:
         return  # its caller was answered long ago
 
@@ -361,7 +361,7 @@ def _begin() -> Generator[None, None, None]:
 
 
 @coroutine
-def carry_on(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
+def run_orphan(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
     """Go on with a tool that has suspended on ``waiting``, without a deadline; ``run`` may be that of a context."""
     thrown: BaseException | None = None
     while waiting is not OVER:
@@ -384,5 +384,5 @@ async def in_context(context: Context, coro: Coroutine[Any, Any, T]) -> T:
     """Await a coroutine in a context of its own."""
     box: Box = [None, None]
     stepper = step(coro, box)
-    await carry_on(stepper, context.run(next, stepper, OVER), context.run)
+    await run_orphan(stepper, context.run(next, stepper, OVER), context.run)
     return cast("T", box[0])

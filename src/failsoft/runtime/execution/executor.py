@@ -16,7 +16,7 @@ from failsoft.core.effects.call_effect import NothingDone
 from failsoft.integration.framework_tool import RUNNING
 
 if TYPE_CHECKING:
-    from failsoft.runtime.execution.thread_pool import Job, Offload
+    from failsoft.runtime.execution.thread_pool import Job, ThreadPool
     from failsoft.runtime.runtime import Runtime
 
 P = ParamSpec("P")
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class DaemonExecutor(Executor):
     """Runs functions in the daemon threads of a runtime."""
 
-    def __init__(self, offload: Offload) -> None:
+    def __init__(self, offload: ThreadPool) -> None:
         self._offload = offload
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -48,7 +48,7 @@ class DaemonExecutor(Executor):
 class _Future(Future[T]):
     """The future of one job."""
 
-    def __init__(self, offload: Offload) -> None:
+    def __init__(self, offload: ThreadPool) -> None:
         super().__init__()
         self._offload = offload
         self.job: Job | None = None
@@ -84,7 +84,7 @@ def _no_thread() -> NothingDone:
 
 def executor_of(runtime: Runtime) -> DaemonExecutor:
     """An executor on the threads of a runtime."""
-    return DaemonExecutor(runtime._engine.offload)
+    return DaemonExecutor(runtime._engine.thread_pool)
 
 
 # --- event loops -----------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ _DEPTH = 3  # a session, its task group, that one's scope
 Task = asyncio.Task[Any]
 
 
-def rehome(running: Any, caller: Task, orphan: Task, cancels: int) -> None:
+def adopt_orphan(running: Any, caller: Task, orphan: Task, cancels: int) -> None:
     """Whatever ``running`` has entered belongs to the orphan now, and so do the guarded calls that it waits for.
 
     ``cancels`` is how often the caller has been cancelled since it began, whether from outside or by what it has entered.

@@ -50,7 +50,7 @@ def _ignore(_: Job) -> None:
     """Nobody waits for a job that was withdrawn."""
 
 
-class _Bell:
+class _IdleWorker:
     """What an idle thread waits for: rung when there is a job, which it then holds."""
 
     __slots__ = ("job", "left", "wake")
@@ -62,7 +62,7 @@ class _Bell:
         self.wake.acquire()
 
 
-class Offload:
+class ThreadPool:
     """The threads of one runtime."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Offload:
         """Start over: also in a forked child, which has none of its parent's threads."""
         self._lock = threading.RLock()
         self._jobs: deque[Job] = deque()  # while nobody is idle
-        self._idle: list[_Bell] = []  # whoever has worked last is next: it is warm
+        self._idle: list[_IdleWorker] = []  # whoever has worked last is next: it is warm
         self._busy = self._threads = 0
         self._ours: set[int] = set()  # threads
         self._lost: set[int] = set()  # those of them whose jobs were abandoned
@@ -159,14 +159,14 @@ class Offload:
             # Each of those who wait has a thread on its way otherwise.
             more = len(self._lost) < MOST_ABANDONED and self._threads - self._busy < len(self._jobs)
             self._threads += more
-            stranded = self._strand()
+            stranded = self._mark_abandoned()
         if more:
             self._start()
         for other in stranded:
             other.done(other)
         return True
 
-    def _strand(self) -> list[Job]:
+    def _mark_abandoned(self) -> list[Job]:
         """Those who wait and whom nobody will ever serve."""
         if len(self._lost) < MOST_ABANDONED or self._active() > 0:
             return []
@@ -179,7 +179,7 @@ class Offload:
         return stranded
 
     def _work(self) -> None:
-        bell = _Bell()
+        bell = _IdleWorker()
         me = get_ident()
         with self._lock:
             self._ours.add(me)
@@ -204,10 +204,10 @@ class Offload:
             job.done(job)
             job = following  # an idle thread must not keep the last value alive
 
-    def _take(self, bell: _Bell) -> Job | None:
+    def _take(self, bell: _IdleWorker) -> Job | None:
         """The next job; None: there is none, so the thread is idle now. Or it was one more while others waited, and ends."""
         if self._threads > MOST_THREADS and self._active() > MOST_THREADS:
-            self._leave(bell)
+            self._retire(bell)
         elif self._jobs:
             self._busy += 1
             return self._jobs.popleft()
@@ -215,7 +215,7 @@ class Offload:
             self._idle.append(bell)
         return None
 
-    def _wait(self, bell: _Bell) -> Job | None:
+    def _wait(self, bell: _IdleWorker) -> Job | None:
         """The job that an idle thread is given; None: there was none for long, and it is to end."""
         if bell.left:
             return None
@@ -223,13 +223,13 @@ class Offload:
             with self._lock:
                 if bell in self._idle:
                     self._idle.remove(bell)
-                    self._leave(bell)
+                    self._retire(bell)
                     return None
             bell.wake.acquire()  # it was given a job in this very moment
         job, bell.job = bell.job, None
         return job
 
-    def _leave(self, bell: _Bell) -> None:
+    def _retire(self, bell: _IdleWorker) -> None:
         bell.left = True
         self._threads -= 1
         self._ours.discard(get_ident())

@@ -13,31 +13,33 @@ from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.core.model.partial import Partial
 from failsoft.integration.arguments import was_entered
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.call.attempt import body, start_async
+from failsoft.runtime.call.attempt import run_body, start_async
 from failsoft.runtime.call.attempt_blocking import run_blocking, run_function
-from failsoft.runtime.call.pipeline import tell_queue
+from failsoft.runtime.call.pipeline import with_queue_time
 from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.execution.deadline import Box, finish, step
-from failsoft.runtime.fastpath.retry import recover
+from failsoft.runtime.fastpath.retry import retry_fast
 from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
     from failsoft.runtime.turn.handle import Handle
 
 
 light, enter, reset = LIGHT.get, LIGHT.set, LIGHT.reset
-Quick = Callable[..., Coroutine[Any, Any, Outcome[Any]]]
+FastCall = Callable[..., Coroutine[Any, Any, Outcome[Any]]]
 
 
-def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, written out
+def make_fast_call(rt: Services, tool: Tool) -> FastCall:  # noqa: C901 - the happy path, written out
     """A function that runs a plain async tool once; what is not a success at once goes on as a whole call."""
     fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.now, tool.id, tool.label
     pending, trace = rt.trace.pending, rt.trace
-    watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
+    watched = (
+        tool.safe_to_repeat is None
+    )  # whether its inner calls acted matters, and nobody has said what the tool does
 
     async def quick(  # noqa: C901, PLR0912
         kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
@@ -57,9 +59,9 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
                 stepper = step(running, box)
                 for waiting in stepper:
                     if handle is not None:
-                        handle.turn.doze(handle)
+                        handle.turn.suspend(handle)
                     whose = id if handle is None else handle
-                    await finish(stepper, waiting, tool, timeout, box, rt.place, whose)
+                    await finish(stepper, waiting, tool, timeout, box, rt.deadline_queue, whose)
             finally:
                 if token is not None:
                     try:
@@ -67,31 +69,31 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
                     except ValueError:  # an orphan goes on in another context
                         leave(LIGHT, token)
         except CancelledError as error:
-            rt.left(_whole(rt, tool, kwargs, id, started, handle), error)
+            rt.on_caller_cancelled(_full_call(rt, tool, kwargs, id, started, handle), error)
             raise
         except Exception as error:
             if handle is None:
                 made = made_call_of(box)
-                rest = recover(rt, tool, (), kwargs, id, ticket, error, started, running is not None, made)
+                rest = retry_fast(rt, tool, (), kwargs, id, ticket, error, started, running is not None, made)
             else:
-                whole = handle.whole()
-                rest = rt.drive(whole, rt.broken(whole, started, error, entered=running is not None), ticket)
+                whole = handle.full_call()
+                rest = rt.drive(whole, rt.error_result(whole, started, error, entered=running is not None), ticket)
         else:
             ended = now()
             value, taken = box[0], ended - started
-            if taken <= timeout and tool.ticket is ticket and type(value) is not Partial:
+            if taken <= timeout and tool.closed_ticket is ticket and type(value) is not Partial:
                 pending.append(
                     (CALL_SUCCEEDED, ended, tool_id, id, None if handle is None else handle.turn.id, started)
                 )
                 if len(pending) > trace.limit:
                     trace.drain()
                 return succeed(id, tool_id, value, 1, taken, label)
-            whole = made_call_of(box) or _whole(rt, tool, kwargs, id, started, handle)
-            whole.name(id)
-            rest = rt.drive(whole, rt.odd(whole, started, ended, value), ticket)
+            whole = made_call_of(box) or _full_call(rt, tool, kwargs, id, started, handle)
+            whole.set_id(id)
+            rest = rt.drive(whole, rt.value_result(whole, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         if handle is not None:
-            handle.turn.doze(handle)
+            handle.turn.suspend(handle)
         outcome = await rest
         return without_frames(outcome) if handle is None else outcome
 
@@ -99,34 +101,34 @@ def quicken(rt: Engine, tool: Tool) -> Quick:  # noqa: C901 - the happy path, wr
     return quick
 
 
-def run_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
+def run_fast_blocking(rt: Services, call: Call, ticket: Ticket) -> Outcome[Any]:
     """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
     tool = call.tool
     before = SCOPE.get()
     try:  # an interrupt right after the scope was set must not leave it set
         SCOPE.set(call)
         rt.calls[call] = None
-        first = run_function(rt, call, tool, tool.written_timeout)
+        first = run_function(rt, call, tool, tool.configured_timeout)
     except BaseException as error:
-        call.tell_caller(tool, "unknown")
-        rt.left(call, error)
+        call.report_effect(tool, "unknown")
+        rt.on_caller_cancelled(call, error)
         raise
     finally:
         try:
             SCOPE.set(before)
         finally:
             rt.calls.pop(call, None)
-    first = tell_queue(first, first.started - call.started)
+    first = with_queue_time(first, first.started - call.started)
     at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
-    if at_once and tool.ticket is ticket:
-        return succeed_at_once(rt, call, first.started, first.ended, first.value)
-    caller = start_async if tool.kind == "async" else body
+    if at_once and tool.closed_ticket is ticket:
+        return succeed_fast(rt, call, first.started, first.ended, first.value)
+    caller = start_async if tool.kind == "async" else run_body
     if isinstance(first.error, TypeError) and not was_entered(first.error, caller):
-        first = rt.misfit(call) or first
+        first = rt.misfit_result(call) or first
     return run_blocking(rt, call, first, ticket)
 
 
-async def await_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
+async def run_fast(rt: Services, call: Call, ticket: Ticket) -> Outcome[Any]:
     """The same for one that awaits. Unlike on the happy path, calls made inside know that they are."""
     tool, started = call.tool, rt.now()
     box: Box = [started, None]
@@ -136,48 +138,48 @@ async def await_at_once(rt: Engine, call: Call, ticket: Ticket) -> Outcome[Any]:
         running = tool.fn(*call.args, **call.kwargs)
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, tool.timeout, box, rt.place, call.given_id)
+            await finish(stepper, waiting, tool, tool.timeout, box, rt.deadline_queue, call.raw_id)
     except Exception as error:
-        rest = rt.drive(call, rt.broken(call, started, error, entered=running is not None), ticket)
+        rest = rt.drive(call, rt.error_result(call, started, error, entered=running is not None), ticket)
     except BaseException as error:
-        call.tell_caller(tool, "unknown")
-        rt.left(call, error)
+        call.report_effect(tool, "unknown")
+        rt.on_caller_cancelled(call, error)
         raise
     else:
         ended, value = rt.now(), box[0]
-        if ended - started <= tool.timeout and value.__class__ is not Partial and tool.ticket is ticket:
-            return succeed_at_once(rt, call, started, ended, value)
-        rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
+        if ended - started <= tool.timeout and value.__class__ is not Partial and tool.closed_ticket is ticket:
+            return succeed_fast(rt, call, started, ended, value)
+        rest = rt.drive(call, rt.value_result(call, started, ended, value), ticket)
     finally:
         leave(SCOPE, token)
     return await rest  # out here, and nothing else kept: the error's traceback holds this frame
 
 
-def is_plain(rt: Engine, call: Call) -> bool:
+def is_fast_eligible(rt: Services, call: Call) -> bool:
     """True if a call may take the short way: no call is around it, its thread has no notes, nothing is to be recorded."""
     if call.parent is not None or call.timeout is not None or call.offer is not None or not call.fits_exactly:
         return False
     if rt.ledger is not None and rt.ledger.wants(call, call.tool):
         return False
-    return call.thread is None or rt.notebook.find(call) is None
+    return call.thread is None or rt.conversations.find(call) is None
 
 
-def succeed_at_once(rt: Engine, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
+def succeed_fast(rt: Services, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
     """The outcome of a plain call that has succeeded at once."""
-    tool, id, trace = call.tool, call.given_id, rt.trace
-    call.tell_caller(tool, "happened")
+    tool, id, trace = call.tool, call.raw_id, rt.trace
+    call.report_effect(tool, "happened")
     turn_id = None if call.turn is None else call.turn.id
     trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started))
     if len(trace.pending) > trace.limit:
         trace.drain()
     if call.thread is not None:
-        rt.notebook.note_success(call)  # a call beside it may have left notes
+        rt.conversations.note_success(call)  # a call beside it may have left notes
     return succeed(id, tool.id, value, 1, ended - call.started, tool.label)
 
 
-def _whole(
-    rt: Engine, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, handle: Handle[Any] | None
+def _full_call(
+    rt: Services, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, handle: Handle[Any] | None
 ) -> Call:
     if handle is not None:
-        return handle.whole()
+        return handle.full_call()
     return rt.open_call(tool, (), dict(kwargs), started, id)

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model.partial import Partial
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.call.admission import refuse
+from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.attempt import UNAWAITED
 from failsoft.runtime.execution.deadline import Box, finish, step
-from failsoft.runtime.fastpath.retry import recover
+from failsoft.runtime.fastpath.retry import retry_fast
 from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 
 if TYPE_CHECKING:
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -32,9 +32,9 @@ _EMPTY: Box = []  # of a tool that is not watched
 NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
 
 
-def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
+def guard(rt: Services, tool: Tool) -> Callable[..., Any]:
     """The function that users call instead of the tool's own."""
-    make = _guard_careful if tool.kind == "async" and tool.safe is False else _MAKERS[tool.kind]
+    make = _guard_careful if tool.kind == "async" and tool.safe_to_repeat is False else _MAKERS[tool.kind]
     made = make(rt, tool)
     if hasattr(tool.fn, "__name__"):
         functools.update_wrapper(made, tool.fn)
@@ -45,16 +45,18 @@ def guard(rt: Engine, tool: Tool) -> Callable[..., Any]:
     return made
 
 
-def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
+def _guard_async(rt: Services, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
     # No more than this: ten thousand may wait, and each has what is used here.
     now, trace, pending = rt.now, rt.trace, rt.trace.pending
-    watched = tool.safe is None  # whether its inner calls acted matters, and nobody has said what the tool does
+    watched = (
+        tool.safe_to_repeat is None
+    )  # whether its inner calls acted matters, and nobody has said what the tool does
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        ticket = tool.ticket
+        ticket = tool.closed_ticket
         if ticket is None or scope() is not None or (watched and light() is not None):
-            shut = tool.shut
-            if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+            shut = tool.cached_refusal
+            if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
             return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         started = now()
@@ -70,7 +72,7 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - 
                 stepper = step(tool.fn(*args, **kwargs) if kwargs else tool.fn(*args), box)
                 for waiting in stepper:
                     kwargs = kwargs or NO_KWARGS
-                    await finish(stepper, waiting, tool, tool.timeout, box, rt.place)
+                    await finish(stepper, waiting, tool, tool.timeout, box, rt.deadline_queue)
             finally:
                 if token is not None:
                     try:
@@ -78,50 +80,50 @@ def _guard_async(rt: Engine, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - 
                     except ValueError:  # an orphan goes on in another context
                         leave(LIGHT, token)
         except CancelledError as error:
-            rt.left(rt.open_call(tool, args, kwargs, started), error)
+            rt.on_caller_cancelled(rt.open_call(tool, args, kwargs, started), error)
             raise
         except Exception as error:
-            rest = recover(
+            rest = retry_fast(
                 rt, tool, args, kwargs, trace.number(), ticket, error, started, stepper is not None, made_call_of(box)
             )
         else:
             ended = now()
             value = box[0]
-            if ended - started <= tool.timeout and tool.ticket is ticket and type(value) is not Partial:
+            if ended - started <= tool.timeout and tool.closed_ticket is ticket and type(value) is not Partial:
                 pending.append((CALL_SUCCEEDED, ended, tool.id, None, None, started))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
             call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
-            rest = rt.drive(call, rt.odd(call, started, ended, value), ticket)
+            rest = rt.drive(call, rt.value_result(call, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         return (await rest).unwrap()
 
     return guarded
 
 
-def _guard_careful(rt: Engine, tool: Tool) -> Callable[..., Any]:
+def _guard_careful(rt: Services, tool: Tool) -> Callable[..., Any]:
     """What must not be repeated has to know whether a call inside it has acted (R24)."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        shut = tool.shut
-        if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+        shut = tool.cached_refusal
+        if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
             raise CircuitOpen(refused)
         return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
 
     return guarded
 
 
-def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
+def _guard_sync(rt: Services, tool: Tool) -> Callable[..., Any]:
     fn, now, tool_id, pending, trace = tool.fn, rt.now, tool.id, rt.trace.pending, rt.trace
-    simple = math.isinf(tool.timeout) and tool.safe is not False
-    watched = tool.safe is None
+    simple = math.isinf(tool.timeout) and tool.safe_to_repeat is not False
+    watched = tool.safe_to_repeat is None
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        ticket = tool.ticket
+        ticket = tool.closed_ticket
         if ticket is None or not simple or scope() is not None or (watched and light() is not None):
-            shut = tool.shut
-            if shut is not None and scope() is None and (refused := refuse(rt, tool, shut)) is not None:
+            shut = tool.cached_refusal
+            if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
             return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
         started, token = now(), None
@@ -139,22 +141,22 @@ def _guard_sync(rt: Engine, tool: Tool) -> Callable[..., Any]:
                     enter(None)
         except Exception as error:
             call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
-            first = rt.broken(call, started, error, entered=False)
+            first = rt.error_result(call, started, error, entered=False)
         else:
             ended = now()
-            if tool.ticket is ticket and type(value) not in _ODD:
+            if tool.closed_ticket is ticket and type(value) not in _ODD:
                 pending.append((CALL_SUCCEEDED, ended, tool_id, None, None, started))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
             call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
-            first = rt.odd(call, started, ended, value)
+            first = rt.value_result(call, started, ended, value)
         return rt.drive_blocking(call, first, ticket).unwrap()
 
     return guarded
 
 
-def _guard_async_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
+def _guard_async_stream(rt: Services, tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         stream = (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         try:
@@ -166,7 +168,7 @@ def _guard_async_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
     return guarded
 
 
-def _guard_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
+def _guard_stream(rt: Services, tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Iterator[Any]:
         stream = rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
         try:
@@ -178,7 +180,7 @@ def _guard_stream(rt: Engine, tool: Tool) -> Callable[..., Any]:
 
 
 _ODD = (Partial, *UNAWAITED, Task)
-_MAKERS: dict[str, Callable[[Engine, Tool], Callable[..., Any]]] = {
+_MAKERS: dict[str, Callable[[Services, Tool], Callable[..., Any]]] = {
     "async": _guard_async,
     "sync": _guard_sync,
     "async stream": _guard_async_stream,

@@ -20,14 +20,14 @@ from failsoft.core.model.fault import Fault
 if TYPE_CHECKING:
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.metrics import Retries
-    from failsoft.runtime.call.model import Call, Stop
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.call.model import Call, Candidate
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
-KEPT = 64  # errors of one tool
+MOST_KNOWN = 64  # errors of one tool
 
 
-class Known:
+class KnownError:
     """An error of a tool that was retried before."""
 
     __slots__ = ("family", "fault", "retries", "timed_out")
@@ -39,9 +39,9 @@ class Known:
         self.timed_out = is_client_timeout(fault)
 
 
-def recall(tool: Tool, error: Exception) -> Known | None:
+def look_up(tool: Tool, error: Exception) -> KnownError | None:
     """What is known of an error, if its type and its text are all there is to know."""
-    known = tool.known
+    known = tool.known_errors
     if not known:
         return None
     try:
@@ -55,16 +55,16 @@ def recall(tool: Tool, error: Exception) -> Known | None:
     return found
 
 
-def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception) -> None:
+def store(rt: Services, call: Call, candidate: Candidate, fault: Fault, error: Exception) -> None:
     """This failure has led to a retry: the next one like it can take the short way, if nothing about it was special."""
-    known = stop.tool.known
+    known = candidate.tool.known_errors
     if known is None or rt.handler is not None or rt.policies:
         return
     if rt.memory is not None and rt.memory.mode == "act":
         return
     if call.turn is not None or call.tenant is not None or fault.retry_after is not None:
         return
-    if stop.retry is not stop.tool.options.retry:
+    if candidate.retry is not candidate.tool.options.retry:
         return  # the call, or the chain that it stands in, has rules of its own
     key = key_of(error)
     if key is None or type(key[1]) is not str or key[1] != fault.message:
@@ -73,6 +73,6 @@ def remember(rt: Engine, call: Call, stop: Stop, fault: Fault, error: Exception)
         return  # it has been judged elsewhere
     if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
         return
-    if len(known) >= KEPT:
+    if len(known) >= MOST_KNOWN:
         known.clear()
-    known[type(error), error.args] = Known(fault, stop.family, rt.trace.retries(stop.tool.id))
+    known[type(error), error.args] = KnownError(fault, candidate.family, rt.trace.retries(candidate.tool.id))

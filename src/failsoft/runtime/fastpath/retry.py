@@ -8,7 +8,7 @@ Rules
   calls, where no policy, handler, fallback or retry rule has a say. None that is declared as not idempotent: calls made
   inside that one must know that they are.
 - Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
-  which takes up the call with all that has happened so far (``Past``).
+  which takes up the call with all that has happened so far (``Progress``).
 - The stream says the same, and its words are made when somebody reads them. As on the happy path, calls made inside an
   attempt are not its children. If one was made by an unsafe tool, the long way goes on and asks what it has done.
 
@@ -21,19 +21,19 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.call_effect import worst
+from failsoft.core.effects.call_effect import worst_effect
 from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.core.model.partial import Partial
-from failsoft.core.resilience.error_handler import ErrorReport, decide, describe
+from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields
 from failsoft.core.resilience.recovery_memory import QUOTABLE
 from failsoft.core.resilience.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
 from failsoft.observe.sinks.log import INFO, is_logged
 from failsoft.runtime.call.admission import count_successes
-from failsoft.runtime.call.model import NOTHING, Ended, Past
-from failsoft.runtime.call.pipeline import tell_recovery, tell_success
+from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
+from failsoft.runtime.call.pipeline import recovery_fields, success_fields
 from failsoft.runtime.execution.deadline import Box, finish, step
-from failsoft.runtime.fastpath.known_errors import Known, recall
+from failsoft.runtime.fastpath.known_errors import KnownError, look_up
 from failsoft.runtime.scope import LIGHT, leave, made_call_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.recorder import Raw
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -49,8 +49,8 @@ enter, reset = LIGHT.set, LIGHT.reset
 _CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client has raised
 
 
-async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call costs a tenth of a retry
-    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
+async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call costs a tenth of a retry
+    rt: Services, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
     """Take a call to its outcome whose first attempt has just failed: the short way while its errors are known.
@@ -59,15 +59,15 @@ async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call cos
     is taken, which asks what these have done.
     """
     plain = entered and call is None and not is_logged(INFO)  # log lines are the pipeline's
-    known = recall(tool, error) if plain else None
-    watched = tool.safe is None
+    known = look_up(tool, error) if plain else None
+    watched = tool.safe_to_repeat is None
     now, wall, random, record = rt.now, rt.wall, rt.random, rt.trace.record  # once: an attempt is to cost little more
     options, fn, timeout = tool.options.retry, tool.fn, tool.timeout
     primary, started, ended = error, began, now()
     made, since, spent = 0, ended, 0.0
-    met: list[Known] = []
+    met: list[KnownError] = []
     families: tuple[Family, ...] = ()
-    first: Ended | None = None
+    first: AttemptResult | None = None
     key = (tool.id, id)
     while known is not None:
         family = known.family
@@ -75,8 +75,12 @@ async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call cos
         took = ended - started
         total = spent + took if made else 0.0
         delay = plan_known(options, made + 1, since, total, took, ended, random())
-        if delay is None or (new is not None and new.is_due(wall())) or not _keep_books(rt, tool, ticket, ended, known):
-            first = Ended(started, ended, error=error)
+        if (
+            delay is None
+            or (new is not None and new.is_due(wall()))
+            or not _count_failure(rt, tool, ticket, ended, known)
+        ):
+            first = AttemptResult(started, ended, error=error)
             break
         error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
         evidence = None
@@ -84,7 +88,7 @@ async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call cos
             evidence = rt.memory.evidence(family)
         if known.timed_out:
             record((TOOL_TIMEOUT, ended, tool, id, None, _CLIENT))
-        record((TOOL_ERROR, ended, tool, id, None, _tell_retry, known.fault, started, made, delay, evidence))
+        record((TOOL_ERROR, ended, tool, id, None, _retry_fields, known.fault, started, made, delay, evidence))
         met.append(known)
         made += 1
         spent = total
@@ -105,7 +109,7 @@ async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call cos
             try:
                 stepper = step(fn(*args, **kwargs), box)
                 for waiting in stepper:
-                    await finish(stepper, waiting, tool, timeout, box, rt.place, key)
+                    await finish(stepper, waiting, tool, timeout, box, rt.deadline_queue, key)
             finally:
                 if token is not None:
                     try:
@@ -114,52 +118,52 @@ async def recover(  # noqa: C901, PLR0912, PLR0915 - one function: each call cos
                         leave(LIGHT, token)
         except Exception as failed:
             call = made_call_of(box)
-            error, known, ended = failed, recall(tool, failed) if call is None else None, now()
+            error, known, ended = failed, look_up(tool, failed) if call is None else None, now()
             continue
         except BaseException as left:  # its caller has, or the interpreter wants to end
             rt.retrying.pop(key)
-            whole = _whole(rt, tool, args, kwargs, id, began)
-            whole.made, whole.invoked = made, invoked
-            rt.left(whole, left)
+            whole = _full_call(rt, tool, args, kwargs, id, began)
+            whole.attempts_ended, whole.invoked = made, invoked
+            rt.on_caller_cancelled(whole, left)
             raise
         ended = now()
         value = box[0]
         if ended - started <= timeout and type(value) is not Partial:
             rt.retrying.pop(key)
-            _settle(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
+            _count_recovery(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
             return succeed(id, tool.id, value, made + 1, ended - began, tool.label)
-        call = made_call_of(box) or _whole(rt, tool, args, kwargs, id, began)
-        first = rt.odd(call, started, ended, value)
+        call = made_call_of(box) or _full_call(rt, tool, args, kwargs, id, began)
+        first = rt.value_result(call, started, ended, value)
         break
     else:
-        call = call or _whole(rt, tool, args, kwargs, id, began)
-        first = rt.broken(call, started, error, entered=entered)
+        call = call or _full_call(rt, tool, args, kwargs, id, began)
+        first = rt.error_result(call, started, error, entered=entered)
     rt.retrying.pop(key, None)
-    past = _past(met, primary, Attempts(made, since, spent), families) if met else NOTHING
-    call = call or _whole(rt, tool, args, kwargs, id, began)
-    call.name(id)
+    past = _progress(met, primary, Attempts(made, since, spent), families) if met else NO_PROGRESS
+    call = call or _full_call(rt, tool, args, kwargs, id, began)
+    call.set_id(id)
     call.admitted = True  # the short way needs a closed circuit
     rest = rt.drive(call, first, None if first is None else ticket, past)
     first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
     return await rest
 
 
-def _keep_books(rt: Engine, tool: Tool, ticket: Ticket, now: float, known: Known) -> bool:
+def _count_failure(rt: Services, tool: Tool, ticket: Ticket, now: float, known: KnownError) -> bool:
     """Count the failure and pay for its retry; False, with nothing done, if there is more to it."""
     health = tool.health
-    if health.holds or tool.unavailable is not None:
+    if health.holds or tool.unavailable_fault is not None:
         return False
     successes = count_successes(rt, tool, health) if tool.options.retry.budget else None
     with rt.lock:
         counted = health.count_failure(ticket, now, successes)
         if counted:
-            tool.ticket = None
+            tool.closed_ticket = None
             known.retries.made += 1
     return counted
 
 
-def _settle(
-    rt: Engine, tool: Tool, id: str | int, ticket: Ticket, known: Known, families: tuple[Family, ...], attempts: int,
+def _count_recovery(
+    rt: Services, tool: Tool, id: str | int, ticket: Ticket, known: KnownError, families: tuple[Family, ...], attempts: int,
     since: float, began: float, started: float, ended: float,
 ) -> None:  # fmt: skip
     """Let breaker, figures, memory and stream know that a retry has worked."""
@@ -173,20 +177,20 @@ def _settle(
     if rt.memory is not None:
         for family in families:
             rt.memory.learn(family, None, True, ended - since)
-    record((RETRY_SUCCEEDED, ended, tool, id, None, _tell_recovery, since, attempts))
-    record((CALL_SUCCEEDED, ended, tool, id, None, _tell_success, started, attempts, began))
+    record((RETRY_SUCCEEDED, ended, tool, id, None, _recovery_fields, since, attempts))
+    record((CALL_SUCCEEDED, ended, tool, id, None, _success_fields, started, attempts, began))
     if len(trace.pending) > trace.limit:
         trace.drain()
 
 
-def _past(met: list[Known], error: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Past:
+def _progress(met: list[KnownError], error: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Progress:
     """What the long way has to know."""
     fault = met[-1].fault._replace(cause=error)
-    return Past(fault, worst([known.fault.effect for known in met]), attempts, families)
+    return Progress(fault, worst_effect([known.fault.effect for known in met]), attempts, families)
 
 
-def _whole(
-    rt: Engine, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
+def _full_call(
+    rt: Services, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
 ) -> Call:
     return rt.open_call(tool, args, dict(kwargs), began, id)
 
@@ -194,23 +198,23 @@ def _whole(
 # --- what the stream says, made when somebody reads it ----------------------------------------------------------------
 
 
-def _tell_retry(raw: Raw) -> dict[str, Any]:
+def _retry_fields(raw: Raw) -> dict[str, Any]:
     _, ended, tool, _, _, _, fault, started, before, delay, evidence = raw
     report = ErrorReport(
         fault, tool.id, "", before + 1, before, "closed", delay, "", (),
         required=tool.options.required, evidence=evidence,
     )  # fmt: skip
-    fields = describe(report, decide(report))
+    fields = decision_fields(report, decide(report))
     fields["duration_ms"] = round((ended - started) * 1000, 3)
     fields["delay_ms"] = round(delay * 1000, 3)
     return fields
 
 
-def _tell_recovery(raw: Raw) -> dict[str, Any]:
+def _recovery_fields(raw: Raw) -> dict[str, Any]:
     _, ended, _, _, _, _, since, attempt = raw
-    return tell_recovery(attempt, ended - since)
+    return recovery_fields(attempt, ended - since)
 
 
-def _tell_success(raw: Raw) -> dict[str, Any]:
+def _success_fields(raw: Raw) -> dict[str, Any]:
     _, ended, tool, _, _, _, started, attempts, began = raw
-    return tell_success(tool.id, attempts, ended - started, ended - began)
+    return success_fields(tool.id, attempts, ended - started, ended - began)

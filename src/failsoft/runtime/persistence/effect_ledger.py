@@ -34,7 +34,7 @@ from failsoft.stores.ports import key_of
 if TYPE_CHECKING:
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.tools.tool import Tool
-    from failsoft.stores.failsafe import Shielded
+    from failsoft.stores.failsafe import FailsafeStore
     from failsoft.stores.ports import Store
 
 PATIENCE = 0.5  # seconds for which a write waits for its record
@@ -59,11 +59,11 @@ class WriteRecord:
         self.wake: Callable[[], None] = _nothing  # called when there is an answer
 
 
-class Ledger:
+class EffectLedger:
     """The writes that a runtime has begun."""
 
     def __init__(self, store: Store, run: str) -> None:
-        self._store = cast("Shielded", store)
+        self._store = cast("FailsafeStore", store)
         self._run = run  # this runtime, as opposed to those before it and beside it
         self._ended: dict[str, str] = {}  # records of calls that have ended in turns that have not: place, turn
         self._told: dict[
@@ -84,7 +84,7 @@ class Ledger:
 
     def wants(self, call: Call, tool: Tool) -> bool:
         """True if the call has to be recorded before this tool runs."""
-        return call.record is None and tool.is_write and (call.given is not None or call.thread is not None)
+        return call.write_record is None and tool.is_write and (call.caller_id is not None or call.thread is not None)
 
     async def begin(self, call: Call) -> Answer:
         """Record a call, and wait for the store without blocking the event loop."""
@@ -112,14 +112,14 @@ class Ledger:
         return self._read(call, record)
 
     def _submit(self, call: Call, wake: Callable[[], None]) -> WriteRecord:
-        self.settle()
+        self.finish_pending()
         turn_id = "" if call.turn is None else call.turn.id
         place = self._place(call)
         with self._lock:
             other = self._running.get(place)
             if turn_id and other is not None and other.value["turn"] == turn_id:
                 place = self._place(call, alone=True)  # of two calls of one turn neither is the other's replay
-            record = call.record = WriteRecord(place, {"run": self._run, "turn": turn_id})
+            record = call.write_record = WriteRecord(place, {"run": self._run, "turn": turn_id})
             record.wake = wake
             answered = self._ended.pop(place, None) is not None
             self._running.setdefault(place, record)
@@ -136,29 +136,31 @@ class Ledger:
     def _read(self, call: Call, record: WriteRecord) -> Answer:
         answer = record.answer or "unknown"
         if answer == "begun":
-            call.record = None  # the record is another call's
+            call.write_record = None  # the record is another call's
             self._stop(record)
             with self._lock:
                 self._told[record.place] = None
                 if len(self._told) > MOST_TOLD:
                     del self._told[next(iter(self._told))]
-            open_call = key_of(call.tenant, call.thread, "call", record.found.get("turn", ""), call.given or call.id)
+            open_call = key_of(
+                call.tenant, call.thread, "call", record.found.get("turn", ""), call.caller_id or call.id
+            )
             self._store.delete("pending", open_call)
         return answer
 
     def _place(self, call: Call, *, alone: bool = False) -> str:
         """Where a write is recorded: what makes two starts the same call. ``alone``: no other start is."""
-        if call.given is None or alone:
+        if call.caller_id is None or alone:
             id, same = call.id, f"{self._run}.{'' if call.turn is None else call.turn.id}"
         else:
-            id, same = call.given, mark(call.tool.id, call.args, call.kwargs)
+            id, same = call.caller_id, mark(call.tool.id, call.args, call.kwargs)
         return key_of(call.tenant, call.thread, "begun", call.tool.id, id, same)
 
     # -- after it ----------------------------------------------------------------------------------------------------
 
     def end(self, call: Call, *, acted: bool = True) -> None:
         """A recorded call has ended. ``acted``: its tool may have had an effect."""
-        record, call.record = call.record, None
+        record, call.write_record = call.write_record, None
         if record is None:
             return
         turn = call.turn
@@ -170,9 +172,9 @@ class Ledger:
         else:
             self._drop(record)
 
-    def leave(self, call: Call) -> None:
+    def abandon(self, call: Call) -> None:
         """The caller of a recorded call has left while its tool ran: the record stays."""
-        record, call.record = call.record, None
+        record, call.write_record = call.write_record, None
         if record is not None:
             self._stop(record)
 
@@ -186,7 +188,7 @@ class Ledger:
         if self._ended:
             self._over.append(turn_id)
 
-    def settle(self) -> None:
+    def finish_pending(self) -> None:
         """End the records of turns that have ended."""
         if not self._over:
             return
@@ -250,7 +252,7 @@ class Ledger:
                 if idle and not self._ended:
                     self._thread = None
                     return
-            self.settle()
+            self.finish_pending()
             self._serve()
 
     def _serve(self) -> None:

@@ -28,14 +28,14 @@ from weakref import WeakSet
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.resilience.circuit_breaker import BreakerState
 from failsoft.observe.delivery import left
-from failsoft.observe.recorder import Batch, Batches, Trace, cut
+from failsoft.observe.recorder import Batch, Batches, Recorder, cut
 from failsoft.observe.success_runs import Run
 from failsoft.stores.ports import Store, key_of
 
 if TYPE_CHECKING:
     from failsoft.runtime.execution.clock import Clock
-    from failsoft.runtime.persistence.effect_ledger import Ledger
-    from failsoft.runtime.tools.health import Health
+    from failsoft.runtime.persistence.effect_ledger import EffectLedger
+    from failsoft.runtime.tools.health import ToolHealth
 
 PATIENCE = 0.5  # seconds
 PAUSE = 2.0
@@ -44,16 +44,16 @@ KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tri
 LAST = 1.0  # seconds
 
 
-class Keeper:
+class StoreWriter:
     """A runtime's side of its store."""
 
-    def __init__(self, store: Store, trace: Trace, clock: Clock) -> None:
+    def __init__(self, store: Store, trace: Recorder, clock: Clock) -> None:
         self._store = store
         self._trace = trace
         self._clock = clock
         self._paused_until = 0.0
         self._closed = False
-        self.ledger: Ledger | None = None  # whose records go to the same store
+        self.ledger: EffectLedger | None = None  # whose records go to the same store
         self._circuits: dict[str, Any] = dict(store.find("breaker"))
         self._finding = RLock()
         self._found = 0  # losses
@@ -73,7 +73,7 @@ class Keeper:
     def flush(self, deadline: float) -> bool:
         """Wait until all events so far are durable; False if they are not by then (a real, monotonic time)."""
         if self.ledger is not None:
-            self.ledger.settle()
+            self.ledger.finish_pending()
         told = self._told
         heard = self._trace.flush(deadline)  # by everybody, not just the store
         durable = self._is_durable(deadline)
@@ -106,7 +106,7 @@ class Keeper:
         self._waiters = ThreadPoolExecutor(WAITERS, "failsoft store")
 
     def _has(self, batches: Batches) -> bool:
-        self._trace.settle()
+        self._trace.drain_if_due()
         now = real_time()
         if now < self._paused_until:
             return False
@@ -129,7 +129,7 @@ class Keeper:
 
     # -- circuits ----------------------------------------------------------------------------------------------------
 
-    def keep_circuit(self, health: Health, *names: str) -> None:
+    def keep_circuit(self, health: ToolHealth, *names: str) -> None:
         """A circuit has opened or closed, or its failures have been counted."""
         key = key_of(*names)
         state, options, fault = health.state, health.options, health.opened_by
@@ -145,9 +145,9 @@ class Keeper:
             }
             self._store.put("breaker", key, record, ttl=options.timeout + KEPT)
 
-    def restore_circuit(self, health: Health, *names: str) -> None:
+    def restore_circuit(self, health: ToolHealth, *names: str) -> None:
         """Take up what the process before has left, and keep what becomes of it."""
-        health.keep = lambda: self.keep_circuit(health, *names)
+        health.on_change = lambda: self.keep_circuit(health, *names)
         record = self._circuits.pop(key_of(*names), None)
         if record is None:
             return
@@ -174,7 +174,7 @@ def _fault(data: dict[str, Any] | None) -> Fault | None:
     return Fault(Code(data["code"]), **known)
 
 
-_ALIVE: WeakSet[Keeper] = WeakSet()
+_ALIVE: WeakSet[StoreWriter] = WeakSet()
 
 
 def _flush_all() -> None:

@@ -78,12 +78,12 @@ class RecoveryMemory:
         with self._lock:
             return family.evidence
 
-    def spares(self, family: Family) -> Tally | None:
+    def skips_retry(self, family: Family) -> Tally | None:
         """The record of a family's retries, if one is to be left out on account of it."""
         if self.mode != "act":
             return None
         with self._lock:
-            return family.tallies[RETRY] if core.spare(family) else None
+            return family.tallies[RETRY] if core.skips_retry(family) else None
 
     def order(self, family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
         """Alternatives, the better of equals first."""

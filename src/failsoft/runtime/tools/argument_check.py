@@ -141,14 +141,14 @@ def _rich_reader(annotation: Any) -> Reader | None:
         except ValidationError as error:
             if not _is_json(value):
                 return value
-            raise _Refused("; ".join(map(_tell, error.errors(include_url=False, include_input=False)))) from None
+            raise _Refused("; ".join(map(_describe, error.errors(include_url=False, include_input=False)))) from None
         except Exception as error:  # of a validator's own
             raise _Refused(f"it could not be read: {type(error).__name__}") from None
 
     return Reader(str(annotation), frozenset(), read)
 
 
-def _tell(problem: Mapping[str, Any]) -> str:
+def _describe(problem: Mapping[str, Any]) -> str:
     place = ".".join(map(str, problem["loc"]))
     return f"{place}: {problem['msg']}" if place else str(problem["msg"])
 

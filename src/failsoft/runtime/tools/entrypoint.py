@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from failsoft.config.layering import Layer, assemble
-from failsoft.config.settings import effects_of, told_after
+from failsoft.config.settings import effects_of, prefix_errors
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.entrypoint import Function
 from failsoft.core.model.options import Isolation, ToolOptions
@@ -35,7 +35,7 @@ def load_entrypoint(said: ManifestTool, defaults: Layer) -> Tool:
     ``said`` is what the manifest says of it, over its ``defaults`` for all tools.
     """
     field = f"tools.{said.options.id}."
-    with told_after(f"{said.place}: {field}" if said.place else field):
+    with prefix_errors(f"{said.place}: {field}" if said.place else field):
         if isinstance(said.entrypoint, Function):
             return _load_function(said.entrypoint.path, said, defaults)
         return Tool(_elsewhere, said.options, command=said.entrypoint)
@@ -51,7 +51,7 @@ def _load_function(path: str, said: ManifestTool, defaults: Layer) -> Tool:
     except ImportError as error:
         return _missing(path, options, error)
     except Exception as error:
-        raise ManifestError(f"entrypoint.function: {module_name} cannot be imported: {_tell(error)}") from error
+        raise ManifestError(f"entrypoint.function: {module_name} cannot be imported: {_describe(error)}") from error
     for part in name.split("."):
         try:
             found = getattr(found, part)
@@ -69,7 +69,7 @@ def _missing(path: str, options: ToolOptions, why: object) -> Tool:
     return Tool(_elsewhere, replace(options, isolation=Isolation()), missing=fault)
 
 
-def _tell(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """What is wrong with a module, and where."""
     said = sanitise(error.msg if isinstance(error, SyntaxError) else error)
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__

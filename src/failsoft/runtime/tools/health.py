@@ -28,10 +28,20 @@ class HealthView(NamedTuple):
     retry_after: float | None = None  # seconds until the circuit admits a probe
 
 
-class Health:
+class ToolHealth:
     """One breaker and one budget."""
 
-    __slots__ = ("budget", "holds", "keep", "opened_at", "opened_by", "options", "seen", "state", "ticket")
+    __slots__ = (
+        "budget",
+        "credited_successes",
+        "holds",
+        "on_change",
+        "opened_at",
+        "opened_by",
+        "options",
+        "state",
+        "ticket",
+    )
 
     def __init__(self, options: BreakerOptions) -> None:
         self.options = options
@@ -41,8 +51,10 @@ class Health:
         self.opened_at = 0.0  # when it was last closed before: failed probes do not count
         self.holds: Holds = {}  # until when the service wants to be left alone, and by whom
         self.budget = retry_budget.Budget()
-        self.seen = 0  # successes that the budget has been credited for
-        self.keep: Callable[[], None] | None = None  # called when the state or its count has changed; must not block
+        self.credited_successes = 0  # successes that the budget has been credited for
+        self.on_change: Callable[[], None] | None = (
+            None  # called when the state or its count has changed; must not block
+        )
 
     def admit(self, now: float, timeout: float) -> Ticket | Refusal:
         self.state, answer = circuit_breaker.admit(
@@ -63,8 +75,8 @@ class Health:
             if before.state == "closed":
                 self.opened_at = now
             changed = "open"
-        if self.keep is not None and (changed is not None or after.failures != before.failures):
-            self.keep()
+        if self.on_change is not None and (changed is not None or after.failures != before.failures):
+            self.on_change()
         return changed
 
     def count_failure(self, ticket: Ticket, now: float, successes: int | None) -> bool:
@@ -76,8 +88,8 @@ class Health:
         if after is None or not (successes is None or self.spend(now, successes)):
             return False
         self.state, self.ticket = after, None
-        if self.keep is not None:
-            self.keep()
+        if self.on_change is not None:
+            self.on_change()
         return True
 
     def count_success(self, ticket: Ticket) -> None:
@@ -85,8 +97,8 @@ class Health:
         after = circuit_breaker.count_success(self.state, ticket)
         if after is not None:
             counted, self.state, self.ticket = self.state.failures, after, ticket
-            if counted and self.keep is not None:
-                self.keep()
+            if counted and self.on_change is not None:
+                self.on_change()
 
     def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
         """Go on from what an earlier process has left."""
@@ -104,10 +116,10 @@ class Health:
 
     def can_spend(self, now: float, successes: int, more: int) -> bool:
         """Is there enough in the budget, whether or not up to so many more successes are credited first?"""
-        return retry_budget.is_ample(self.budget, now=now, successes=successes - self.seen, more=more)
+        return retry_budget.is_ample(self.budget, now=now, successes=successes - self.credited_successes, more=more)
 
     def spend(self, now: float, successes: int) -> bool:
         """Pay for a retry."""
-        self.budget, paid = retry_budget.spend(self.budget, now=now, successes=successes - self.seen)
-        self.seen = successes
+        self.budget, paid = retry_budget.spend(self.budget, now=now, successes=successes - self.credited_successes)
+        self.credited_successes = successes
         return paid

@@ -16,8 +16,8 @@ from failsoft.core.model.options import ToolOptions
 from failsoft.core.redact.printable import visible
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.errors import ManifestError
-from failsoft.runtime.execution.bulkhead import Slots
-from failsoft.runtime.tools.health import Health
+from failsoft.runtime.execution.bulkhead import Bulkhead
+from failsoft.runtime.tools.health import ToolHealth
 from failsoft.runtime.tools.tool_info import description_of
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.execution.deadline import Queue
     from failsoft.runtime.execution.processes.target import Target
-    from failsoft.runtime.fastpath.call import Quick
-    from failsoft.runtime.fastpath.known_errors import Known
+    from failsoft.runtime.fastpath.call import FastCall
+    from failsoft.runtime.fastpath.known_errors import KnownError
     from failsoft.runtime.tools.argument_check import Check
 
-Kind = Literal["async", "sync", "async stream", "stream"]
-Shut = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
+ToolKind = Literal["async", "sync", "async stream", "stream"]
+CachedRefusal = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
 
 log = logging.getLogger("failsoft")
 
@@ -48,31 +48,31 @@ class Tool:
         "_warned",
         "argument_check",
         "by_name",
+        "cached_refusal",
+        "closed_ticket",
         "command",
+        "configured_timeout",
         "disabled",
         "effect",
         "effect_reason",
         "effect_source",
+        "fast_eligible",
         "fn",
         "guarded",
         "health",
         "id",
         "kind",
-        "known",
+        "known_errors",
         "label",
         "options",
-        "plain",
         "queue",
         "quick",
-        "safe",
-        "shut",
+        "safe_to_repeat",
         "slots",
         "target",
         "terms",
-        "ticket",
         "timeout",
-        "unavailable",
-        "written_timeout",
+        "unavailable_fault",
     )
 
     def __init__(
@@ -89,24 +89,24 @@ class Tool:
         self.fn = fn
         self.kind = kind_of(fn)
         self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
-        self.written_timeout: float = math.inf if options.timeout is None else options.timeout  # for who quotes it
-        self.timeout = float(self.written_timeout)
+        self.configured_timeout: float = math.inf if options.timeout is None else options.timeout  # for who quotes it
+        self.timeout = float(self.configured_timeout)
         self.effect: ToolEffect
         self.effect_source: EffectSource
         self.effect_reason: str
-        self.safe: bool | None  # True, False, or None: nobody has said (R11)
+        self.safe_to_repeat: bool | None  # True, False, or None: nobody has said (R11)
         self._take_effect(know_effect(options, undeclared="as_specified"))  # registering it tells more
-        self.health = Health(options.breaker)
-        self.slots = None if options.concurrency is None else Slots(options.concurrency, options.queue)
+        self.health = ToolHealth(options.breaker)
+        self.slots = None if options.concurrency is None else Bulkhead(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
-        self.quick: Quick | None = None  # the happy path of an async tool, in a turn's body
-        self.by_name: Quick | None = (
+        self.quick: FastCall | None = None  # the happy path of an async tool, in a turn's body
+        self.by_name: FastCall | None = (
             None  # the same outside of turns, unless calls inside it have to know that they are
         )
-        self.unavailable = self._missing = missing  # why it cannot be used here, if it cannot
+        self.unavailable_fault = self._missing = missing  # why it cannot be used here, if it cannot
         self.disabled: Fault | None = None  # by the operator
-        self.shut: Shut | None = None  # while the circuit is open
+        self.cached_refusal: CachedRefusal | None = None  # while the circuit is open
         self.command = command
         self.target: Target | None = None
         if command is None and options.isolation.kind == "process":
@@ -115,10 +115,12 @@ class Tool:
             self.target = target_of(fn)
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
         special = (self.slots, self.target, command, options.output, options.idempotency_key)
-        self.plain = all(thing is None for thing in special)
-        self.known: dict[tuple[type, tuple[str, ...]], Known] | None = None  # errors that may take the short way
-        self._choose_way()
-        self.ticket: Ticket | None = None
+        self.fast_eligible = all(thing is None for thing in special)
+        self.known_errors: dict[tuple[type, tuple[str, ...]], KnownError] | None = (
+            None  # errors that may take the short way
+        )
+        self._choose_fast_path()
+        self.closed_ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
         self._warned = False
@@ -134,47 +136,52 @@ class Tool:
     @property
     def is_write(self) -> bool:
         """True if the tool acts on the world and must not be repeated: its calls are recorded before they start."""
-        return self.safe is False
+        return self.safe_to_repeat is False
 
     def renew_ticket(self) -> None:
         """Called whenever the health may have changed."""
-        usable = self.plain and self.unavailable is None and not self.health.holds
-        self.ticket = self.health.ticket if usable else None
+        usable = self.fast_eligible and self.unavailable_fault is None and not self.health.holds
+        self.closed_ticket = self.health.ticket if usable else None
 
     def admits(self, ticket: Ticket) -> bool:
         """Is a ticket of the closed circuit still good?"""
         health = self.health
-        return health.state.generation == ticket.generation and not health.holds and self.unavailable is None
+        return health.state.generation == ticket.generation and not health.holds and self.unavailable_fault is None
 
     @property
     def description(self) -> str:
         """What the tool does, in its author's words."""
-        return description_of(self.fn) if self.command is None and self.unavailable is None else ""
+        return description_of(self.fn) if self.command is None and self.unavailable_fault is None else ""
 
     def learn_effect(self, undeclared: Undeclared) -> None:
         """Decide whether it reads or writes, once, when it is registered."""
         declared = self.options.safe_to_repeat is not None
         known = know_effect(self.options, "" if declared else self.description, undeclared=undeclared)
         self._take_effect(known)
-        self._choose_way()
-        if self.safe is None and undeclared == "recognise" and self.options.retry.max_attempts > 1:
+        self._choose_fast_path()
+        if self.safe_to_repeat is None and undeclared == "recognise" and self.options.retry.max_attempts > 1:
             self.warn_undeclared()
 
     @property
     def known_effect(self) -> KnownEffect:
         """All that is known of its effect."""
-        return KnownEffect(self.effect, self.effect_source, self.effect_reason, self.safe)
+        return KnownEffect(self.effect, self.effect_source, self.effect_reason, self.safe_to_repeat)
 
     def _take_effect(self, known: KnownEffect) -> None:
-        self.effect, self.effect_source, self.effect_reason, self.safe = known
+        self.effect, self.effect_source, self.effect_reason, self.safe_to_repeat = known
 
-    def _choose_way(self) -> None:
-        self.known = {} if self._retries_plainly() else None
+    def _choose_fast_path(self) -> None:
+        self.known_errors = {} if self._retries_fast() else None
 
-    def _retries_plainly(self) -> bool:
+    def _retries_fast(self) -> bool:
         """Have only attempts, time, budget and breaker a say in whether an error is repeated?"""
         options = self.options
-        if self.kind != "async" or not self.plain or self.safe is False or options.breaker.count != "attempts":
+        if (
+            self.kind != "async"
+            or not self.fast_eligible
+            or self.safe_to_repeat is False
+            or options.breaker.count != "attempts"
+        ):
             return False
         if options.fallbacks or options.retry.rules is not None:
             return False
@@ -183,18 +190,18 @@ class Tool:
     def mark_unavailable(self, fault: Fault) -> None:
         """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""
         self._missing = fault
-        self.unavailable = self.disabled or fault
+        self.unavailable_fault = self.disabled or fault
         self.renew_ticket()
 
     def disable(self, why: str) -> None:
         """Turn every call away from now on."""
-        self.disabled = self.unavailable = builtin_faults.tool_disabled(self.id, why)
-        self.shut = None  # callers of an open circuit would share another answer
+        self.disabled = self.unavailable_fault = builtin_faults.tool_disabled(self.id, why)
+        self.cached_refusal = None  # callers of an open circuit would share another answer
         self.renew_ticket()
 
     def enable(self) -> None:
         """Take calls again, unless the tool is missing."""
-        self.disabled, self.unavailable = None, self._missing
+        self.disabled, self.unavailable_fault = None, self._missing
         self.renew_ticket()
 
     def signature(self) -> inspect.Signature | None:
@@ -312,15 +319,15 @@ class CountedAsWrite(Tool):
     __slots__ = ("original",)
 
     disabled: Any = _Shared()
-    shut: Any = _Shared()
-    ticket: Any = _Shared()
-    unavailable: Any = _Shared()
+    cached_refusal: Any = _Shared()
+    closed_ticket: Any = _Shared()
+    unavailable_fault: Any = _Shared()
 
     def __init__(self, original: Tool) -> None:
         self.original = original
         for name in _COPIED:
             setattr(self, name, getattr(original, name))
-        self.safe, self.known, self.quick, self.by_name = False, None, None, None
+        self.safe_to_repeat, self.known_errors, self.quick, self.by_name = False, None, None, None
 
     def renew_ticket(self) -> None:
         self.original.renew_ticket()
@@ -337,7 +344,7 @@ _COPIED = tuple(name for name in Tool.__slots__ if not isinstance(vars(CountedAs
 
 def count_as_write(tool: Tool) -> Tool:
     """The tool as agents call it: one of which nothing is known counts as a write (ADR 28)."""
-    return CountedAsWrite(tool) if tool.safe is None else tool
+    return CountedAsWrite(tool) if tool.safe_to_repeat is None else tool
 
 
 def unguarded(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -347,7 +354,7 @@ def unguarded(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
-def kind_of(fn: Callable[..., Any]) -> Kind:
+def kind_of(fn: Callable[..., Any]) -> ToolKind:
     """What calling it gives; what cannot be protected is refused here (T15)."""
     target: Any = fn
     while isinstance(target, functools.partial):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.services import Services
 
     AtEnd = Callable[[Callable[[], None]], object]
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class AgentRun:
     """The turn of one agent run: what a call needs to know of its turn."""
 
-    def __init__(self, engine: Engine, id: str, thread: str | None) -> None:
+    def __init__(self, engine: Services, id: str, thread: str | None) -> None:
         self.id = id
         self.thread = thread
         self.parent: Call | None = None
@@ -63,8 +63,8 @@ class AgentRun:
         if call.parent is None:
             call.turn = self
             self._taken.append(None)
-        if call.named:
-            call.name(self._unique(call))
+        if call.has_own_id:
+            call.set_id(self._unique(call))
 
     def note_success(self) -> None:
         """Count a call of this run that has succeeded."""
@@ -102,7 +102,7 @@ class AgentRun:
 class AgentRuns:
     """The runs that are under way in one runtime, by the framework's object for each."""
 
-    def __init__(self, engine: Engine, new_id: Callable[[], str]) -> None:
+    def __init__(self, engine: Services, new_id: Callable[[], str]) -> None:
         self._engine = engine
         self._new_id = new_id
         self._open: dict[int, AgentRun] = {}
@@ -134,9 +134,9 @@ class AgentRuns:
     def end(self, key: object) -> None:
         """End the run that ``key`` identifies, if its turn has started."""
         self._end(id(key))
-        self._engine.settle()
+        self._engine.drain_if_due()
         if self._engine.ledger is not None:
-            self._engine.ledger.settle()
+            self._engine.ledger.finish_pending()
 
     def _end(self, key: int) -> None:
         run = self._open.pop(key, None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.turn.machine import Start
-from failsoft.integration.framework_tool import Passing
+from failsoft.integration.framework_tool import ControlFlow
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.turn.commands import stop
 from failsoft.runtime.turn.dependencies import refuse_misused
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 async def adopt(turn: Turn, call: Call) -> Outcome[Any]:
     """Run the call as one of the turn's."""
-    handle = _take(turn, call)
+    handle = _submit(turn, call)
     if handle.outcome is None:
         # Not by the loop's own factory: with an eager one it might have ended before anybody waits for it.
         task = handle.task = asyncio.Task(_run(turn, handle, call), loop=turn.loop)
@@ -45,7 +45,7 @@ def adopt_blocking(turn: Turn, call: Call) -> Outcome[Any]:
     """The same for a function that blocks."""
     if turn.is_elsewhere():
         return asyncio.run_coroutine_threadsafe(adopt(turn, call), turn.loop).result()
-    handle = _take(turn, call)
+    handle = _submit(turn, call)
     if handle.outcome is not None:  # skipped: the turn's time is up
         return handle.outcome
     outcome = turn.engine.drive_blocking(call)
@@ -53,18 +53,18 @@ def adopt_blocking(turn: Turn, call: Call) -> Outcome[Any]:
     return outcome
 
 
-def _take(turn: Turn, call: Call) -> Handle[Any]:
+def _submit(turn: Turn, call: Call) -> Handle[Any]:
     turn.refuse_if_closed()
     refuse_misused((*call.args, *call.kwargs.values()))
-    taken = call.by_agent and call.named and call.id in turn.machine.calls
-    if not call.named or taken:  # some models number their calls anew in every message
-        call.name(turn.new_id(call.tool.id))
+    taken = call.by_agent and call.has_own_id and call.id in turn.machine.calls
+    if not call.has_own_id or taken:  # some models number their calls anew in every message
+        call.set_id(turn.new_id(call.tool.id))
     call.turn, call.thread, call.tenant = turn, call.thread or turn.thread, call.tenant or turn.tenant
     call.required = call.tool.options.required
-    handle: Handle[Any] = Handle(turn.lanes, call.id, call.tool, call.kwargs)
+    handle: Handle[Any] = Handle(turn.scheduler, call.id, call.tool, call.kwargs)
     handle.call = call
     commands = turn.machine.add(handle)
-    turn.write_down(handle)
+    turn.record_open_call(handle)
     if not isinstance(commands[0], Start):
         turn.perform(commands)
     return handle
@@ -73,31 +73,31 @@ def _take(turn: Turn, call: Call) -> Handle[Any]:
 async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
     engine, notes, tool = turn.engine, turn.notes, call.tool
     handle.started = call.started = engine.now()
-    ticket = tool.ticket
+    ticket = tool.closed_ticket
     SCOPE.set(handle)
-    turn.lanes.join()
+    turn.scheduler.attach()
     try:
-        if ticket is not None and tool.quick is not None and not notes.wary and _is_plain(turn, call):
+        if ticket is not None and tool.quick is not None and not notes.wary and _is_fast_eligible(turn, call):
             outcome = await tool.quick(call.kwargs, handle.id, ticket, handle)
         else:
-            turn.doze(handle)
+            turn.suspend(handle)
             outcome = await engine.drive(call)
     except BaseException as error:
-        if isinstance(error, Passing):
-            engine.left(call, error)
+        if isinstance(error, ControlFlow):
+            engine.on_caller_cancelled(call, error)
         late = handle.outcome is not None
         stop(turn, handle, error)
-        if late and isinstance(error, Passing):
+        if late and isinstance(error, ControlFlow):
             return  # nobody waits for it any more
         raise
     finally:
-        turn.lanes.leave(handle)
+        turn.scheduler.detach(handle)
     if notes.wary and outcome.status == "succeeded":
-        engine.notebook.note_success(call)
+        engine.conversations.note_success(call)
     turn.finished(handle, outcome)
 
 
-def _is_plain(turn: Turn, call: Call) -> bool:
+def _is_fast_eligible(turn: Turn, call: Call) -> bool:
     """Does it say nothing that the happy path would not see?"""
     if not call.fits_exactly:
         return False

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome, Status
 from failsoft.core.turn.cascade import REQUIRED_SKIPPED
-from failsoft.core.turn.machine import Cancel, Leave, RecordLate, Skip
-from failsoft.integration.framework_tool import Passing
+from failsoft.core.turn.machine import Abandon, Cancel, RecordLate, Skip
+from failsoft.integration.framework_tool import ControlFlow
 from failsoft.observe import events
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.turn.handle import Handle
     from failsoft.runtime.turn.turn import Turn
 
-Ending = Skip["Handle[Any]"] | Leave["Handle[Any]"] | Cancel["Handle[Any]"] | RecordLate["Handle[Any]"]
+TurnCommand = Skip["Handle[Any]"] | Abandon["Handle[Any]"] | Cancel["Handle[Any]"] | RecordLate["Handle[Any]"]
 
 
 class Skipped(NamedTuple):
@@ -41,7 +41,7 @@ class Skipped(NamedTuple):
             "reason": decision.reason,
         }
 
-    def tell(self, turn: Turn) -> None:
+    def report(self, turn: Turn) -> None:
         """Record what was decided, and escalate if that is it."""
         turn.emit(events.CALL_SKIPPED, self.handle.tool, self.handle.id, self.describe())
         if self.outcome.escalated:
@@ -49,14 +49,14 @@ class Skipped(NamedTuple):
 
     def escalate(self, turn: Turn) -> None:
         if not isinstance(self.handle.tool, str):
-            turn.engine.escalate(self.handle.whole(), self.outcome)
+            turn.engine.escalate(self.handle.full_call(), self.outcome)
 
 
-def end(turn: Turn, command: Ending) -> None:
+def end(turn: Turn, command: TurnCommand) -> None:
     """Do what the machine says about a call that is not to start."""
     if isinstance(command, Skip):
         _skip(turn, command)
-    elif isinstance(command, Leave):
+    elif isinstance(command, Abandon):
         _leave(turn, command.call)
     elif isinstance(command, Cancel):
         _cancel(turn, command.call)
@@ -67,7 +67,7 @@ def end(turn: Turn, command: Ending) -> None:
 def stop(turn: Turn, handle: Handle[Any], error: BaseException) -> None:
     """Something that is no failure of the tool's has ended a call."""
     if handle.outcome is None:
-        passed = isinstance(error, Passing)
+        passed = isinstance(error, ControlFlow)
         status: Status = "cancelled" if passed or isinstance(error, asyncio.CancelledError) else "failed"
         fault = builtin_faults.passed_on() if passed else builtin_faults.cancelled(started=True)
         turn.finished(handle, _outcome(turn, handle, status, fault, _attempts(handle)))
@@ -87,11 +87,11 @@ def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
     outcome = _outcome(turn, handle, "skipped", fault, root=fields["root"], escalated=command.escalate)
     skipped = Skipped(handle, outcome, fields)
     if command.escalate and (turn.engine.handler is not None or turn.engine.phraser is not None):
-        turn.unasked.append(skipped)
-        turn.settle(handle, outcome)
+        turn.undecided_skips.append(skipped)
+        turn.resolve(handle, outcome)
         return
     turn.emit(events.CALL_SKIPPED, handle.tool, handle.id, skipped.describe())
-    turn.settle(handle, outcome)
+    turn.resolve(handle, outcome)
     if command.escalate:
         skipped.escalate(turn)
 
@@ -101,18 +101,18 @@ def _leave(turn: Turn, handle: Handle[Any]) -> None:
     fault = builtin_faults.turn_timed_out(turn.timeout, started=attempts > 0)
     outcome = _outcome(turn, handle, "timed_out", fault, attempts)
     turn.emit(events.CALL_LEFT, handle.tool, handle.id, {"duration_ms": round(outcome.duration * 1000, 3)})
-    turn.settle(handle, outcome)
+    turn.resolve(handle, outcome)
     if turn.thread is not None and not handle.fills and not isinstance(handle.tool, str):
-        turn.engine.notebook.note_cut_off(handle.whole(), outcome)
+        turn.engine.conversations.note_cut_off(handle.full_call(), outcome)
     task = handle.task
     if task is None:
         return
-    call = handle.whole()
-    call.left_behind = True
+    call = handle.full_call()
+    call.abandoned = True
     if turn.cancels or call.waiting:
         task.cancel()
     else:
-        turn.engine.leave_behind(task)
+        turn.engine.abandon_task(task)
 
 
 def _cancel(turn: Turn, handle: Handle[Any]) -> None:
@@ -120,19 +120,19 @@ def _cancel(turn: Turn, handle: Handle[Any]) -> None:
     outcome = _outcome(turn, handle, "cancelled", builtin_faults.cancelled(started=attempts > 0), attempts)
     fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
     turn.emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
-    turn.settle(handle, outcome)
-    call = None if handle.task is None else handle.whole()
+    turn.resolve(handle, outcome)
+    call = None if handle.task is None else handle.full_call()
     if turn.thread is not None and turn.parent is None:
-        turn.engine.notebook.note_dangling((turn.tenant, turn.thread), turn.id, outcome, call)
+        turn.engine.conversations.note_dangling((turn.tenant, turn.thread), turn.id, outcome, call)
     if call is not None and handle.task is not None:
-        call.recorded = True
+        call.end_recorded = True
         handle.task.cancel()
 
 
 def has_acted(handle: Handle[Any]) -> bool:
     """May it have had an effect that must not be had twice?"""
     outcome = handle.outcome
-    if outcome is None or isinstance(handle.tool, str) or handle.tool.safe:
+    if outcome is None or isinstance(handle.tool, str) or handle.tool.safe_to_repeat:
         return False
     return outcome.fault is None or outcome.fault.effect != "none"
 
@@ -144,7 +144,7 @@ def _attempts(handle: Handle[Any]) -> int:
     """
     if handle.task is None or isinstance(handle.tool, str):
         return 0
-    call = handle.whole()
+    call = handle.full_call()
     call.stop_waiting()
     return call.attempts
 
@@ -166,5 +166,5 @@ def _outcome(
         root=root,
         escalated=escalated,
         explanation=turn.engine.explain,
-        recorded=None if handle.call is None else handle.call.kept,
+        recorded=None if handle.call is None else handle.call.write_recorded,
     )

@@ -22,7 +22,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decide
 from failsoft.observe import events
-from failsoft.runtime.call.error_handler import consult, handler_failed, turned_down
+from failsoft.runtime.call.error_handler import consult, handler_failed_fields, refusal_reason
 from failsoft.runtime.call.user_text import PATIENCE, phrase, phrase_turn
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ LATE = 0.5  # seconds
 async def conclude(turn: Turn) -> str | None:
     """Ask and phrase what is left; the turn's message, None where the built-in one stands."""
     if turn.engine.handler is not None:
-        await asyncio.gather(*[_judge(turn, one) for one in turn.unasked])
+        await asyncio.gather(*[_judge(turn, one) for one in turn.undecided_skips])
     message = await _phrase_all(turn)
-    skipped, turn.unasked = turn.unasked, []
+    skipped, turn.undecided_skips = turn.undecided_skips, []
     for one in skipped:
-        one.tell(turn)
+        one.report(turn)
     return message
 
 
@@ -52,7 +52,9 @@ async def _phrase_all(turn: Turn) -> str | None:
     patience = patience_of(turn)
     silent = [one for one in outcomes.values() if one.status in ("skipped", "timed_out", "cancelled") and _is_ours(one)]
     asking = [phrase(turn.engine, turn, outcome, patience) for outcome in silent]
-    report = TurnReport(turn.id, outcomes, thread=turn.thread, timed_out=turn.expired, message=turn.engine.compose)
+    report = TurnReport(
+        turn.id, outcomes, thread=turn.thread, timed_out=turn.expired, message=turn.engine.compose_turn_message
+    )
     *_, message = await asyncio.gather(*asking, phrase_turn(turn.engine, report, patience))
     return message if isinstance(message, str) else None
 
@@ -96,9 +98,9 @@ async def _judge(turn: Turn, skipped: Skipped) -> None:
     answer = await consult(engine, report)
     decision = answer if isinstance(answer, Decision) else decide(report)
     if isinstance(answer, str):
-        turn.emit(events.HANDLER_FAILED, tool, outcome.id, handler_failed(answer))
+        turn.emit(events.HANDLER_FAILED, tool, outcome.id, handler_failed_fields(answer))
     elif decision.strategy not in ("escalate", "fail_gracefully"):
-        why = handler_failed(turned_down(decision, "the call lacks an input"))
+        why = handler_failed_fields(refusal_reason(decision, "the call lacks an input"))
         turn.emit(events.HANDLER_FAILED, tool, outcome.id, why)
         decision = decide(report)
     outcome.decision, outcome.escalated = decision, decision.strategy == "escalate"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import TurnError
-from failsoft.runtime.turn.handle import NONE, SHOWN, Handle
+from failsoft.runtime.turn.handle import NO_ARGUMENTS, SHOWN, Handle
 
 if TYPE_CHECKING:
-    from failsoft.runtime.turn.scheduler import Lanes
+    from failsoft.runtime.turn.scheduler import Scheduler
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 _MISUSES = (CoroutineType, MethodType, Outcome, set, frozenset)
@@ -21,7 +21,7 @@ DEEPEST = 100  # levels at which a handle may lie in an argument
 
 def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
     """Note the calls that this one waits for, and the arguments that their values fill."""
-    lanes = handle.lanes
+    lanes = handle.scheduler
     if lanes.shown:
         _refuse_text(handle.arguments)
     if type(depends_on) is not list and isinstance(depends_on, str | Handle):
@@ -29,7 +29,7 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     needs = []
     known = True
     for other in depends_on:
-        if type(other) is Handle and other.lanes is lanes:
+        if type(other) is Handle and other.scheduler is lanes:
             needs.append(other.id)
         else:
             needs.append(_name(other, lanes))
@@ -78,7 +78,7 @@ def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:
     for name, value in handle.arguments.items():
         if type(value) not in PLAIN:
             for other in _search(value):
-                if other.lanes is not handle.lanes:
+                if other.scheduler is not handle.scheduler:
                     _refuse_foreign(other)
                 fills[other.id] = (*fills.get(other.id, ()), name)
     return fills
@@ -125,16 +125,16 @@ def fill_in(handle: Handle[Any]) -> None:
             filled[name] = handle.defaults[name]
             handle.substitutes = {**(handle.substitutes or {}), name: handle.defaults[name]}
     handle.arguments = filled
-    handle.fills = NONE  # it is done
+    handle.fills = NO_ARGUMENTS  # it is done
 
 
-def _name(other: Handle[Any] | str, lanes: Lanes) -> str:
+def _name(other: Handle[Any] | str, lanes: Scheduler) -> str:
     """The id of a call that another one shall wait for."""
     if isinstance(other, str):
         return mask_id(other)
     if not isinstance(other, Handle):
         raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
-    if other.lanes is not lanes:
+    if other.scheduler is not lanes:
         _refuse_foreign(other)
     return other.id
 

@@ -16,20 +16,20 @@ from failsoft.runtime.call.model import Call
 
 if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
-    from failsoft.runtime.turn.scheduler import Lanes
+    from failsoft.runtime.turn.scheduler import Scheduler
     from failsoft.runtime.turn.turn import Turn
 
 T = TypeVar("T")
 
-NONE: Mapping[str, Any] = {}
+NO_ARGUMENTS: Mapping[str, Any] = {}
 _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
 SHOWN = "<Handle "  # how a handle begins as text
-UNKNOWN: core.Terms = (None, NONE, False)  # of the calls of a tool that there is not, as in ``Tool.terms``
+UNKNOWN: core.Terms = (None, NO_ARGUMENTS, False)  # of the calls of a tool that there is not, as in ``Tool.terms``
 
 
-class Handle(core.Call, Generic[T]):
+class Handle(core.Node, Generic[T]):
     """A call of a turn that has been submitted: await it for its outcome, or use it as another call's argument."""
 
     __slots__ = (
@@ -38,8 +38,8 @@ class Handle(core.Call, Generic[T]):
         "call",
         "context",
         "ended",
-        "lanes",
         "result",
+        "scheduler",
         "started",
         "task",
         "tool",
@@ -49,16 +49,16 @@ class Handle(core.Call, Generic[T]):
     ended: float  # there if it was a plain success
     context: Context  # in which it was submitted; there if a lane is to run it, until it has
 
-    def __init__(self, lanes: Lanes, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, lanes: Scheduler, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
         # What ``super().__init__`` would do comes first: one call less is worth a fifth of this.
         self.id = id
         self.needs = ()
-        self.fills = NONE
+        self.fills = NO_ARGUMENTS
         self.terms = UNKNOWN if type(tool) is str else tool.terms  # type: ignore[union-attr]  # or it is a Tool
         self.state = "new"
         self.dependants = None
         self.substitutes = None
-        self.lanes = lanes  # of the turn: when that is over, it needs to be told to them alone
+        self.scheduler = lanes  # of the turn: when that is over, it needs to be told to them alone
         self.tool = tool  # its bare name if there is no such tool
         self.arguments = arguments
         self.started = 0.0
@@ -66,7 +66,7 @@ class Handle(core.Call, Generic[T]):
         self.task: asyncio.Task[None] | None = None
         self.call: Call | None = None  # made when the happy path is not enough
 
-    def say(
+    def set_options(
         self,
         required: bool | None,
         defaults: Mapping[str, Any] | None,
@@ -82,19 +82,19 @@ class Handle(core.Call, Generic[T]):
             self.terms[2] and not special,
         )
         if special and self.tool.__class__ is not str:
-            call = self.whole()
+            call = self.full_call()
             call.timeout, call.retry, call.key = timeout, retry, key
 
-    def tell_to(self, caller: Call) -> None:
+    def report_effect_to(self, caller: Call) -> None:
         """Let the call know from whose tool this one was submitted what it does; until it has ended, nobody knows."""
         self.terms = (*self.terms[:2], False)
-        self.whole().caller = caller
+        self.full_call().caller = caller
         caller.inside.add(self)
 
     @property
     def turn(self) -> Turn:
         """The turn that it belongs to."""
-        return self.lanes.turn
+        return self.scheduler.turn
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:
         while (outcome := self.outcome) is None:
@@ -133,14 +133,14 @@ class Handle(core.Call, Generic[T]):
         return f"{use}: {self.id!r} is a handle, {_INSTEAD}"
 
     def __repr__(self) -> str:
-        self.lanes.shown = True  # text with a handle in it may become an argument
+        self.scheduler.shown = True  # text with a handle in it may become an argument
         return f"{SHOWN}{self.id!r}, {self.outcome.status if self.outcome else 'open'}>"
 
-    def settle(self, outcome: Outcome[Any]) -> None:
+    def resolve(self, outcome: Outcome[Any]) -> None:
         """It has come to this end."""
         self._outcome, self.result = outcome, outcome.value
 
-    def whole(self) -> Call:
+    def full_call(self) -> Call:
         """The call with everything that was said about it."""
         if self.call is None:
             turn, tool = self.turn, cast("Tool", self.tool)
@@ -156,7 +156,7 @@ class Handle(core.Call, Generic[T]):
                 required=self.required,
                 typed=True,
             )
-            self.call.given = self.id if self.id in turn.given else None
+            self.call.caller_id = self.id if self.id in turn.given else None
         return self.call
 
 

@@ -26,19 +26,19 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.partial import Partial
 from failsoft.core.turn.cascade import used_default
 from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
-from failsoft.runtime.call.error_handler import judge_unknown
+from failsoft.runtime.call.error_handler import decide_unknown_tool
 from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.call.user_text import phrase
-from failsoft.runtime.execution.deadline import OVER, Stepper, carry_on, finish, in_context
+from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_orphan
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.turn.commands import stop
 from failsoft.runtime.turn.dependencies import MissingPartError, fill_in
-from failsoft.runtime.turn.handle import NONE
+from failsoft.runtime.turn.handle import NO_ARGUMENTS
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.resilience.circuit_breaker import Ticket
-    from failsoft.runtime.call.model import Ended
+    from failsoft.runtime.call.model import AttemptResult
     from failsoft.runtime.turn.handle import Handle
     from failsoft.runtime.turn.turn import Turn
 
@@ -54,7 +54,7 @@ def step_call(handle: Handle[Any], running: Any) -> Stepper:
         handle.result = value
 
 
-class Lanes:
+class Scheduler:
     """The lanes of one turn, and the calls before them."""
 
     __slots__ = ("_dozing", "_ready", "_tasks", "awake", "shown", "turn")
@@ -79,23 +79,23 @@ class Lanes:
         self._ready.clear()  # lanes hold it
         self._ready += running
 
-    def join(self) -> None:
+    def attach(self) -> None:
         """A call runs in a task that is no lane; it counts as one until it dozes or leaves."""
         self.awake += 1
 
-    def leave(self, handle: Handle[Any]) -> None:
+    def detach(self, handle: Handle[Any]) -> None:
         if handle in self._dozing:
             self._dozing.remove(handle)
         else:
-            self._rest()
+            self._release()
 
-    def doze(self, handle: Handle[Any]) -> None:
+    def suspend(self, handle: Handle[Any]) -> None:
         """A call that runs in no lane suspends, or waits for its next attempt."""
         if handle not in self._dozing:
             self._dozing.add(handle)
-            self._rest()
+            self._release()
 
-    def _rest(self) -> None:
+    def _release(self) -> None:
         """A lane waits with its call: another one goes on with what is ready."""
         self.awake -= 1
         self._open()
@@ -114,7 +114,7 @@ class Lanes:
         ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
         awaited, kept, recorded = turn.awaited, turn.pending is not None, turn.engine.ledger is not None
         engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
-        admit, succeed = turn.machine.enter, turn.machine.succeed
+        admit, succeed = turn.machine.activate, turn.machine.succeed
         clock: float | None = None  # when the call before has ended, if that was just now
         now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
@@ -127,7 +127,7 @@ class Lanes:
                 tool: Any = handle.tool
                 handle.started = started = now() if clock is None else clock
                 clock = None
-                ticket = tool.ticket if handle.terms[2] and not turn.notes.wary else None
+                ticket = tool.closed_ticket if handle.terms[2] and not turn.notes.wary else None
                 if recorded and ticket is not None and tool.is_write and (turn.thread or handle.id in turn.given):
                     ticket = None
                 first = None
@@ -142,39 +142,43 @@ class Lanes:
                         context, stepper = handle.context.copy(), step_call(handle, running)
                         waiting = context.run(next, stepper, OVER)
                         if waiting is not OVER:
-                            await self._suspend(handle, carry_on(stepper, waiting, context.run))
+                            await self._suspend(handle, run_orphan(stepper, waiting, context.run))
                     except Exception as error:
-                        first = engine.broken(handle.whole(), started, error, entered=running is not None)
+                        first = engine.error_result(handle.full_call(), started, error, entered=running is not None)
                     except BaseException as error:
                         handle.task = task
-                        engine.left(handle.whole(), error)
+                        engine.on_caller_cancelled(handle.full_call(), error)
                         if not self._survives(handle, error):
                             raise
                         continue
                     else:
                         value, ended = handle.result, now()
-                        if ended - started <= tool.timeout and tool.ticket is ticket and type(value) is not Partial:
+                        if (
+                            ended - started <= tool.timeout
+                            and tool.closed_ticket is ticket
+                            and type(value) is not Partial
+                        ):
                             record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
                             if len(pending) > trace.limit:
                                 trace.drain()
                             else:
                                 clock = ended
                             if turn.notes.wary:
-                                engine.notebook.note_success(handle.whole())
+                                engine.conversations.note_success(handle.full_call())
                             if handle.state == "running":
-                                handle.ended, handle.arguments, handle.context = ended, NONE, EMPTY
+                                handle.ended, handle.arguments, handle.context = ended, NO_ARGUMENTS, EMPTY
                                 if followers := succeed(handle):
                                     ready += followers
                                 arrive(handle)
                                 if awaited or kept:
-                                    turn.tell(handle)
+                                    turn.report_escalation(handle)
                             else:  # it was left or cancelled before
                                 turn.perform(turn.machine.finish(handle, "succeeded"))
                             continue
-                        first = engine.odd(handle.whole(), started, ended, value)
+                        first = engine.value_result(handle.full_call(), started, ended, value)
                 # Out here, so that the errors of further attempts do not get the first one as their context.
-                await self._go_long(handle, first, ticket)
-                is_left, first = first is not None and first.running, None  # its error may hold this frame
+                await self._run_pipeline(handle, first, ticket)
+                is_left, first = first is not None and first.still_running, None  # its error may hold this frame
                 if is_left:
                     return  # cancel scopes of the orphan's may know this task: it is nobody else's any more
         finally:
@@ -185,18 +189,26 @@ class Lanes:
         """Go on with a tool that waits for something, until it ends."""
         tool: Any = handle.tool
         handle.task = asyncio.current_task()
-        self._rest()
+        self._release()
         try:
             await finish(
-                stepper, next(stepper), tool, tool.timeout, [handle.started, None], self.turn.engine.place, handle
+                stepper,
+                next(stepper),
+                tool,
+                tool.timeout,
+                [handle.started, None],
+                self.turn.engine.deadline_queue,
+                handle,
             )
         finally:
             self.awake += 1
 
-    async def _go_long(self, handle: Handle[Any], first: Ended | None = None, ticket: Ticket | None = None) -> None:
+    async def _run_pipeline(
+        self, handle: Handle[Any], first: AttemptResult | None = None, ticket: Ticket | None = None
+    ) -> None:
         """Take a call to its outcome that is not plain, or whose first attempt was not."""
         handle.task = asyncio.current_task()
-        self._rest()
+        self._release()
         try:
             wrong = self._fill_or_fault(handle) if handle.fills else None
             if isinstance(handle.tool, str):
@@ -205,7 +217,7 @@ class Lanes:
             elif wrong is not None:
                 outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool.id, wrong))
             else:
-                call = handle.whole()
+                call = handle.full_call()
                 call.kwargs = cast("dict[str, Any]", handle.arguments)  # it may have been whole before it had these
                 call.started = handle.started
                 outcome = await in_context(handle.context.copy(), self.turn.engine.drive(call, first, ticket))
@@ -262,10 +274,10 @@ class Lanes:
         """The outcome of a call that cannot be made: of an unknown tool, or with a reference that leads nowhere."""
         turn, engine = self.turn, self.turn.engine
         outcome = engine.unknown(handle.id, name, fault)
-        for event_type, fields in await judge_unknown(engine, outcome, turn):
+        for event_type, fields in await decide_unknown_tool(engine, outcome, turn):
             turn.emit(event_type, name, handle.id, fields)
         if engine.phraser is not None:
             await phrase(engine, turn, outcome)
         if outcome.escalated:
-            engine.tell(outcome)
+            engine.notify_escalation(outcome)
         return outcome

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from failsoft.analysis.turn_report import TurnReport
-from failsoft.config.settings import merged, refuse_lost_key, refuse_odd_names
+from failsoft.config.settings import merge_retry, refuse_lost_key, require_text_names
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.durations import Duration, seconds
 from failsoft.core.model.options import RetryOptions
@@ -40,14 +40,14 @@ from failsoft.runtime.turn import body_calls
 from failsoft.runtime.turn.commands import Skipped, end, has_acted
 from failsoft.runtime.turn.conclusion import conclude
 from failsoft.runtime.turn.dependencies import Part, find_needs, refuse_handles
-from failsoft.runtime.turn.handle import NONE, Handle, Outcomes, explain_missing
-from failsoft.runtime.turn.scheduler import EMPTY, Lanes
+from failsoft.runtime.turn.handle import NO_ARGUMENTS, Handle, Outcomes, explain_missing
+from failsoft.runtime.turn.scheduler import EMPTY, Scheduler
 
 if TYPE_CHECKING:
     from failsoft.config.manifest import Plan
-    from failsoft.runtime.conversation.thread_store import Pending
-    from failsoft.runtime.persistence.event_writer import Keeper
-    from failsoft.runtime.services import Engine
+    from failsoft.runtime.conversation.thread_store import ConversationStore
+    from failsoft.runtime.persistence.event_writer import StoreWriter
+    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Turn:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Services,
         id: str,
         *,
         timeout: float | None,
@@ -76,14 +76,14 @@ class Turn:
         self.parent: Call | None = None  # the call that this turn is inside of
         self.notes = BLANK  # what the thread remembers
         self.machine: TurnMachine[Handle[Any]] = TurnMachine()
-        self.lanes = Lanes(self)
+        self.scheduler = Scheduler(self)
         self._events = engine.trace.follow(id)
         self.acknowledged = False  # whether the store had all of it safe when the turn ended
         self.arrived: list[Handle[Any]] = []
         self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: whichever arrives next
         self.given: set[str] = set()  # ids that callers have chosen
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 1))  # for calls without an id
-        self.pending: Pending | None = None  # where its open calls are written down, if anywhere
+        self.pending: ConversationStore | None = None  # where its open calls are written down, if anywhere
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # while it takes calls, the one that runs it
         self._context = EMPTY  # of the newest call: mostly they share one
@@ -93,7 +93,9 @@ class Turn:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expired = self._ended = False
-        self.unasked: list[Skipped] = []  # required calls that were skipped: decided, phrased and told at the end
+        self.undecided_skips: list[
+            Skipped
+        ] = []  # required calls that were skipped: decided, phrased and told at the end
         self._message: str | None = None  # to the user, where it was phrased
         self.ended_by: BaseException | None = None  # what a tool has raised that is nobody's but the caller's
         self._outer: Any = None
@@ -132,41 +134,41 @@ class Turn:
         ``required`` and ``defaults`` say what becomes of it where that brings no value. ``timeout``, ``retry`` and
         ``idempotency_key`` hold for this call alone.
         """
-        if get_ident() != self._thread or not (self.lanes.awake or self._runs_here()):
+        if get_ident() != self._thread or not (self.scheduler.awake or self._runs_here()):
             self._refuse()
         found = self._find(tool)
         name = self._unknown_name(tool) if found is None else found.id
         try:
-            given = {**args} if args else NONE  # what its caller changes later is no longer its business
+            given = {**args} if args else NO_ARGUMENTS  # what its caller changes later is no longer its business
         except TypeError:
             raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
         if id is None:
             id = self.new_id(name)
         else:
             if not isinstance(id, str):
-                refuse_odd_names(name, id=id)
+                require_text_names(name, id=id)
             id = mask_id(id)
             self.given.add(id)
-        handle: Handle[Any] = Handle(self.lanes, id, found or name, given)
+        handle: Handle[Any] = Handle(self.scheduler, id, found or name, given)
         if depends_on or given:
             find_needs(handle, depends_on)
         if said:
-            self._say(handle, **said)
+            self._apply_options(handle, **said)
         context = copy_context()
         if context != self._context:
             self._context = context
             self._submitter = find_caller()
         handle.context = self._context
-        if self._submitter is not None and found is not None and not found.safe:
-            handle.tell_to(self._submitter)
+        if self._submitter is not None and found is not None and not found.safe_to_repeat:
+            handle.report_effect_to(self._submitter)
         commands: Sequence[Command[Handle[Any]]] = ()
-        if self.machine.smooth:
-            self.machine.take(handle)
-            self.lanes.start(handle)
+        if self.machine.no_failure_yet:
+            self.machine.enqueue(handle)
+            self.scheduler.start(handle)
         else:
             commands = self.machine.add(handle)
         if self.pending is not None:
-            self.write_down(handle)
+            self.record_open_call(handle)
         if commands:
             self.perform(commands)
         return handle
@@ -217,7 +219,7 @@ class Turn:
         self._started = self.engine.now()
         outer = SCOPE.get()
         if isinstance(outer, Handle):
-            outer = outer.whole()
+            outer = outer.full_call()
         self.parent = outer if isinstance(outer, Call) else None
         self._caller = self.parent or (outer._caller if isinstance(outer, Turn) else find_caller())
         if self._caller is not None:
@@ -225,9 +227,9 @@ class Turn:
         parent = outer if outer is None or isinstance(outer, Turn) else outer.turn
         if outer is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
             self.thread, self.tenant = self.thread or outer.thread, self.tenant or outer.tenant
-        self.notes = self.engine.notebook.open(self.thread, self.tenant)
+        self.notes = self.engine.conversations.open(self.thread, self.tenant)
         if self.thread is not None and self.parent is None:
-            self.pending = self.engine.notebook.pending
+            self.pending = self.engine.conversations.pending
         lefts = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
@@ -252,16 +254,16 @@ class Turn:
         else:
             if error is not None:
                 self.perform(self.machine.cancel())
-            elif self.unasked or self.engine.phraser is not None:
+            elif self.undecided_skips or self.engine.phraser is not None:
                 if self._timer is not None:
                     self._timer.cancel()
                 self._message = await conclude(self)
         finally:
-            for skipped in self.unasked:  # nobody was asked: the turn has broken off
-                skipped.tell(self)
+            for skipped in self.undecided_skips:  # nobody was asked: the turn has broken off
+                skipped.report(self)
             self._end()
-            if self.engine.keeper is not None and self.parent is None:
-                await self._acknowledge(self.engine.keeper)
+            if self.engine.writer is not None and self.parent is None:
+                await self._acknowledge(self.engine.writer)
 
     def __enter__(self) -> NoReturn:
         raise TurnError("a turn runs on an event loop: write `async with rt.turn() as turn:`, not `with`")
@@ -282,7 +284,7 @@ class Turn:
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
-    def _say(
+    def _apply_options(
         self,
         handle: Handle[Any],
         *,
@@ -303,7 +305,7 @@ class Turn:
             raise TurnError(f"required: {required!r:.80} is neither true nor false")
         if not isinstance(handle.tool, str):
             refuse_lost_key(handle.tool.options, idempotency_key)
-        handle.say(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
+        handle.set_options(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
 
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
         """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
@@ -319,9 +321,9 @@ class Turn:
         for call in plan.calls:
             id = mask_id(call.id)
             self.given.add(id)
-            handle = handles[call.id] = Handle(self.lanes, id, self._find(call.tool) or call.tool, NONE)
+            handle = handles[call.id] = Handle(self.scheduler, id, self._find(call.tool) or call.tool, NO_ARGUMENTS)
             retry = self._retry(handle.tool, call.retry)
-            handle.say(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
+            handle.set_options(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
             handle = handles[call.id]
             handle.context = self._context
@@ -330,7 +332,7 @@ class Turn:
             handle.needs, handle.fills = tuple(fills), fills
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
-            self.write_down(handle)
+            self.record_open_call(handle)
         self.perform(commands)
         return handles
 
@@ -349,7 +351,7 @@ class Turn:
             pass
         return id
 
-    def write_down(self, handle: Handle[Any]) -> None:
+    def record_open_call(self, handle: Handle[Any]) -> None:
         """What is open outlives the process, where there is a store."""
         if self.pending is not None and self.thread is not None:
             tool = handle.tool
@@ -384,7 +386,7 @@ class Turn:
         return builtin_faults.quote(found) if isinstance(found, str) else found.id
 
     def _retry(self, tool: Tool | str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
-        return None if said is None or isinstance(tool, str) else merged(tool.options, said)
+        return None if said is None or isinstance(tool, str) else merge_retry(tool.options, said)
 
     # -- performing --------------------------------------------------------------------------------------------------
 
@@ -392,27 +394,27 @@ class Turn:
         """Do what the machine says."""
         for command in commands:
             if isinstance(command, Start):
-                self.lanes.start(command.call)
+                self.scheduler.start(command.call)
             else:
                 end(self, command)
 
-    def doze(self, handle: Handle[Any]) -> None:
+    def suspend(self, handle: Handle[Any]) -> None:
         """A call suspends."""
-        self.lanes.doze(handle)
+        self.scheduler.suspend(handle)
 
     def finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """A call has come to its end; it may have been left or cancelled before."""
         late = handle.done()
-        if self.machine.smooth and outcome.status != "succeeded":
-            self.lanes.forget_taken()
+        if self.machine.no_failure_yet and outcome.status != "succeeded":
+            self.scheduler.forget_taken()
         commands = self.machine.finish(handle, outcome.status)
         if not late:
-            self.settle(handle, outcome)
+            self.resolve(handle, outcome)
         self.perform(commands)
 
-    def settle(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
+    def resolve(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """This is what became of a call."""
-        handle.settle(outcome)
+        handle.resolve(outcome)
         caller = None if handle.call is None else handle.call.caller
         if caller is not None:
             caller.acted |= has_acted(handle)
@@ -423,9 +425,9 @@ class Turn:
         """A call has its outcome."""
         self.arrived.append(handle)
         if self.awaited or self.pending is not None:
-            self.tell(handle)
+            self.report_escalation(handle)
 
-    def tell(self, handle: Handle[Any]) -> None:
+    def report_escalation(self, handle: Handle[Any]) -> None:
         """Let those know who wait for a call."""
         if self.pending is not None and self.thread is not None:
             self.pending.close_call((self.tenant, self.thread), self.id, handle.id)
@@ -442,7 +444,7 @@ class Turn:
 
     def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
         """Tell the event stream."""
-        self.engine.note(event_type, tool, call_id, self.id, fields)
+        self.engine.record_event(event_type, tool, call_id, self.id, fields)
 
     def _is_open(self) -> bool:
         return len(self.arrived) < len(self.machine.calls)
@@ -468,7 +470,7 @@ class Turn:
         duration = self.engine.now() - self._started
         calls = self.machine.calls
         results, needs = {}, {}
-        past = self._past()
+        past = self._remaining_past()
         for id, handle in calls.items():
             if handle.needs:
                 needs[id] = handle.needs
@@ -483,17 +485,17 @@ class Turn:
         self._note_end(duration, len(results), needs)
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
-            message=self._message or self.engine.compose, trace=partial(self.engine.trace.events_of, self._events),
+            message=self._message or self.engine.compose_turn_message, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
         self._ended, self._thread, self._context, self._submitter = True, 0, EMPTY, None
         self._events.over = True
         if self.engine.ledger is not None:
             self.engine.ledger.end_turn(self.id)
-            self.engine.ledger.settle()
-        self.engine.settle()
+            self.engine.ledger.finish_pending()
+        self.engine.drain_if_due()
         if past is not None:
-            self.lanes.turn = past
-            del self.lanes
+            self.scheduler.turn = past
+            del self.scheduler
 
     def _note_end(self, duration: float, succeeded: int, needs: Mapping[str, Any]) -> None:
         calls = self.machine.calls
@@ -508,7 +510,7 @@ class Turn:
             fields |= self.engine.find_labels(tool if isinstance(tool, str) else tool.id for tool in tools)
         self.emit(events.TURN_ENDED, None, None, fields)
 
-    def _past(self) -> Turn | None:
+    def _remaining_past(self) -> Turn | None:
         """What a quiet turn is to its calls when it has ended: one that knows no calls.
 
         So there are no circles of references, which only the garbage collector would find; and what a tool has started
@@ -519,10 +521,10 @@ class Turn:
         past = copy(self)
         past.machine, past.arrived, past._context = TurnMachine(), [], EMPTY
         past._ended, past._thread = True, 0
-        del past.lanes
+        del past.scheduler
         return past
 
-    async def _acknowledge(self, keeper: Keeper) -> None:
+    async def _acknowledge(self, keeper: StoreWriter) -> None:
         """Have the turn on disk before its caller goes on, unless that takes long."""
         if self.engine.memory is not None:
             self.engine.memory.save()

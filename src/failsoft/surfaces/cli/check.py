@@ -110,8 +110,8 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
         field, why = f"tools.{id}", ""
         try:
             made = None if tool.entrypoint is None else load_entrypoint(tool, manifest.defaults)
-            if made is not None and made.unavailable is not None:
-                why = made.unavailable.message
+            if made is not None and made.unavailable_fault is not None:
+                why = made.unavailable_fault.message
         except ManifestError as error:
             inside, _, why = error.problems[0].removeprefix(f"{tool.place}: {field}.").partition(": ")
             field = f"{field}.{inside}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from failsoft.runtime.execution.processes import wire
-from failsoft.runtime.execution.processes.process_handle import Ended, Process
+from failsoft.runtime.execution.processes.process_handle import Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Blocking, finish
 from failsoft.runtime.execution.processes.worker_attempt import next_frame
 
@@ -56,7 +56,7 @@ def test_the_end_says_how(pair: Pair) -> None:
     theirs.sendall(wire.pack(wire.READY, 1) + wire.pack(wire.VALUE, "half")[:9] + wire.death(-11))
     theirs.shutdown(socket.SHUT_WR)
     assert take(process) == (wire.READY, 1)
-    with pytest.raises(Ended) as ended:
+    with pytest.raises(ProcessGone) as ended:
         take(process)
     assert ended.value.status == -11
 
@@ -64,7 +64,7 @@ def test_the_end_says_how(pair: Pair) -> None:
 def test_the_end_without_a_word(pair: Pair) -> None:
     process, theirs = pair
     theirs.close()
-    with pytest.raises(Ended) as ended:
+    with pytest.raises(ProcessGone) as ended:
         take(process)
     assert ended.value.status is None
 

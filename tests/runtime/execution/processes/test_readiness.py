@@ -127,7 +127,7 @@ def test_a_cancelled_wait_leaves_nothing(pair: Pair) -> None:
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait([gone])
-        assert readiness._ears[loop].waiters == {}
+        assert readiness._loop_readiness[loop].waiters == {}
         theirs.send(b"x")
         await asyncio.sleep(0.02)
         return await OnLoop(loop).readable(ours.fileno(), soon())
@@ -144,7 +144,7 @@ def test_closed_loops_are_forgotten(pair: Pair) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         asyncio.run(main())
-    assert len(readiness._ears) <= 1
+    assert len(readiness._loop_readiness) <= 1
     gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 

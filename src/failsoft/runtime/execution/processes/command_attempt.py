@@ -29,7 +29,7 @@ from failsoft.core.model.fault import Category, Code, Effect, Fault
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.runtime.execution.processes import reply as replies
 from failsoft.runtime.execution.processes import wire
-from failsoft.runtime.execution.processes.process_handle import Ended, Process
+from failsoft.runtime.execution.processes.process_handle import Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.reply import CommandError, Reply
 
@@ -168,7 +168,7 @@ async def _attend(
                 else:
                     failed = pickle.loads(frame.content)  # noqa: S301 - written by our code, before the program starts
                 frame = process.buffered()
-        except Ended as ended:
+        except ProcessGone as ended:
             if workers.closed:
                 return Reply("cancelled", None, None, process.pid, True, started, took)
             while streams.move() and len(streams.out) <= command.max_output:

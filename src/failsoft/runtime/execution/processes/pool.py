@@ -57,7 +57,7 @@ class Counts(NamedTuple):
     respawns: int  # workers started in place of one that was lost or replaced
 
 
-class _Place:
+class _WaitingCaller:
     """A call's place in the line for a worker. Both ends of it are used with the lock of the workers held."""
 
     __slots__ = ("bell", "process")
@@ -91,7 +91,7 @@ class Workers:
         self._workers: set[Process] = set()
         self._commands: set[Process] = set()
         self._idle: deque[Process] = deque()  # the freshest last
-        self._waiting: deque[_Place] = deque()
+        self._waiting: deque[_WaitingCaller] = deque()
         self._modules: dict[str, None] = {}
         self.closed = False
         self._started = self._kills = self._crashes = self._lost = self._respawns = 0
@@ -217,11 +217,11 @@ class Workers:
                 return self._idle.pop()
             if len(self._workers) < self._limit:
                 return self._start_worker()
-            place = _Place()
+            place = _WaitingCaller()
             self._waiting.append(place)
         return await self._wait_in_line(waiting, place)
 
-    async def _wait_in_line(self, waiting: Waiting, place: _Place) -> Process | None:
+    async def _wait_in_line(self, waiting: Waiting, place: _WaitingCaller) -> Process | None:
         try:
             await waiting.rung(place.bell)
         except BaseException:

@@ -37,7 +37,7 @@ _SHARED = ("failsoft.config.manifest",)
 _PATIENCE: Final = 1_000  # reads of log records before a call, for a worker that never stops
 
 
-class Ended(Exception):
+class ProcessGone(Exception):
     """The process is gone. ``status`` is its exit status, minus its signal, or None: its supervisor is gone too."""
 
     def __init__(self, status: int | None) -> None:
@@ -45,7 +45,7 @@ class Ended(Exception):
         self.status = status
 
 
-class Confused(Exception):
+class OutOfStep(Exception):
     """A process has sent something that is no answer to what it was asked. Nothing it says can be trusted any more."""
 
 
@@ -100,7 +100,7 @@ class Process:
         return sent
 
     def receive(self) -> wire.Frame | None:
-        """Read once; the next frame, or None if it is not whole yet. Raises ``Ended`` or ``Confused``."""
+        """Read once; the next frame, or None if it is not whole yet. Raises ``ProcessGone`` or ``OutOfStep``."""
         return self.buffered() if self._read() else None
 
     def _read(self) -> bool:
@@ -112,12 +112,12 @@ class Process:
             data = b""
         if not data:
             self.dead = True
-            raise Ended(wire.death_of(self._buffer))
+            raise ProcessGone(wire.death_of(self._buffer))
         self._buffer += data
         return True
 
     def buffered(self) -> wire.Frame | None:
-        """The next frame, from what has been read. Log records are handled on the way. Raises ``Confused``."""
+        """The next frame, from what has been read. Log records are handled on the way. Raises ``OutOfStep``."""
         buffer = self._buffer
         while len(buffer) >= wire.HEADER.size:
             length, kind, number, pid = wire.HEADER.unpack_from(buffer)
@@ -126,9 +126,9 @@ class Process:
                 self._wanted = 0
                 break
             if length > wire.LIMIT:
-                raise Confused(f"it sends {wire.megabytes(length)} at once")
+                raise OutOfStep(f"it sends {wire.megabytes(length)} at once")
             if self.pid is not None and pid != self.pid:
-                raise Confused("another process answered in its place")
+                raise OutOfStep("another process answered in its place")
             if len(buffer) < size:
                 self._wanted = size
                 break
@@ -141,14 +141,14 @@ class Process:
         return None
 
     def expect_silence(self) -> None:
-        """Make sure that nothing but log records has come unasked. Raises ``Confused``, or ``Ended``."""
+        """Make sure that nothing but log records has come unasked. Raises ``OutOfStep``, or ``ProcessGone``."""
         for _ in range(_PATIENCE):
             if not self._read():
                 break
             if self.buffered() is not None:
-                raise Confused("it answers without having been asked")
+                raise OutOfStep("it answers without having been asked")
         if self._buffer:
-            raise Confused("it sends something without having been asked")
+            raise OutOfStep("it sends something without having been asked")
 
     def has_read(self) -> bool:
         """Whether it may have read all that it was sent for its call. If not, a dead worker has surely not run it."""
@@ -161,11 +161,11 @@ class Process:
     def greet(self, frame: wire.Frame) -> Described | None:
         """Take in that it is ready, or has tried to load a module; what was in the way, if anything."""
         if frame.kind != wire.READY:
-            raise Confused("it answers without having been asked")
+            raise OutOfStep("it answers without having been asked")
         try:
             module, problem = encoding.read_ready(self.values, frame.content)
         except wire.Unloadable as error:
-            raise Confused(str(error)) from None
+            raise OutOfStep(str(error)) from None
         self.pid = frame.pid
         self.ready = True
         if module is not None and problem is None:

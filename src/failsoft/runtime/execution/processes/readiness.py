@@ -6,7 +6,7 @@ Rules
   ``finish`` can run a whole algorithm to its end without a loop.
 - Deadlines are real time, also where the event loop's time is virtual: processes live in real time.
 
-Why ``Ears``: asyncio takes ten microseconds to begin and end listening to a descriptor, a fair part of a whole call.
+Why ``LoopReadiness``: asyncio takes ten microseconds to begin and end listening to a descriptor, a fair part of a whole call.
 One epoll of our own per loop, which the loop listens to all the time, takes one.
 """
 
@@ -73,7 +73,7 @@ class OnLoop:
     async def readable(self, fd: int, until: float | None) -> bool:
         if not hasattr(select, "epoll"):
             return await self.ready((fd,), (), until)
-        ears = _ears.get(self._loop) or _grow(self._loop)
+        ears = _loop_readiness.get(self._loop) or _grow(self._loop)
         waiter: asyncio.Future[bool] = self._loop.create_future()
         timer = None if until is None else self._alarm(until, waiter)
         ears.listen(fd, waiter)
@@ -129,7 +129,7 @@ def _settle(waiter: asyncio.Future[bool], ready: bool) -> None:
         waiter.set_result(ready)
 
 
-class Ears:
+class LoopReadiness:
     """What one event loop listens to on behalf of its calls. Each descriptor is heard once, then has to ask again."""
 
     __slots__ = ("_epoll", "waiters")
@@ -153,14 +153,14 @@ class Ears:
                 _settle(waiter, True)
 
 
-_ears: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Ears] = weakref.WeakKeyDictionary()
+_loop_readiness: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopReadiness] = weakref.WeakKeyDictionary()
 
 
-def _grow(loop: asyncio.AbstractEventLoop) -> Ears:
-    for known in list(_ears):
+def _grow(loop: asyncio.AbstractEventLoop) -> LoopReadiness:
+    for known in list(_loop_readiness):
         if known.is_closed():
-            del _ears[known]
-    _ears[loop] = ears = Ears(loop)
+            del _loop_readiness[known]
+    _loop_readiness[loop] = ears = LoopReadiness(loop)
     return ears
 
 

@@ -12,7 +12,7 @@ from failsoft.core.classify.exit_status import how_it_ended
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.redact.sanitise import sanitise
 
-Kind = Literal[
+ReplyKind = Literal[
     "value",
     "error",  # the tool raised, or its command failed
     "timeout",  # ended at its deadline
@@ -27,7 +27,7 @@ Kind = Literal[
 class Reply(NamedTuple):
     """What became of one attempt in a process."""
 
-    kind: Kind
+    kind: ReplyKind
     value: Any = None
     error: Exception | None = None
     pid: int | None = None

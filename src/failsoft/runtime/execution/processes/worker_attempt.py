@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from failsoft.core.model.options import Isolation, Values
 from failsoft.runtime.execution.processes import encoding, wire
 from failsoft.runtime.execution.processes import reply as replies
-from failsoft.runtime.execution.processes.process_handle import Confused, Ended, Process
+from failsoft.runtime.execution.processes.process_handle import OutOfStep, Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.remote_error import rebuild
-from failsoft.runtime.execution.processes.reply import Kind, Reply
+from failsoft.runtime.execution.processes.reply import Reply, ReplyKind
 from failsoft.runtime.execution.processes.target import Target, variable
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ async def call(
             if reply is None:
                 begun()
                 reply = await _converse(workers, waiting, process, target, request, number, timeout, options)
-        except Ended as ended:
+        except ProcessGone as ended:
             reply = _mourn(workers, process, target, ended)
             if reply is None:
                 continue
-        except Confused as confused:
+        except OutOfStep as confused:
             reply = _dismiss(workers, process, target, confused)
             if reply is None:
                 continue
@@ -101,7 +101,7 @@ async def _prepare(workers: Workers, waiting: Waiting, process: Process, target:
             error = replies.never_ready(str(target), workers.start_timeout)
             return Reply("crashed", error=error, pid=process.pid, killed=True)
         if frame.number != (number if process.ready else 0):
-            raise Confused("it answers something that it was not asked")
+            raise OutOfStep("it answers something that it was not asked")
         problem = process.greet(frame)
     if problem is not None:
         return Reply("missing", error=replies.missing(str(target), rebuild(problem)), pid=process.pid)
@@ -134,9 +134,9 @@ async def _converse(
         workers.drop(process, "killed")
         return Reply("timeout", pid=pid, killed=True, started=started, duration=took)
     if frame.number != number:
-        raise Confused("it answered another call")
+        raise OutOfStep("it answered another call")
     if process.buffered() is not None:
-        raise Confused("it answered twice")
+        raise OutOfStep("it answered twice")
     kind, value, error, heavy = _read(target, process.values, frame, until, pid)
     process.calls += 1
     if heavy or (options.max_calls is not None and process.calls >= options.max_calls):
@@ -144,7 +144,7 @@ async def _converse(
     return Reply(kind, value, error, pid, False, started, took)
 
 
-def _mourn(workers: Workers, process: Process, target: Target, ended: Ended) -> Reply | None:
+def _mourn(workers: Workers, process: Process, target: Target, ended: ProcessGone) -> Reply | None:
     """The worker has died. None if that was before it read the call, which then can go to another."""
     pid, started = process.pid, process.started
     took = 0.0 if started is None else time.monotonic() - started
@@ -161,7 +161,7 @@ def _mourn(workers: Workers, process: Process, target: Target, ended: Ended) -> 
     return Reply("crashed", None, error, pid, False, started, took)
 
 
-def _dismiss(workers: Workers, process: Process, target: Target, confused: Confused) -> Reply | None:
+def _dismiss(workers: Workers, process: Process, target: Target, confused: OutOfStep) -> Reply | None:
     """End a worker that cannot be trusted. None if it has not been called yet: the call can go to another."""
     pid, started = process.pid, process.started
     workers.drop(process, "killed")
@@ -181,16 +181,16 @@ _CONTENTS: Final[dict[int, encoding.Content]] = {
 
 def _read(
     target: Target, values: Values, frame: wire.Frame, until: float | None, pid: int | None
-) -> tuple[Kind, Any, Exception | None, bool]:
+) -> tuple[ReplyKind, Any, Exception | None, bool]:
     """What the worker says, and whether it has grown too large."""
     kind = frame.kind
     if kind not in _CONTENTS:
-        raise Confused("it sent something that is no answer")
+        raise OutOfStep("it sent something that is no answer")
     try:
         ended, heavy, value = encoding.read_answer(values, frame.content, _CONTENTS[kind])
     except wire.Unloadable as error:
         if values == "json":  # our code in the worker never writes such a thing
-            raise Confused(f"it sent something that is no answer: {error}") from None
+            raise OutOfStep(f"it sent something that is no answer: {error}") from None
         why = f"the result cannot be loaded here: {error}"
         return "unsendable", None, replies.unsendable(str(target), why, ran=True), False
     if kind == wire.MISSING:
@@ -205,7 +205,7 @@ def _read(
 
 
 async def next_frame(waiting: Waiting, process: Process, until: float | None) -> wire.Frame | None:
-    """Wait for the next frame; None if it is not there at the deadline. Raises ``Ended`` or ``Confused``."""
+    """Wait for the next frame; None if it is not there at the deadline. Raises ``ProcessGone`` or ``OutOfStep``."""
     frame = process.buffered()  # one read may have brought two
     while frame is None:
         ready = await waiting.readable(process.fd, until)
