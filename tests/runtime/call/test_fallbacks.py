@@ -251,6 +251,23 @@ async def test_no_other_write_follows_one_that_may_have_acted(first: dict[str, A
     assert outcome.fault.effect == "unknown"
 
 
+@pytest.mark.parametrize("second", [{}, {"idempotent": True}, {"idempotent": False}, {"read_only": True}], ids=str)
+@virtual
+async def test_a_tool_of_which_nothing_is_known_has_fallbacks_as_specified(second: dict[str, Any]) -> None:
+    rt = Runtime()
+    rt.add(Scripted(TIMEOUT), id="model_a", fallbacks=["model_b"], retry=ONCE)
+    rt.add(Scripted("text"), id="model_b", **second)
+    assert (await rt.call("model_a")).via == "model_b"
+
+
+@virtual
+async def test_tools_that_are_only_declared_idempotent_may_replace_each_other() -> None:
+    rt = Runtime()
+    rt.add(Scripted(TIMEOUT), id="model_a", idempotent=True, fallbacks=["model_b"], retry=ONCE)
+    rt.add(Scripted("text"), id="model_b", idempotent=True)
+    assert (await rt.call("model_a")).via == "model_b"
+
+
 @virtual
 async def test_nor_after_a_fallback_that_did_nothing_in_between() -> None:
     rt, bank, cash = Runtime(), Scripted("paid"), Scripted("noted")

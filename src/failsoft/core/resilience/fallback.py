@@ -8,8 +8,9 @@ Rules
   then, nor has one that was called in its place, unless that only reads. That the replacement could be repeated does not
   help: the next tool is another one. The effect is that of all its attempts in this call. Nothing that has been tried in
   this call is tried again.
-- A tool that may be repeated is safe only against itself: an idempotency key means nothing to the next tool. After any tool
-  of this call but a read may have acted, no other tool follows that is a write, whatever makes repeating it safe.
+- A tool that may be repeated is safe only against itself: an idempotency key means nothing to the next tool. Once a write
+  may have acted, no other write follows in this call. A write is a tool that must not be repeated, has a key, or is
+  recognised as one. A tool of which nothing is known has fallbacks as specified.
 - A tool that somebody else wants instead (a policy, another Error Handler) comes first, listed or not; effects and what
   has been tried count for it too.
 """
@@ -35,13 +36,22 @@ def forbids_fallback(effect: Effect, known: KnownEffect, primary: KnownEffect) -
 
 
 def may_have_acted(effect: Effect, known: KnownEffect) -> bool:
-    """True if a tool with this effect in this call may have done what was asked for: it is not a read."""
-    return effect != "none" and known.effect != "read"
+    """True if a tool that is declared or recognised as a write, or counts as one, may have acted in this call."""
+    return effect != "none" and known.effect != "read" and known.safe is not None
 
 
-def does_it_again(other: KnownEffect) -> bool:
-    """True if a tool must not follow one that may have acted: it is a write, or counts as one."""
-    return other.effect == "write" or (other.effect == "neither" and other.safe is False)
+def does_it_again(known: KnownEffect, options: ToolOptions, description: str = "") -> bool:
+    """True if a fallback must not follow a tool that may have acted: it would do the same thing a second time.
+
+    A tool that is only declared idempotent may be a read in all but name: its name and description decide.
+    """
+    if known.effect == "read":
+        return False
+    if known.safe is False or options.idempotency_key is not None:
+        return True
+    from failsoft.core.effects.recognition import recognise  # start-up: the tables are needed after a failure only
+
+    return known.effect == "write" and recognise(options.id, description).effect == "write"
 
 
 def alternatives(

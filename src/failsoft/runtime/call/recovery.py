@@ -171,8 +171,10 @@ def _is_usable(
         if option.tool in seen or not can_replace(rt, call, option):
             continue
         tool = rt.tools[option.tool]
-        if acted and does_it_again((count_as_write(tool) if call.by_agent else tool).known_effect):
-            continue
+        if acted:
+            known = (count_as_write(tool) if call.by_agent else tool).known_effect
+            if does_it_again(known, tool.options, tool.description):
+                continue
         seen.add(option.tool)
         yield option
 
