@@ -22,6 +22,7 @@ SOURCE = ROOT / "src" / "failsoft"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MODULES = sorted(SOURCE.rglob("*.py"))
+PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
 
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 MAKE = re.compile(r"(?:`|^)make ([a-z-]+)", re.MULTILINE)
@@ -75,12 +76,18 @@ def test_modules_import_from_where_things_live(module: Path) -> None:
                 importlib.import_module(f"failsoft.{alias.name}")
 
 
-@pytest.mark.parametrize("room", ["core", "runtime", "observe", "stores"])
-def test_every_module_has_its_place_in_the_map(room: str) -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    things = [path for path in (SOURCE / room).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
-    missing = [named(path) for path in things if path.stem != "__init__" and f"]({named(path)}" not in text]
-    assert missing == [], "ARCHITECTURE.md does not say what these are for"
+@pytest.mark.parametrize("package", PACKAGES, ids=named)
+def test_every_package_says_what_it_is_for_and_is_on_the_map(package: Path) -> None:
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    assert len(text.split()) >= 12, "say what lives here, what it may import and which test guards it"
+    assert "tests/" in text, "say which test guards the package"
+    assert f"]({named(package)})" in (ROOT / "ARCHITECTURE.md").read_text(), "run make docs"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=named)
+def test_tests_that_a_package_names_exist(package: Path) -> None:
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    assert [name for name in re.findall(r"``(tests/[^`]+)``", text) if not list(ROOT.glob(name))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -38,7 +38,7 @@ def test_writing_about_commands_leaves_them_as_they_are() -> None:
 
 def test_make_docs_runs_them_all() -> None:
     assert "tools/*_page.py" in (ROOT / "Makefile").read_text()
-    assert {"api_page", "cli_page", "manifest_page", "metrics_page", "tables_page"} <= {*PAGES}
+    assert {"api_page", "architecture_page", "cli_page", "manifest_page", "metrics_page", "tables_page"} <= {*PAGES}
 
 
 @pytest.mark.parametrize(("name", "plan", "file"), EXAMPLES, ids=[name for name, _, _ in EXAMPLES])

@@ -1,4 +1,4 @@
 """Readings of recorded events for people: waterfall, why, advice, replay.
 
-Works on recorded events only and never on a running turn. Mirrored by ``tests/analysis``.
+Works on recorded events only, never on a running turn. May import ``core``. Mirrored by ``tests/analysis``.
 """

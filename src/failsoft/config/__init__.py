@@ -1,4 +1,5 @@
-"""What users write about tools: manifests, options in code, and how they are merged.
+"""Configuration: manifests, options given in code, and how the two are merged.
 
-pydantic and PyYAML are imported here and in the checks of a tool's types only. Mirrored by ``tests/config``.
+May import ``core``. Outside of adapters, pydantic and PyYAML are imported here and in the checks of a tool's types only.
+Mirrored by ``tests/config``.
 """

@@ -1,1 +1,6 @@
-"""The adapters' door: run a framework's own tools under failsoft, and answer calls that were interrupted."""
+"""The one door for adapters: run a framework's own tools under failsoft, and answer calls that were interrupted.
+
+``framework_tool`` declares and runs tools that a framework owns, ``arguments`` reads arguments that a model wrote,
+``unanswered`` closes calls without an answer. May import ``runtime`` and everything below it. Tested in
+``tests/integration``; every adapter passes ``failsoft.testing.check_adapter``.
+"""

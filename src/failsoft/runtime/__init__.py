@@ -1,4 +1,6 @@
-"""Carry out what the core decides: tools, calls, turns, deadlines, threads and processes.
+"""The runtime performs what the core decides: tools, calls, turns, deadlines, OS threads and processes.
 
-``runtime.runtime`` is what users hold. Tests are sorted by behaviour, one directory per package, in ``tests/runtime``.
+``runtime.runtime`` is the object that users hold; the packages below it run turns, calls and attempts. May import
+``config``, ``analysis``, ``stores``, ``observe`` and ``core``. ``tests/runtime`` has one directory per package, sorted by
+behaviour; ``tests/torture`` and ``tests/conformance`` test the whole.
 """

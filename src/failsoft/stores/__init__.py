@@ -1,5 +1,5 @@
-"""Stores: small records under a key, and the event stream, kept beyond a call.
+"""Stores: small records under a key, and the event stream, kept beyond the process.
 
-``ports`` is the protocol, ``failsafe`` keeps a store's failures away from calls. May import ``observe`` and ``core``.
-Every store passes ``failsoft.testing.check_store``.
+``ports`` is the protocol, ``url`` opens a store by its address, ``failsafe`` keeps a store's failures away from calls.
+May import ``observe`` and ``core``. Every store passes ``failsoft.testing.check_store``; mirrored by ``tests/stores``.
 """

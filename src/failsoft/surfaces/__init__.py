@@ -1,1 +1,4 @@
-"""Doors for people: the command line."""
+"""Surfaces for people: the command line.
+
+May import everything below. Tested in ``tests/surfaces``.
+"""

@@ -1,4 +1,7 @@
-"""What failsoft is tested with, for those who test with failsoft: virtual time, scripted failures, suites for adapters."""
+"""Tools for testing error paths: virtual time, scripted failures, conformance checks for stores and adapters.
+
+Public, and used by failsoft's own tests. May import ``runtime`` and what is below it. Tested in ``tests/testing``.
+"""
 
 from __future__ import annotations
 

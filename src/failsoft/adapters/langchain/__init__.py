@@ -1,5 +1,8 @@
 """LangChain and LangGraph: ``create_agent(..., middleware=[FailsoftMiddleware(runtime)])``.
 
+Put the middleware last, next to the tools: middleware before it then sees answers, not exceptions. ``private`` has
+everything that depends on private names of LangGraph. Guarded by ``tests/adapters/test_langchain*.py``.
+
 Rules
 -----
 - Every tool call of the agent goes through the runtime, under the tool's name. A tool counts as a write unless it
@@ -7,18 +10,16 @@ Rules
   name) or its name and description say that it reads.
 - Error handlers that the user has set keep their meaning: ``ToolNode(handle_tool_errors=...)``, the tool's
   ``handle_tool_error`` and ``handle_validation_error``, ``ToolErrorMiddleware``. They get the tool's own exception, after
-  retries and fallbacks. Where none is set, failsoft's words are used.
+  retries and fallbacks. Where none is set, failsoft's texts are used.
 - One run of a graph is one turn without a deadline.
 - A failed call is answered with ``ToolMessage(status="error")``: its content is the explanation for the model, its
   ``artifact`` the whole outcome as plain data. Error messages that the framework or a tool *returns* are failures too.
-- What LangGraph steers itself with passes: ``GraphBubbleUp`` (interrupts, commands to a parent, draining),
-  ``GraphRecursionError``, resume values that do not fit. So do commands that a tool returns.
-- An agent or a graph that runs inside a tool and breaks off is not run again: its own tools may have acted.
-- The thread is LangGraph's ``thread_id``. Tools that are missing in it are not offered to the model, unless another one
-  stands in or ``tool_choice`` leaves nothing else; and calls that a crash or a cancellation left without an answer are
-  closed before the model is asked again.
-
-Put it last, so that it stands next to the tools: middleware before it then sees answers, not exceptions.
+- Control flow of LangGraph passes: ``GraphBubbleUp`` (interrupts, commands to a parent, draining),
+  ``GraphRecursionError``, resume values that do not fit, and commands that a tool returns.
+- An agent or a graph inside a tool that breaks off is not run again: its own tools may have acted.
+- The thread is LangGraph's ``thread_id``. Tools that are missing in it are not offered to the model, unless there is a
+  fallback or ``tool_choice`` leaves no other tool. Calls that a crash or a cancellation left without an answer are
+  answered before the model is asked again.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""failsoft for pydantic-ai (2.16 and newer).
+"""pydantic-ai (2.16 and newer): a capability for any agent, and an ``Agent`` whose tools fail gracefully.
 
-    from failsoft.adapters.pydantic_ai import Agent            # S-agent: a tool's exception becomes words for the model
+Both can be used together. ``private`` has everything that depends on private names of pydantic-ai. Guarded by
+``tests/adapters/test_pydantic_ai*.py``.
+
+    from failsoft.adapters.pydantic_ai import Agent            # a tool's exception becomes a text for the model
     agent = Agent("openai:gpt-5", tools=[read_file])
 
-    from failsoft.adapters.pydantic_ai import Failsoft         # and for any agent: retries, breakers, fallbacks, a trace
+    from failsoft.adapters.pydantic_ai import Failsoft         # for any agent: retries, breakers, fallbacks, a trace
     agent = pydantic_ai.Agent("openai:gpt-5", tools=[read_file], capabilities=[Failsoft(runtime)])
-
-Both can be used together. The adapter translates; what is done about a failure, the runtime decides.
 """
 
 from __future__ import annotations

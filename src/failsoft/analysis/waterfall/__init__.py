@@ -1,4 +1,8 @@
-"""The waterfall of a turn: ``build`` makes it from events, ``judge`` says where the time went, ``draw`` shows it."""
+"""The waterfall of a turn: ``build`` makes it from events, ``judge`` says where the time went, ``draw`` prints it.
+
+``model`` has the rows, ``terminal`` and ``html`` draw them. May import ``core.model`` and ``core.redact``. Mirrored by
+``tests/analysis/waterfall``.
+"""
 
 from __future__ import annotations
 

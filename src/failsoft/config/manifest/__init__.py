@@ -1,10 +1,10 @@
 """Manifests, plans and options written as mappings: one strict reader, one set of names, one form of error.
 
-``reading`` turns text into plain values with positions, ``block``, ``models`` and ``file`` say what may be written and
-what it comes to, ``parse`` puts what is wrong into words, ``kind`` tells manifests from plans, ``load`` and ``plan`` make the values that the rest of
-failsoft uses, ``check`` finds what is legal but hardly meant, ``schema`` describes it all to editors.
-
-pydantic and yaml are imported here and nowhere else, so whoever uses this package imports it when it is needed.
+``reading`` parses text into values with positions. ``block``, ``tool_blocks`` and ``file_blocks`` define what may be
+written. ``validate`` words the errors, ``detect`` tells manifests from plans, ``load`` and ``plan`` build the values that
+the rest of failsoft uses, ``lint`` finds what is legal but probably a mistake, ``schema`` describes the format to
+editors. May import ``core`` and ``config``. Imports pydantic and PyYAML, so it is itself imported only when a manifest
+is read. Mirrored by ``tests/config/manifest``.
 """
 
 from __future__ import annotations

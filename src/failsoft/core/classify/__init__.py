@@ -1,17 +1,21 @@
-"""Classification: what an error is, from what it says of itself (S-spec 1, S-norm).
+"""Classification: turn an exception, a status or a text into a fault.
+
+``classify`` looks through the chain of causes, reads what each exception offers (attributes, body, text), looks the
+signals up in ``tables`` and weighs them. Imports ``core.effects``, ``core.model`` and ``core.redact``. Mirrored by
+``tests/core/classify``; ``tests/corpus`` measures it on real errors of 40 libraries.
 
 Rules
 -----
 - Overrides first; then what the exception says (status, code, body); then its type; then text on word boundaries; then
-  unknown, which is transient (R11 - R13).
-- A wrapper takes the label of what it wraps; a specific outer error beats a generic inner one.
-- An exception group is permanent if any leaf is (R28).
-- The fault says where its evidence comes from (``sources``), and whether another part of the error says otherwise about
-  the effect (``doubts``). What a call makes of that is ``core.effects.call_effect``.
-- The fault of a guarded call inside is kept as it is: it has been classified where more was known (R24).
-- Nothing is imported, awaited or asked of the outside; no error is so broken that classifying it raises.
-- What has been classified is remembered where type and text are all there is to know; so many, and no more. Texts in
-  which a secret was found are not.
+  unknown, which is transient.
+- A wrapper gets the label of the error it wraps; a specific outer error beats a generic inner one.
+- An exception group is permanent if any leaf is.
+- The fault names the source of its evidence (``sources``) and whether another part of the error contradicts it about the
+  effect (``doubts``). ``core.effects.call_effect`` decides what a call makes of that.
+- The fault of an inner guarded call is kept: it was classified where more was known.
+- Classifying an error imports nothing, awaits nothing, does no I/O and never raises.
+- Results are cached where type and text are all there is to know, up to a fixed number. Texts that contained a secret are
+  not cached.
 
 Why tables: the rules are data in ``tables``, each with its source. Adding a library means adding rows.
 """

@@ -1,4 +1,4 @@
 """The state of one conversation: missing tools, repeated failures, retry offers, unanswered calls.
 
-Mirrored by ``tests/core/conversation``.
+Imports ``core.explain`` and ``core.model``. Mirrored by ``tests/core/conversation``.
 """

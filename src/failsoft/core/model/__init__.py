@@ -1,4 +1,4 @@
-"""The vocabulary of failsoft: faults, outcomes, reports, options, and the checks on what users write.
+"""The vocabulary of failsoft: faults, outcomes, options, and the checks on what users write.
 
-Imports ``core.redact`` and nothing above it. Mirrored by ``tests/core/model``.
+Used by every other package; imports ``core.redact``. Mirrored by ``tests/core/model``.
 """

@@ -1,1 +1,4 @@
-"""Readers of the event stream that write somewhere: JSON lines, the stdlib logger."""
+"""Sinks that write the event stream somewhere: JSON lines, the stdlib logger.
+
+May import ``observe`` and ``core``. Mirrored by ``tests/observe/sinks``.
+"""

@@ -1,1 +1,4 @@
-"""Conversations (threads) while the program runs: what each may retry, and what is kept of it in the store."""
+"""Conversations (threads) while the program runs: what each may retry, and what the store keeps of it.
+
+Decisions are in ``core.conversation``. Tested in ``tests/runtime/conversation``.
+"""

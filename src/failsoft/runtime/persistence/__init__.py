@@ -1,1 +1,4 @@
-"""The runtime's side of a store: events, circuits, the effect ledger, the recovery memory."""
+"""The runtime's side of a store: events, circuits, the effect ledger, the recovery memory.
+
+Writes happen on a thread of their own; a store that fails never fails a call. Tested in ``tests/runtime/persistence``.
+"""

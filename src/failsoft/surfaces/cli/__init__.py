@@ -1,11 +1,14 @@
 """The command line: ``failsoft`` and ``python -m failsoft``.
 
+One module per command. May import everything but ``adapters`` and ``testing``; slow imports (rich, the manifest, the
+demo) happen inside the command that needs them. Tested in ``tests/surfaces``; docs/reference/cli.md is made from the
+help texts.
+
 Rules
 -----
-- With ``--json`` stdout has one JSON document and nothing else, also when something goes wrong.
-- Exit codes: 0 all is well, 1 the work failed, 2 the command could not be carried out as it was given.
-- One clear message for what can go wrong outside of failsoft, never a traceback.
-- Whatever takes long to import (rich, the manifest, the runtime's demo) is imported by the command that needs it.
+- With ``--json`` stdout has one JSON document and nothing else, also after an error.
+- Exit codes: 0 success, 1 the work failed, 2 the command could not be carried out as given.
+- Errors outside of failsoft get one clear message, never a traceback.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The rules as data, one file a subject: signal -> kind, grouped, every group with its source.
+"""The classification rules as data: signal to kind, one file per subject, every group with its source.
 
-Adding a library means adding a row. A kind is a name in ``failsoft.core.classify.kinds``.
+Adding a library means adding rows. A kind is a name in ``core.classify.kinds``. Imports nothing of failsoft. Guarded by
+``tests/core/classify/test_tables.py`` and by ``tests/corpus``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Tools that are really stopped: worker processes and commands (R8).
+"""Worker processes and commands: the only tools that can be killed.
 
-``workers.Workers`` runs attempts, each as one ``reply.Reply``, on an event loop or blocking; ``target.target_of`` names
-the function. ``supervisor`` and ``worker`` run in processes of their own, ``process`` is our side of them, ``call`` and
-``command`` are one attempt each. Nothing is imported here: most runtimes never start a process.
+``pool`` runs attempts on an event loop or blocking, each with one ``reply``. ``worker_attempt`` and ``command_attempt``
+are one attempt each, ``target`` names the function, ``process_handle`` is the parent's side. ``supervisor`` and
+``worker`` run in processes of their own. Imported only when the first process is needed. Tested in
+``tests/runtime/execution/processes``.
 """
