@@ -25,6 +25,7 @@ from tests.fakes import AUTH, DOWN, INVALID, OFTEN, ONCE, RESET, Takes
 
 from failsoft import CallFailed, Outcome, Runtime, partial
 from failsoft.adapters.plain import run_tool_calls
+from failsoft.integration.framework_tool import ControlFlow
 from failsoft.observe.events import Event
 from failsoft.testing import VirtualClock, virtual_time
 
@@ -76,6 +77,10 @@ STORIES: dict[str, Story] = {
     "an inner call of an undeclared tool": Story((Inner("a"), RESET, Inner("a")), {}, calls=2),
     "an inner call of a write": Story((Inner("a"), RESET), {"idempotent": False}, calls=2),
     "ends the program": Story((Ends(), "a"), calls=2),
+    "ends the program after a suspension": Story((Takes(0.1, Ends()), "a"), calls=2),
+    "ends the program on a retry": Story((RESET, Ends(), "a"), calls=2),
+    "ends the program, undeclared": Story((Inner("a"), Ends(), "a"), {}, calls=3),
+    "a framework's control flow": Story((ControlFlow(ValueError()), "a"), calls=2),
     "is cancelled": Story((asyncio.CancelledError(), "a"), calls=2),
     "bad arguments": Story(("a",), arguments={"planet": "Mars"}, calls=2),
     "a lost answer, undeclared": Story((RESET, "a") * 2, {}, calls=2),
@@ -172,7 +177,6 @@ FAST = (
     "framework",
     "framework that blocks",
 )
-UNTOLD = (*OUTSIDE, "guarded function in a turn", "call by name in a turn", "run_tool_calls")
 KNOWN_DIFFERENCES: Mapping[str, tuple[str, ...]] = {  # what the fast path does otherwise -> on which routes
     "CallSucceeded.total_ms is missing": FAST,
     "CallSucceeded.primary is missing": FAST,
@@ -182,9 +186,6 @@ KNOWN_DIFFERENCES: Mapping[str, tuple[str, ...]] = {  # what the fast path does 
     "Escalated.parent_id is missing": OUTSIDE,
     "ids are numbered or written otherwise": OUTSIDE,
     "CallRunning.call_id is None": ("guarded function",),
-    # A tool that raises a BaseException other than CancelledError leaves no trace.
-    "CallCancelled is missing": UNTOLD,
-    "metrics of step: cancelled_count differs": UNTOLD,
 }
 ROUTES_DIFFER: Mapping[tuple[str, str], str] = {  # story, route -> why it comes to something else there
     **{
@@ -193,6 +194,10 @@ ROUTES_DIFFER: Mapping[tuple[str, str], str] = {  # story, route -> why it comes
     },
     **{
         ("bad arguments", name): "the framework has validated the arguments"
+        for name in ("framework", "framework that blocks")
+    },
+    **{
+        ("a framework's control flow", name): "the framework gets its own exception"
         for name in ("framework", "framework that blocks")
     },
     **{

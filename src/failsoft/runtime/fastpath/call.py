@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +67,6 @@ def make_fast_call(rt: Services, tool: Tool) -> FastCall:  # noqa: C901 - the ha
                         reset(token)
                     except ValueError:  # an orphan goes on in another context
                         leave(LIGHT, token)
-        except CancelledError as error:
-            rt.on_caller_cancelled(_full_call(rt, tool, kwargs, id, started, handle), error)
-            raise
         except Exception as error:
             if handle is None:
                 made = made_call_of(box)
@@ -78,6 +74,9 @@ def make_fast_call(rt: Services, tool: Tool) -> FastCall:  # noqa: C901 - the ha
             else:
                 whole = handle.full_call()
                 rest = rt.drive(whole, rt.error_result(whole, started, error, entered=running is not None), ticket)
+        except BaseException as error:
+            rt.on_caller_cancelled(_full_call(rt, tool, kwargs, id, started, handle), error)
+            raise
         else:
             ended = now()
             value, taken = box[0], ended - started

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from asyncio import CancelledError, Task
+from asyncio import Task
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -79,13 +79,12 @@ def _guard_async(rt: Services, tool: Tool) -> Callable[..., Any]:  # noqa: C901 
                         reset(token)
                     except ValueError:  # an orphan goes on in another context
                         leave(LIGHT, token)
-        except CancelledError as error:
-            rt.on_caller_cancelled(rt.open_call(tool, args, kwargs, started), error)
-            raise
         except Exception as error:
-            rest = retry_fast(
-                rt, tool, args, kwargs, trace.number(), ticket, error, started, stepper is not None, made_call_of(box)
-            )
+            id, entered = trace.number(), stepper is not None
+            rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made_call_of(box))
+        except BaseException as error:
+            rt.on_caller_cancelled(made_call_of(box) or rt.open_call(tool, args, kwargs, started), error)
+            raise
         else:
             ended = now()
             value = box[0]
@@ -142,6 +141,9 @@ def _guard_sync(rt: Services, tool: Tool) -> Callable[..., Any]:
         except Exception as error:
             call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
             first = rt.error_result(call, started, error, entered=False)
+        except BaseException as error:
+            rt.on_caller_cancelled(made_call_of(box) or rt.open_call(tool, args, kwargs, started), error)
+            raise
         else:
             ended = now()
             if tool.closed_ticket is ticket and type(value) not in _ODD:

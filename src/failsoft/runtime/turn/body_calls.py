@@ -83,8 +83,6 @@ async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
             turn.suspend(handle)
             outcome = await engine.drive(call)
     except BaseException as error:
-        if isinstance(error, ControlFlow):
-            engine.on_caller_cancelled(call, error)
         late = handle.outcome is not None
         stop(turn, handle, error)
         if late and isinstance(error, ControlFlow):
