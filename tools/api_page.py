@@ -42,7 +42,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "failsoft.core.conversation.thread_state:Offer",
             "failsoft.core.conversation.thread_state:Dangling",
             "failsoft.runtime.persistence.recovery_memory:RecoveryMemory",
-            "failsoft.core.explain.explanation:Explanation",
+            "failsoft.core.model.explanation:Explanation",
             "failsoft.analysis.turn_report:Escalation",
             "failsoft.observe.events:Event",
             "failsoft.analysis.waterfall:Waterfall",
@@ -219,10 +219,10 @@ def is_awaited(thing: Any) -> bool:
 
 def fields(cls: type) -> list[tuple[str, str, str]]:
     """The fields of a tuple or dataclass, or the attributes that ``__init__`` sets: name, default, meaning."""
-    source = inspect.getsource(cls)
     found: list[tuple[str, str, str]] = []
     if is_record(cls):
-        for line in source.splitlines():
+        declared_in = next((base for base in cls.__mro__ if inspect.get_annotations(base)), cls)
+        for line in inspect.getsource(declared_in).splitlines():
             match = FIELD.match(line)
             if match is None:
                 if found and line.strip().startswith(("def ", "@", "if TYPE_CHECKING")):
@@ -233,7 +233,8 @@ def fields(cls: type) -> list[tuple[str, str, str]]:
             default = (match["default"] or "").strip()
             default = re.sub(r'Seconds\(([\d.]+)(?:, "[^"]*")?\)', r"\1", default)
             found.append((match["name"], default, _note(cls, match["name"], match["note"])))
-    elif cls.__init__ is not object.__init__ and "def __init__" in source:
+    elif "__init__" in vars(cls):
+        source = inspect.getsource(vars(cls)["__init__"])
         inside = INSIDE.get(cls.__name__, ())
         told = [match for match in ATTRIBUTE.finditer(source) if match["note"] and match["name"] not in inside]
         found = [(match["name"], "", _note(cls, match["name"], match["note"])) for match in told]

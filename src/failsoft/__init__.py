@@ -9,7 +9,7 @@ from __future__ import annotations
 from failsoft._version import __version__ as __version__
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.classify import classify
-from failsoft.core.effects.call_effect import NothingDone
+from failsoft.core.model.effect import NothingDone
 from failsoft.core.model.fault import Code, ErrorStatusCode, Fault
 from failsoft.core.model.options import BreakerOptions, Fallback, Override, RetryOptions
 from failsoft.core.model.outcome import Decision, Outcome

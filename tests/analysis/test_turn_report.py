@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 from failsoft.analysis.turn_report import Escalation, TurnReport
-from failsoft.core.explain.explanation import Explanation
+from failsoft.core.model.explanation import Explanation
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.outcome import Outcome
 

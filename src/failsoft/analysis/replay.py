@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
 from failsoft.core.model.outcome import Decision
 from failsoft.core.resilience.error_handler import decide, rebuild
-from failsoft.core.turn.cascade import REQUIRED_SKIPPED, Verdict, cascade
+from failsoft.core.turn.cascade import Verdict, cascade
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from failsoft.analysis.waterfall import Waterfall
-    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.outcome import Outcome
 

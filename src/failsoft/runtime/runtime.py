@@ -59,7 +59,7 @@ from failsoft.runtime.turn.turn import Turn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.explanation import Explanation
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Mode
     from failsoft.runtime.execution.processes.pool import Counts

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from failsoft.analysis.turn_report import TurnReport
-    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.explanation import Explanation
     from failsoft.core.resilience.policy import Policy
     from failsoft.runtime.execution.processes.pool import Workers
     from failsoft.runtime.persistence.effect_ledger import Answer, EffectLedger

@@ -16,8 +16,8 @@ from failsoft.core.conversation.thread_state import (
     find_reach,
     mark,
 )
-from failsoft.core.explain.explanation import Explanation
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.explanation import Explanation
 from failsoft.core.model.fault import Code, Fault
 
 GONE = Fault(Code.NOT_FOUND, "permanent", "tool_unavailable", "none", "no such extension", "r", "phrase: x")

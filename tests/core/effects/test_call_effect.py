@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from failsoft import Code, NothingDone, classify
-from failsoft.core.effects.call_effect import effect_of_call, weakest_effect, worst_effect
+from failsoft.core.effects.call_effect import effect_of_call
 from failsoft.core.model.fault import Effect, Fault, Source
 
 FAULT = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "none", "no", "why", "rule")
@@ -40,13 +40,6 @@ def test_a_worse_effect_is_never_made_better(effect: Effect, source: Source, man
 @pytest.mark.parametrize("known", [{"many": True}, {"acted_inside": True}])
 def test_what_the_call_has_seen_outweighs_every_source(source: Source, known: dict[str, bool]) -> None:
     assert effect_of_call(FAULT._replace(source=source), entered=True, **known) == "unknown"
-
-
-def test_of_several_the_worst_effect_and_the_weakest_source_count() -> None:
-    assert worst_effect(("none", "happened", "unknown")) == "happened"
-    assert weakest_effect(("stated", "remote")) == "remote"
-    assert weakest_effect(("remote", "local", "words")) == "local"
-    assert weakest_effect(("local", "disputed")) == "disputed"
 
 
 @pytest.mark.parametrize(

@@ -230,3 +230,7 @@ def test_a_prevented_loop_says_the_same_again() -> None:
 def test_a_partial_result_says_what_is_missing() -> None:
     assert builtin_faults.partial_result(["page 2"]).message == "Partial result: missing page 2"
     assert builtin_faults.partial_result().message == "Partial result"
+
+
+def test_the_documents_words_for_a_required_call_that_was_skipped() -> None:
+    assert builtin_faults.REQUIRED_SKIPPED == "Required tool skipped due to dependency failure"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 import traceback
 from typing import Any
 
 import pytest
 
 from failsoft import errors
-from failsoft.core.explain.explanation import Explanation
+from failsoft.core.explain.explanation import explain
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.explanation import Explanation
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.outcome import Decision, Outcome, succeed
 
@@ -185,6 +188,13 @@ def test_an_explanation_is_made_once_when_asked_for() -> None:
     assert outcome.explanation == outcome.explanation == Explanation("u", "m", "o")
     assert len(asked) == 1
     assert pickle.loads(pickle.dumps(failed(INVALID, explanation=phrase))).explanation.user == "u"
+
+
+def test_an_outcome_made_without_words_explains_itself_wherever_it_is_read() -> None:
+    bare = failed(INVALID)
+    read = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()).explanation.model)"
+    shown = subprocess.run([sys.executable, "-c", read], input=pickle.dumps(bare), capture_output=True, check=True)
+    assert shown.stdout.decode().strip() == bare.explanation.model == explain(bare).model
 
 
 def test_an_explanation_that_is_given_stands() -> None:

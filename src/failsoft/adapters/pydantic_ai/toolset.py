@@ -27,8 +27,8 @@ from failsoft.adapters.pydantic_ai.graceful import (
 )
 from failsoft.adapters.pydantic_ai.hooks import choose_for_hooks, give_back, take_failures
 from failsoft.adapters.pydantic_ai.private import function_of, origin_of
-from failsoft.core.effects.call_effect import NothingDone
 from failsoft.core.model.builtin_faults import bad_arguments
+from failsoft.core.model.effect import NothingDone
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
 from failsoft.integration.arguments import MisfitError

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from failsoft.analysis.waterfall.build import build
-from failsoft.analysis.waterfall.model import Row, Segment, Tick, Waterfall
+from failsoft.analysis.waterfall.model import Row, Segment, Tick
 from failsoft.analysis.waterfall.terminal import draw, lay_out
 from failsoft.analysis.waterfall.verdict import Share, Verdict, judge
+from failsoft.analysis.waterfall.waterfall import Waterfall
 
 __all__ = ["Row", "Segment", "Share", "Tick", "Verdict", "Waterfall", "build", "draw", "judge", "lay_out"]

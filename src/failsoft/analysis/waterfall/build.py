@@ -24,7 +24,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from failsoft.analysis.waterfall.model import PAUSES, Row, Segment, SegmentKind, Tick, Waterfall
+from failsoft.analysis.waterfall.model import PAUSES, Row, Segment, SegmentKind, Tick
+from failsoft.analysis.waterfall.waterfall import Waterfall
 from failsoft.core.model.builtin_faults import BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT, TOOL_TIMEOUT
 from failsoft.core.model.outcome import Outcome, Status
 

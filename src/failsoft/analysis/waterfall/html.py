@@ -33,11 +33,11 @@ from failsoft.analysis.waterfall.terminal import (
     name_of,
     summarise,
 )
-from failsoft.analysis.waterfall.verdict import KINDS, say_seconds
+from failsoft.analysis.waterfall.verdict import KINDS, judge, say_seconds
 from failsoft.core.redact.printable import visible
 
 if TYPE_CHECKING:
-    from failsoft.analysis.waterfall.model import Row, Segment, Waterfall
+    from failsoft.analysis.waterfall.model import Row, Segment, Timeline
     from failsoft.analysis.waterfall.verdict import Kind, Verdict
 
 _UNITS = re.compile(r"(\d) (ms|s|min|h|%|attempts?)\b")  # a number stays with its unit
@@ -99,7 +99,7 @@ _PATTERNS = (
 )
 
 
-def to_html(waterfall: Waterfall) -> str:
+def to_html(waterfall: Timeline) -> str:
     """The whole page."""
     policy = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'"
     title = f"Turn {_text(waterfall.turn_id)}"
@@ -113,7 +113,7 @@ def to_html(waterfall: Waterfall) -> str:
             f"<style>{_STYLE}</style></head><body>",
             _PATTERNS,
             f"<h1>{title}</h1>",
-            *_verdict(waterfall.verdict),
+            *_verdict(judge(waterfall)),
             *_failures(waterfall),
             '<h2>Calls <span class="dim">open one to read about its attempts</span></h2>',
             *_calls(waterfall),
@@ -146,7 +146,7 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
         yield f'<p class="dim">{_text(verdict.beside)}</p>'
 
 
-def _calls(waterfall: Waterfall) -> Iterator[str]:
+def _calls(waterfall: Timeline) -> Iterator[str]:
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
     step = next((mark for mark in TICK_MARKS if span / mark <= _MOST_MARKS), span)
     marks = [number * step for number in range(int(span / step + 0.01) + 1)]
@@ -211,7 +211,7 @@ def _line(kind: str, at: float, span: float, height: int = 24) -> str:
     return f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="{height}"/>'
 
 
-def _legend(waterfall: Waterfall) -> Iterator[str]:
+def _legend(waterfall: Timeline) -> Iterator[str]:
     present = kinds_in(waterfall)
     entries = [f"<li>{_sample(kind, signs)}{words}</li>" for signs, kind, words in LEGEND if kind in present]
     if waterfall.deadline is not None:
@@ -228,7 +228,7 @@ def _sample(kind: CellKind, signs: str) -> str:
     return f'<svg height="14"><rect class="{kind}" width="22" height="14"/>{end}</svg>'
 
 
-def _failures(waterfall: Waterfall) -> Iterator[str]:
+def _failures(waterfall: Timeline) -> Iterator[str]:
     """Every call that has no value, in words: the error, what was decided and why."""
     lines = [f"<li>{line}</li>" for row in waterfall.rows if (line := _failure(row, waterfall))]
     if lines:
@@ -236,7 +236,7 @@ def _failures(waterfall: Waterfall) -> Iterator[str]:
         yield f'<ul class="failures">{"".join(lines)}</ul>'
 
 
-def _failure(row: Row, waterfall: Waterfall) -> str:
+def _failure(row: Row, waterfall: Timeline) -> str:
     if row.status in (None, "succeeded"):
         return ""
     text = f'<b>{_text(row.name)}</b><wbr><span class="id">{_text(row.short_id)}</span>: '

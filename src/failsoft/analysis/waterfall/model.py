@@ -11,12 +11,9 @@ Rules
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from failsoft.core.model.outcome import Status
-
-if TYPE_CHECKING:
-    from failsoft.analysis.waterfall.verdict import Verdict
 
 SegmentKind = Literal["ok", "failed", "timeout", "killed", "waiting", "held", "queued", "running", "left", "cancelled"]
 PAUSES: tuple[SegmentKind, ...] = ("waiting", "held", "queued")  # in which nothing was tried
@@ -98,20 +95,21 @@ class Row:
             "id": self.id,
             "tool": self.tool,
             "status": self.status,
-            "start": _ms(self.start),
-            "end": _ms(self.end),
+            "start": round_ms(self.start),
+            "end": round_ms(self.end),
             "attempts": self.attempts,
             "segments": [
-                {**segment._asdict(), "start": _ms(segment.start), "end": _ms(segment.end)} for segment in self.segments
+                {**segment._asdict(), "start": round_ms(segment.start), "end": round_ms(segment.end)}
+                for segment in self.segments
             ],
-            "ticks": [{**tick._asdict(), "at": _ms(tick.at)} for tick in self.ticks],
+            "ticks": [{**tick._asdict(), "at": round_ms(tick.at)} for tick in self.ticks],
             "via": self.via,
             "root": self.root,
             "code": self.code,
             "may_have_acted": self.may_have_acted,
             "defaults": list(self.defaults),
             "partial": self.partial,
-            "late": None if self.late is None else _ms(self.late),
+            "late": None if self.late is None else round_ms(self.late),
             "needs": list(self.needs),
             "parent": self.parent,
             "critical": self.critical,
@@ -123,43 +121,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Waterfall:
-    """A whole turn."""
+class Timeline:
+    """A whole turn, as data; ``Waterfall`` adds the verdict and the drawings."""
 
     turn_id: str  # as in the trace
     duration: float  # seconds
     rows: tuple[Row, ...] = ()  # one a call
     deadline: float | None = None  # when the turn ran into it
 
-    @property
-    def verdict(self) -> Verdict:
-        """Where the time went."""
-        from failsoft.analysis.waterfall.verdict import judge
 
-        return judge(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The picture as plain data that ``json.dumps`` takes; times in seconds, to the millisecond."""
-        return {
-            "turn_id": self.turn_id,
-            "duration": _ms(self.duration),
-            "deadline": None if self.deadline is None else _ms(self.deadline),
-            "rows": [row.to_dict() for row in self.rows],
-            "verdict": self.verdict.to_dict(),
-        }
-
-    def to_html(self) -> str:
-        """The picture as one HTML file: nothing is fetched, nothing runs, text from outside stays text."""
-        from failsoft.analysis.waterfall.html import to_html
-
-        return to_html(self)
-
-    def __str__(self) -> str:
-        """The picture in plain text, 100 columns wide."""
-        from failsoft.analysis.waterfall.terminal import draw
-
-        return draw(self, width=100)
-
-
-def _ms(seconds: float) -> float:
+def round_ms(seconds: float) -> float:
+    """Seconds, to the millisecond."""
     return round(seconds, 3)

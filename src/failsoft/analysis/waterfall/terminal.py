@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from failsoft.analysis.waterfall.model import PAUSES, SegmentKind, TickKind
+from failsoft.analysis.waterfall.verdict import judge
 from failsoft.core.redact.printable import visible
 
 if TYPE_CHECKING:
-    from failsoft.analysis.waterfall.model import Row, Segment, Waterfall
+    from failsoft.analysis.waterfall.model import Row, Segment, Timeline
 
 CellKind = SegmentKind | TickKind | Literal["fallback", "critical", "none"]
 Cell = tuple[str, CellKind]
@@ -70,7 +71,7 @@ class Line(NamedTuple):
     result: str
 
 
-def lay_out(waterfall: Waterfall, bar: int) -> list[Line]:
+def lay_out(waterfall: Timeline, bar: int) -> list[Line]:
     """All rows, with bars of so many characters."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
     ids = small_ids(waterfall.rows)
@@ -96,7 +97,7 @@ def small_ids(rows: Sequence[Row]) -> dict[str, str]:
     }
 
 
-def axis(waterfall: Waterfall, bar: int) -> str:
+def axis(waterfall: Timeline, bar: int) -> str:
     """The time axis above the bars."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
     step = next((step for step in TICK_MARKS if span / step * 9 <= bar), span)
@@ -133,7 +134,7 @@ def _open(row: Row) -> str:
     return "running" if row.attempts == 1 else f"running, attempt {row.attempts}"
 
 
-def kinds_in(waterfall: Waterfall) -> set[CellKind]:
+def kinds_in(waterfall: Timeline) -> set[CellKind]:
     """What the legend has to explain."""
     kinds: set[CellKind] = set()
     for row in waterfall.rows:
@@ -144,7 +145,7 @@ def kinds_in(waterfall: Waterfall) -> set[CellKind]:
     return kinds
 
 
-def draw(waterfall: Waterfall, *, width: int) -> str:
+def draw(waterfall: Timeline, *, width: int) -> str:
     """The whole picture in plain text."""
     lines = lay_out(waterfall, 1)
     name = min(32, max([len(_whole_name(line)) for line in lines], default=0))
@@ -157,14 +158,14 @@ def draw(waterfall: Waterfall, *, width: int) -> str:
     ]
     head = f"{'':{name + 4}}{axis(waterfall, bar)}".rstrip()
     legend = [f"{signs} {words}" for signs, _, words in explain_signs(waterfall)]
-    return "\n".join([head, *rows, "", *_wrap(legend, width), visible(str(waterfall.verdict))])
+    return "\n".join([head, *rows, "", *_wrap(legend, width), visible(str(judge(waterfall)))])
 
 
 def _whole_name(line: Line) -> str:
     return f"{line.name}  {line.small}" if line.small else line.name
 
 
-def explain_signs(waterfall: Waterfall) -> list[tuple[str, CellKind, str]]:
+def explain_signs(waterfall: Timeline) -> list[tuple[str, CellKind, str]]:
     """The legend: what there is in this picture, and no more."""
     present = kinds_in(waterfall)
     return [entry for entry in LEGEND if entry[1] in present]

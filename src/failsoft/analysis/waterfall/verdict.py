@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from failsoft.analysis.waterfall.model import PAUSES
 
 if TYPE_CHECKING:
-    from failsoft.analysis.waterfall.model import Segment, SegmentKind, Waterfall
+    from failsoft.analysis.waterfall.model import Segment, SegmentKind, Timeline
 
 Kind = Literal["failed", "waiting", "held", "queued", "unfinished", "useful", "outside"]
 
@@ -112,7 +112,7 @@ class Verdict(NamedTuple):
         return f"{say_seconds(self.duration)}: {_list(self.path, self.duration) or nothing}."
 
 
-def judge(waterfall: Waterfall) -> Verdict:
+def judge(waterfall: Timeline) -> Verdict:
     """Work out where the time went."""
     rows = [row for row in waterfall.rows if row.parent is None]
     path = list(_along((s for row in rows if row.critical for s in row.segments), waterfall.duration))

@@ -1,7 +1,7 @@
 """Classification: turn an exception, a status or a text into a fault.
 
 ``classify`` looks through the chain of causes, reads what each exception offers (attributes, body, text), looks the
-signals up in ``tables`` and weighs them. Imports ``core.effects``, ``core.model`` and ``core.redact``. Mirrored by
+signals up in ``tables`` and weighs them. Imports ``core.model`` and ``core.redact``. Mirrored by
 ``tests/core/classify``; ``tests/corpus`` measures it on real errors of 40 libraries.
 
 Rules
@@ -35,10 +35,10 @@ from failsoft.core.classify.overrides import AnyOverride, apply_overrides
 from failsoft.core.classify.retry_after import find_delay
 from failsoft.core.classify.text_reader import LENGTH
 from failsoft.core.classify.weigh import TEXT, judge_text
-from failsoft.core.effects.call_effect import BELIEVED, NothingDone, weakest_effect, worst_effect
+from failsoft.core.model.effect import BELIEVED, NothingDone, weakest_effect, worst_effect
 from failsoft.core.model.fault import Fault, Source
+from failsoft.core.model.outcome import CallFailed
 from failsoft.core.redact.sanitise import read_text, sanitise
-from failsoft.errors import CallFailed
 
 __all__ = ["classify", "key_of"]
 

@@ -26,7 +26,7 @@ from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN
 from failsoft.core.classify.tables import types
 from failsoft.core.classify.text_reader import Reading
 from failsoft.core.classify.weigh import PAGE, TEXT, UNSENT, WORDS, ceiling, judge, judge_text, read_codes
-from failsoft.errors import CallFailed
+from failsoft.core.model.outcome import CallFailed
 
 _LINKS: Final = 16
 LEAVES: Final = 32

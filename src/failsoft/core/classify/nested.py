@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.call_effect import NothingDone, weakest_effect, worst_effect
 from failsoft.core.model.builtin_faults import NESTED
-from failsoft.errors import CallFailed
+from failsoft.core.model.effect import NothingDone, weakest_effect, worst_effect
+from failsoft.core.model.outcome import CallFailed, Outcome
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
-    from failsoft.core.model.outcome import Outcome
 
 _LINKS = 32
 _CARRIERS = (CallFailed, BaseExceptionGroup)

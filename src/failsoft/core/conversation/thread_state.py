@@ -29,7 +29,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Code, Fault
 
 if TYPE_CHECKING:
-    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.options import RetryOptions
     from failsoft.core.model.outcome import Decision
 

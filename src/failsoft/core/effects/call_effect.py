@@ -17,29 +17,8 @@ Rules, in this order
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
-
-from failsoft.core.model.fault import Code, Effect, Fault, Source
-
-_BADNESS: Final[tuple[Effect, ...]] = ("none", "unknown", "happened")
-_WEAKNESS: Final[tuple[Source, ...]] = ("stated", "remote", "words", "local", "disputed")
-BELIEVED: Final = frozenset({"stated", "remote"})
-
-
-class NothingDone(Exception):
-    """Raised by a tool that knows it has not acted: the call's effect is ``none``, on the author's word.
-
-    ``code`` says what went wrong and so whether a retry can help. Without it the message and the exception's causes are
-    classified as usual.
-    """
-
-    def __init__(self, message: str = "", code: Code | str | None = None) -> None:
-        super().__init__(message)
-        self.code = None if code is None else Code(code)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0] if self.args else "", self.code), self.__dict__
+from failsoft.core.model.effect import BELIEVED
+from failsoft.core.model.fault import Effect, Fault
 
 
 def effect_of_call(fault: Fault, *, entered: bool, acted_inside: bool = False, many: bool = False) -> Effect:
@@ -51,13 +30,3 @@ def effect_of_call(fault: Fault, *, entered: bool, acted_inside: bool = False, m
     if many or acted_inside:
         return "unknown"
     return "none" if fault.source in BELIEVED else "unknown"
-
-
-def worst_effect(effects: Iterable[Effect]) -> Effect:
-    """The effect that says most of what may have happened."""
-    return max(effects, key=_BADNESS.index)
-
-
-def weakest_effect(sources: Iterable[Source]) -> Source:
-    """The source that is believed least."""
-    return max(sources, key=_WEAKNESS.index)

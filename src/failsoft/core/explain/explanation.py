@@ -20,7 +20,7 @@ Why the model is told of effects: "failed" alone makes a model repeat a payment 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Protocol
 
 from failsoft.core.classify.nested import find_origin
 from failsoft.core.effects.tool_effect import UNKNOWN, KnownEffect
@@ -36,12 +36,14 @@ from failsoft.core.explain.catalogue import (
 )
 from failsoft.core.explain.named_inputs import find_inputs
 from failsoft.core.model.builtin_faults import NESTED, asked_for, failed_dependency, quote
+from failsoft.core.model.explanation import Explanation
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.json_values import shown
 from failsoft.core.redact.sanitise import sanitise
 
 if TYPE_CHECKING:
-    from failsoft.analysis.turn_report import TurnReport
+    from collections.abc import Mapping
+
     from failsoft.core.explain.catalogue import Texts
     from failsoft.core.model.outcome import Outcome
 
@@ -61,16 +63,17 @@ _UNRECORDED = Fault(
 )
 
 
-class Explanation(NamedTuple):
-    """One failure in three texts."""
+class Report(Protocol):
+    """The part of a turn's report that a turn's message rests on."""
 
-    user: str  # calm, stable, nothing from inside
-    model: str  # what failed, whether it may have taken effect, whether calling again can help
-    operator: str  # everything, and what to do
+    turn_id: str
+    timed_out: bool
+    outcomes: Mapping[str, Outcome[Any]]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The texts as plain data."""
-        return self._asdict()
+    @property
+    def message(self) -> str:
+        """The built-in message."""
+        ...
 
 
 def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect = UNKNOWN) -> Explanation:
@@ -133,7 +136,7 @@ def phrasing_facts(outcome: Outcome[Any]) -> dict[str, Any]:
     }
 
 
-def turn_facts(report: TurnReport) -> dict[str, Any]:
+def turn_facts(report: Report) -> dict[str, Any]:
     """The same for a turn's message: ``text`` is the built-in one, ``calls`` are the facts of what went wrong.
 
     Keys that one call has are those of the only call that went wrong, and of no call where there are several.

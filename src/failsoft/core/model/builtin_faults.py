@@ -45,6 +45,8 @@ BEGUN_BEFORE = "begun_before"
 NOT_RECORDED = "not_recorded"
 NESTED = "nested: "  # before the rule of a fault that comes from a call further in
 
+REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reason for escalating it: S-tests 5.2
+
 _NAME_LENGTH = 80
 _DEPENDENCY = "Dependency failed: "
 _MISFIT = "The arguments do not fit."

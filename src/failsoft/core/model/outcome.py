@@ -5,6 +5,9 @@ Rules
 - ``timed_out`` comes from the turn's deadline alone; a tool's own timeout is ``failed`` with DEADLINE_EXCEEDED.
 - ``unwrap`` is the one place where an outcome becomes an exception; which kind follows from the fault.
 - Label and explanation are worked out when somebody asks. Most outcomes succeed and nobody does.
+- An outcome is data and does not know the words. The function that explains it is handed in; one made without it (by a
+  user, by the fast path, from a pickle) is explained by ``Outcome._explain_bare``, which ``core`` sets.
+- ``CallFailed`` and kin are here because they carry the outcome that raises them: each needs the other.
 - Plain data (``to_dict``) and pickles carry no live exception; an explanation made by a callable is made before.
 
 Why not a frozen dataclass: one is made for every call that goes by name, and this costs a quarter.
@@ -12,15 +15,16 @@ Why not a frozen dataclass: one is made for every call that goes by name, and th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args
 
-from failsoft import errors
 from failsoft.core.model.builtin_faults import CIRCUIT_OPEN, TOOL_TIMEOUT
+from failsoft.core.model.errors import FailsoftError
+from failsoft.core.model.json_values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.fault import Fault
 
 T = TypeVar("T")
@@ -73,6 +77,8 @@ class Outcome(Generic[T]):
         "value",
         "via",
     )
+
+    _explain_bare: ClassVar[Callable[[Outcome[Any]], Explanation]]  # of outcomes made without one; set in ``core``
 
     def __init__(
         self,
@@ -127,9 +133,7 @@ class Outcome(Generic[T]):
         """What to tell the user, the model and the operator."""
         made = self._explanation
         if made is None:
-            from failsoft.core.explain.explanation import explain  # most outcomes are never explained
-
-            made = self._explanation = explain(self)
+            made = self._explanation = Outcome._explain_bare(self)
         elif callable(made):
             made = made(self)
             made = self._explanation = made if self.told is None else made._replace(user=self.told)
@@ -148,8 +152,6 @@ class Outcome(Generic[T]):
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as plain data that ``json.dumps`` takes."""
-        from failsoft.core.model.json_values import plain
-
         return {
             "id": self.id,
             "tool": self.tool,
@@ -219,16 +221,67 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
     return made
 
 
-def _kind(fault: Fault | None) -> type[errors.CallFailed]:
+class CallFailed(FailsoftError):
+    """A guarded call has no value. ``outcome`` says everything; ``__cause__`` is the tool's own exception."""
+
+    __module__ = "failsoft.errors"
+
+    # No __init__ of its own: a refusal by an open circuit is to cost next to nothing.
+
+    @property
+    def outcome(self) -> Outcome[Any]:
+        """What became of the call: everything that is known about it."""
+        outcome: Outcome[Any] = self.args[0]
+        return outcome
+
+    def __str__(self) -> str:
+        fault = self.outcome.fault
+        return f"{self.outcome.tool}: {self.outcome.status if fault is None else fault.message}"
+
+    @property
+    def fault(self) -> Fault | None:
+        """What went wrong."""
+        return self.outcome.fault
+
+    @property
+    def tool(self) -> str:
+        """The id of the tool that was called."""
+        return self.outcome.tool
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until calling again can help, where that is known."""
+        return None if self.outcome.fault is None else self.outcome.fault.retry_after
+
+
+class CircuitOpen(CallFailed):
+    """The tool was not run: its circuit is open. ``retry_after`` says for how long."""
+
+    __module__ = "failsoft.errors"
+
+
+class ToolTimeout(CallFailed, TimeoutError):
+    """The last attempt ran into the tool's own timeout."""
+
+    __module__ = "failsoft.errors"
+
+
+class ToolUnavailable(CallFailed):
+    """There is no such tool here, or it has been found missing."""
+
+    __module__ = "failsoft.errors"
+
+
+def _kind(fault: Fault | None) -> type[CallFailed]:
     if fault is None:
-        return errors.CallFailed
+        return CallFailed
     if fault.rule == CIRCUIT_OPEN:
-        return errors.CircuitOpen
+        return CircuitOpen
     if fault.rule == TOOL_TIMEOUT:
-        return errors.ToolTimeout
+        return ToolTimeout
     if fault.category == "tool_unavailable":
-        return errors.ToolUnavailable
-    return errors.CallFailed
+        return ToolUnavailable
+    return CallFailed
 
 
 def _repr(value: object) -> str:

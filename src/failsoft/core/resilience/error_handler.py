@@ -25,12 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from failsoft.core.model.builtin_faults import DEPENDENCY_FAILED, NO_OFFER
+from failsoft.core.model.builtin_faults import DEPENDENCY_FAILED, NO_OFFER, REQUIRED_SKIPPED
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.outcome import Decision
 from failsoft.core.resilience.circuit_breaker import State
 from failsoft.core.resilience.recovery_memory import TOOL, Evidence
-from failsoft.core.turn.cascade import REQUIRED_SKIPPED
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy

@@ -21,8 +21,6 @@ from typing import Literal
 
 Verdict = Literal["substitute", "escalate", "skip"]
 
-REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # S-tests 5.2
-
 
 def cascade(required: bool | None, defaults: Container[str], arguments: Collection[str]) -> Verdict:
     """Judge a call of which a dependency, used in these arguments, has brought no value."""

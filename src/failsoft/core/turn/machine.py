@@ -24,10 +24,10 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.errors import TurnError
 from failsoft.core.model.outcome import Status
 from failsoft.core.turn.cascade import cascade
 from failsoft.core.turn.cycles import find_cycles, say_cycle
-from failsoft.errors import TurnError
 
 State = Status | Literal["new", "waiting", "running"]
 Needs = Mapping[str, Collection[str]]  # call id -> the top-level arguments that its value fills; none: a plain order

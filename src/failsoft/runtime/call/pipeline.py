@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.classify import classify
 from failsoft.core.classify.exception_reader import read
 from failsoft.core.classify.nested import adopt_fault, failures_inside
-from failsoft.core.effects.call_effect import effect_of_call, worst_effect
+from failsoft.core.effects.call_effect import effect_of_call
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Decision, Outcome, Status

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from failsoft.core.classify.nested import failures_inside
-from failsoft.core.effects.call_effect import worst_effect
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Decision

@@ -30,7 +30,7 @@ from failsoft.core.model.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from failsoft.core.explain.explanation import Explanation
+    from failsoft.core.model.explanation import Explanation
     from failsoft.stores.ports import Records
 
 Key = tuple[str | None, str]  # tenant, thread
@@ -78,7 +78,7 @@ class ConversationStore:
 
     def find_offers(self, key: Key, known: dict[str, Offer], now: float) -> dict[str, Offer]:
         """What the store has on offer, with what only this process knows about it; and what only this process has."""
-        from failsoft.core.explain.explanation import Explanation
+        from failsoft.core.model.explanation import Explanation
 
         offers = {tool: offer for tool, offer in known.items() if offer.same is None}
         scope = self._offer(key)

@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecu
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakSet
 
-from failsoft.core.effects.call_effect import NothingDone
+from failsoft.core.model.effect import NothingDone
 from failsoft.integration.framework_tool import RUNNING
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.call_effect import worst_effect
+from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.core.model.partial import Partial
 from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields

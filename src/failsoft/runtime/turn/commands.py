@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
 from failsoft.core.model.outcome import Decision, Outcome, Status
-from failsoft.core.turn.cascade import REQUIRED_SKIPPED
 from failsoft.core.turn.machine import Abandon, Cancel, RecordLate, Skip
 from failsoft.integration.framework_tool import ControlFlow
 from failsoft.observe import events
