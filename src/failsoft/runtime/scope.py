@@ -57,6 +57,11 @@ def call_of(light: LightAttempt) -> Call:
     return call
 
 
+def is_watched(light: LightAttempt) -> bool:
+    """True for the box of an undeclared tool: its inner calls may ask for its call."""
+    return len(light) >= _CALL
+
+
 def made_call_of(light: LightAttempt) -> Call | None:
     """The call of a light attempt if an inner call has asked for it."""
     return light[_CALL] if len(light) > _CALL else None

@@ -64,6 +64,12 @@ STORIES: dict[str, Story] = {
     "fails for good, permanent": Story((INVALID,), calls=2),
     "fails for good, needs attention": Story((AUTH,)),
     "times out": Story((Takes(99),), READ | {"timeout": "1s", "retry": ONCE}),
+    "takes long": Story((Takes(2, "a"),), calls=2),
+    "takes long, undeclared": Story((Takes(2, "a"),), {}, calls=2),
+    "takes long, then fails": Story((Takes(2, RESET), Takes(2, "a")) * 3, calls=3),
+    "takes long, then fails, undeclared": Story((Takes(2, RESET), Takes(2, "a")) * 3, {}, calls=3),
+    "takes long, then ends the program": Story((Takes(2, Ends()), "a"), calls=2),
+    "takes long for a part": Story((Takes(2, partial(1, missing="2")), "a"), calls=2),
     "times out, then succeeds": Story((Takes(99), "a"), READ | {"timeout": "1s"}),
     "a part is returned": Story((partial(1, missing="2"), partial(1, missing="2"), DOWN)),
     "a part is accepted": Story((partial(1, missing="2"),), READ | {"accept_partial": True}, calls=2),
@@ -185,7 +191,6 @@ KNOWN_DIFFERENCES: Mapping[str, tuple[str, ...]] = {  # what the fast path does 
     "CallFailed.parent_id is missing": OUTSIDE,
     "Escalated.parent_id is missing": OUTSIDE,
     "ids are numbered or written otherwise": OUTSIDE,
-    "CallRunning.call_id is None": ("guarded function",),
 }
 ROUTES_DIFFER: Mapping[tuple[str, str], str] = {  # story, route -> why it comes to something else there
     **{
@@ -202,7 +207,11 @@ ROUTES_DIFFER: Mapping[tuple[str, str], str] = {  # story, route -> why it comes
     },
     **{
         (story, name): "an undeclared tool counts as a write where a model asks for it"
-        for story in ("an inner call of an undeclared tool", "a lost answer, undeclared")
+        for story in (
+            "an inner call of an undeclared tool",
+            "a lost answer, undeclared",
+            "takes long, then fails, undeclared",
+        )
         for name in ("run_tool_calls", "framework", "framework that blocks")
     },
 }

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from failsoft.observe.events import CALL_RUNNING
 from failsoft.observe.success_runs import iso
 from failsoft.runtime.call.model import Call
+from failsoft.runtime.scope import call_of, is_watched
 from failsoft.runtime.turn.handle import Handle
 
 if TYPE_CHECKING:
     import asyncio
 
-    from failsoft.runtime.execution.deadline import LoopDeadlines
+    from failsoft.runtime.execution.deadline import LoopDeadlines, Suspended
     from failsoft.runtime.services import Services
 
 LONG = 1.0  # seconds
@@ -35,7 +36,7 @@ class RunningCall(NamedTuple):
     """A call in flight."""
 
     tool: str
-    call_id: str | None  # None: a guarded function that was called outside of a turn gets its id at the end
+    call_id: str | None  # None: a guarded function outside of a turn has no id before it is reported, or ends
     turn_id: str | None
     thread: str | None
     since: str  # ISO time
@@ -54,6 +55,7 @@ class _Found(NamedTuple):
     attempt: int
     waits_for: WaitsFor
     parent_id: str | None = None
+    unnamed: Suspended | None = None  # the attempt of a call that has no id yet
 
 
 def list_running(rt: Services) -> list[RunningCall]:
@@ -78,16 +80,18 @@ def _find(rt: Services) -> Iterator[_Found]:
         yield _of_call(call)
     retrying = dict(rt.retrying)
     for deadlines in rt.loops():
-        for stepper, box, (who, tool) in deadlines.suspended():
+        for stepper, suspended in deadlines.suspended():
+            box, who, tool = suspended
             if isinstance(who, Handle):
                 yield _of_handle(who)
             elif isinstance(who, tuple):
                 if (found := retrying.pop(who, None)) is not None:
                     yield _of_retry(who, *found, waits_for="tool")
+            elif who is None:
+                yield _Found((tool.id, id(stepper)), tool, None, None, None, box[0], 1, "tool", unnamed=suspended)
             elif not isinstance(who, Call):  # those have been found
-                name = None if who is None else _name(tool, who)
-                key = (tool.id, id(stepper) if name is None else name)
-                yield _Found(key, tool, name, None, None, box[0], 1, "tool")
+                name = _name(tool, who)
+                yield _Found((tool.id, name), tool, name, None, None, box[0], 1, "tool")
     for key, found in retrying.items():
         yield _of_retry(key, *found, waits_for="next attempt")
 
@@ -112,6 +116,17 @@ def _of_handle(handle: Handle[Any]) -> _Found:
     return _Found((turn.id, handle.id), handle.tool, handle.id, turn.id, turn.thread, handle.started, 1, "tool")
 
 
+def _named(rt: Services, found: _Found) -> _Found:
+    """The same call with the id that it keeps until its end."""
+    if found.unnamed is None:
+        return found
+    box = found.unnamed[0]
+    number = call_of(box).raw_id if is_watched(box) else rt.trace.number()
+    found.unnamed[1] = number
+    name = _name(found.tool, number)
+    return found._replace(key=(found.tool.id, name), call_id=name, unnamed=None)
+
+
 class Watch:
     """Reports the calls of one event loop that take long."""
 
@@ -133,7 +148,7 @@ class Watch:
         self.timer = None
         rt, now = self._rt, self._rt.now()
         found = list(_find(rt))
-        old = [call for call in found if now - call.started >= _ALMOST]
+        old = [_named(rt, call) for call in found if now - call.started >= _ALMOST]
         for call in old:
             if call.key not in self._reported:
                 report(rt, call, now)

@@ -37,9 +37,12 @@ from failsoft.runtime.scope import step_out
 
 T = TypeVar("T")
 Stepper = Generator[Any, None, None]
-# Of one attempt: when it began, then its value; the caller's task while it is suspended; more in ``runtime.scope``
+# Of one attempt: when it began, then its value; the caller's task while it is suspended, then whose attempt it was; more in
+# ``runtime.scope``
 Box = list[Any]
 ENDS = (asyncio.CancelledError, Exception)
+# A suspended attempt: its box, whose it is (a Call, a Handle, an id, or None until it needs an id), and its tool
+Suspended = list[Any]
 OVER = object()  # what stepping a tool gives that has ended
 QUEUES = 64  # of one loop, before those that nobody is in are looked for
 PATIENCE = 20  # rounds of the loop: tasks that wait for each other, and all let themselves be cancelled, need a few
@@ -76,11 +79,10 @@ class LoopDeadlines:
         self._most = QUEUES
         self.watch: Callable[[], None] | None = None  # has calls that take long reported
 
-    def suspended(self) -> Iterator[tuple[Stepper, Box, list[Any]]]:
-        """The attempts that are suspended now, with their boxes and whose they are; any OS thread may ask."""
+    def suspended(self) -> Iterator[tuple[Stepper, Suspended]]:
+        """The attempts that are suspended now; any OS thread may ask."""
         for queue in list(self._queues.values()):
-            for stepper, (box, *whose) in list(queue.live.items()):
-                yield stepper, box, whose
+            yield from list(queue.live.items())
 
     def start_watch(self) -> None:
         """Have calls that take long reported from now on."""
@@ -129,7 +131,7 @@ class Queue:
         self.loop = deadlines.loop
         self.timeout = timeout
         self.hits = deadlines.hits
-        self.live: dict[Stepper, tuple[Box, Any, Timed]] = {}  # with whose attempt it is, and its tool
+        self.live: dict[Stepper, Suspended] = {}
         self.thread = deadlines.thread
         self.armed = False
         self.timer: asyncio.TimerHandle | None = None
@@ -236,7 +238,7 @@ def finish(
     if task is None or queue is None:
         queue, task = place(timed, timeout)
     box[1] = task
-    queue.live[stepper] = (box, whose, timed)
+    queue.live[stepper] = [box, whose, timed]
     if not queue.armed:
         queue.arm(box[0] + timeout - queue.deadlines.now())
     if task.cancelling():
@@ -267,12 +269,12 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
         pass
     except BaseException:
         queue.take_back(stepper)
-        queue.live.pop(stepper)[0][1] = None  # whoever goes on with the box has nothing to do with the task
+        box, box[1], _ = queue.live.pop(stepper)  # whoever goes on with the box has nothing to do with the task
         raise
-    if queue.hits and queue.take_back(stepper):
-        queue.live.pop(stepper)[0][1] = None
+    late = queue.hits and queue.take_back(stepper)
+    box, box[1], _ = queue.live.pop(stepper)
+    if late:
         raise Expired(late=True)  # what it waited for has kept the cancellation to itself
-    queue.live.pop(stepper)[0][1] = None
 
 
 FINISH = _finish.__code__

@@ -80,20 +80,20 @@ def _guard_async(rt: Services, tool: Tool) -> Callable[..., Any]:  # noqa: C901 
                     except ValueError:  # an orphan goes on in another context
                         leave(LIGHT, token)
         except Exception as error:
-            id, entered = trace.number(), stepper is not None
+            id, entered = box[1] or trace.number(), stepper is not None
             rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made_call_of(box))
         except BaseException as error:
-            rt.on_caller_cancelled(made_call_of(box) or rt.open_call(tool, args, kwargs, started), error)
+            rt.on_caller_cancelled(made_call_of(box) or rt.open_call(tool, args, kwargs, started, box[1]), error)
             raise
         else:
             ended = now()
             value = box[0]
             if ended - started <= tool.timeout and tool.closed_ticket is ticket and type(value) is not Partial:
-                pending.append((CALL_SUCCEEDED, ended, tool.id, None, None, started))
+                pending.append((CALL_SUCCEEDED, ended, tool.id, box[1], None, started))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
-            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
+            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started, box[1])
             rest = rt.drive(call, rt.value_result(call, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         return (await rest).unwrap()
