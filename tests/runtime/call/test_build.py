@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from contextvars import ContextVar
 
 import pytest
 
 from failsoft import Runtime
+from failsoft.runtime.call.build import forget_loops
 
 WHO: ContextVar[str] = ContextVar("WHO", default="")
 
@@ -83,3 +86,34 @@ def test_an_interrupt_inside_a_tool_goes_on_and_the_loop_stays() -> None:
         rt.call_sync("look", {"interrupted": True})
     assert rt.call_sync("look", {"interrupted": False}).value == "seen"
     assert loops[0] is loops[1]
+
+
+def test_a_threads_loop_can_be_closed_while_another_one_runs() -> None:
+    rt, ended = Runtime(), []
+
+    async def watch() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("watch")
+
+    @rt.tool(read_only=True)
+    async def search(*, begin: bool = False) -> str:
+        if begin:
+            kept.append(asyncio.create_task(watch()))
+            await asyncio.sleep(0)
+        return "found"
+
+    async def forget() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            forget_loops()
+            gc.collect()
+
+    kept: list[asyncio.Task[None]] = []
+    forget_loops()
+    rt.call_sync("search")
+    asyncio.run(forget())
+    assert rt.call_sync("search", {"begin": True}).value == "found"
+    asyncio.run(forget())
+    assert ended == ["watch"]

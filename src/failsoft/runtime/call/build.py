@@ -274,8 +274,14 @@ class _Loop:
         if self._owner != os.getpid() or sys.is_finalizing():
             loop.is_closed = lambda: True  # type: ignore[method-assign]  # else it closes itself
             return
-        with suppress(RuntimeError):  # another loop runs here; this one is closed all the same
-            loop.run_until_complete(_end(loop))  # not by the runner, which would ask for the thread: it has ended
+        # Not by the runner, which would ask for the thread: it has ended
+        if asyncio._get_running_loop() is None:
+            with suppress(RuntimeError):  # an order to stop that an interrupt has left; the loop is closed all the same
+                loop.run_until_complete(_end(loop))
+        elif asyncio.all_tasks(loop):  # a thread runs one loop at a time
+            ending = threading.Thread(target=lambda: loop.run_until_complete(_end(loop)))
+            ending.start()
+            ending.join()
         loop.close()
 
 
