@@ -19,7 +19,7 @@ from bench.usual_errors import LONG, USUAL, Ready
 AWAITS = False
 BATCH = 20
 MEDIAN = "failsoft, half of them at most"
-DEAREST = "failsoft, the dearest of them"
+DEAREST = "failsoft, the slowest of them"
 
 
 def counted(ready: Ready) -> Callable[[], Any]:
@@ -39,7 +39,7 @@ PEERS = [Peer(name, counted(ready), counted=True) for name, ready in USUAL.items
 
 
 def measure(kinds: dict[str, Ready], rounds: int, batch: int) -> tuple[list[Any], dict[str, str]]:
-    """Microseconds of every kind, fresh and again, with their median and the dearest."""
+    """Microseconds of every kind, fresh and again, with their median and the slowest."""
     from failsoft import classify
 
     numbers, skipped, ready = count(10_000), {}, {}

@@ -60,8 +60,8 @@ TARGETS = (
     Target("S11", "LangChain invoke, failsoft middleware", "ratio", 1.1, "invoke with the middleware, × LangChain"),
     Target("S11", "OpenAI Agents SDK, failsoft guard_agent", "ratio", 1.1, "a guarded run, × the OpenAI Agents SDK"),
     Target("S12", "failsoft, half of them at most", "us", 50, "a typical error, fresh, µs (median)"),
-    Target("S12", "failsoft, the dearest of them", "again_us", 50, "the dearest usual error, again, µs"),
-    Target("S12 long", "failsoft, the dearest of them", "us", 1000, "an error of 1 MB, µs"),
+    Target("S12", "failsoft, the slowest of them", "again_us", 50, "the slowest usual error, again, µs"),
+    Target("S12 long", "failsoft, the slowest of them", "us", 1000, "an error of 1 MB, µs"),
     *(
         Target("S9 stop", f"failsoft isolation=process / {tool}", column, 15, f"{tool}: ms until {words}")
         for tool in ("spin", "sleep", "hog")

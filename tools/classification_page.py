@@ -14,7 +14,7 @@ from failsoft.core.classify.weigh import FIRM_TYPE, FIRM_WORDS, GUESS, TEXT, WOR
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "classification.md"
 
-INTRO = """# What an error is taken for
+INTRO = """# How errors are classified
 
 <!-- Written by tools/classification_page.py from the tables in src/failsoft/core/classify/tables. Change those. -->
 

@@ -106,7 +106,7 @@ def effects() -> str:
     """Which kinds of transient error may have had an effect."""
     words = {
         "none": "surely nothing: never sent, turned away or rolled back",
-        "unknown": "unknown: it was sent, and nobody can say",
+        "unknown": "unknown: it was sent, and its result is not known",
     }
     rows = []
     for effect, meaning in words.items():
@@ -283,22 +283,25 @@ def budget() -> str:
 # --- taxonomy --------------------------------------------------------------------------------------------------------
 
 MOVES = {
-    "tool_unavailable": ("nobody's, here", "The tool is not installed, not registered, not there."),
-    "tool_misconfigured": ("the operator's", "Credentials, quota, address, configuration."),
-    "tool_transient": ("time's", "The same call may work later, with nobody changing anything."),
-    "tool_validation": ("the model's or the user's", "The arguments, or what they refer to."),
-    "internal_contract_bug": ("the developer's", "The tool's own code, or a broken contract."),
+    "tool_unavailable": (
+        "no one during this conversation",
+        "The tool is not installed, not registered, or not reachable.",
+    ),
+    "tool_misconfigured": ("the operator", "Credentials, quota, address, configuration."),
+    "tool_transient": ("no one: wait", "The same call may work later, without any change."),
+    "tool_validation": ("the model or the user", "The arguments, or what they refer to."),
+    "internal_contract_bug": ("the developer", "The tool's own code, or a broken contract."),
 }
 
 
 def categories() -> str:
     rows = []
     for category in get_args(Category):
-        whose, meaning = MOVES[category]
+        who, meaning = MOVES[category]
         kinds = [kind for kind in KINDS.values() if kind.category == category]
         (classification,) = {kind.classification for kind in kinds}
-        rows.append((f"`{category}`", classification, whose, meaning))
-    return table(("category", "classification", "whose move", "meaning"), rows)
+        rows.append((f"`{category}`", classification, who, meaning))
+    return table(("category", "classification", "who must act", "meaning"), rows)
 
 
 def codes() -> str:
@@ -315,7 +318,7 @@ def codes() -> str:
 
 
 def steps() -> str:
-    """The words of a ``FaultPlan``, and what their errors are taken for."""
+    """The words of a ``FaultPlan``, and how their errors are classified."""
     rows: list[tuple[str, ...]] = [
         ("`ok`", "the tool itself is called", ""),
         ("`slow(0.6)`", "the same, 0.6 s later", ""),
@@ -335,7 +338,7 @@ def steps() -> str:
             )
         )
     rows.append(("any HTTP status from 400 to 599", "`HttpError`", "as a client's error with that status"))
-    return table(("step", "what happens", "taken for"), rows)
+    return table(("step", "what happens", "classified as"), rows)
 
 
 def pages() -> dict[Path, str]:

@@ -1,0 +1,181 @@
+"""Names in src/ follow the glossary, and the documentation avoids phrases that have to be read twice."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tools.cli_page import walk
+
+from failsoft.surfaces.cli import cli
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "failsoft"
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+EMPTY_WORDS = {"helper", "helpers", "manager", "processor", "util", "utils"}  # docs/development/style.md, "Names"
+
+# Names that are not ours to change, each with its reason.
+ALLOWED = {
+    "Dangling": "public: rt.threads[key].dangling",
+    "dangling": "public: rt.threads[key].dangling",
+    "close_dangling": "public: rt.threads[key].close_dangling()",
+    "OutsideEngineError": "a durable engine",
+    "is_engine_toolset": "a durable engine",
+    "refuse_engine_toolsets": "a durable engine",
+    "_kill_orphans": "orphan processes, as operating systems call them",
+    "_shadow": "an entry of a manifest that shadows another",
+}
+
+# Names that still have a word of the "not" column. The list only shrinks: whoever renames one takes it out.
+TO_RENAME = {
+    "_leave",
+    "_left",
+    "_left_a_run",
+    "_passing",
+    "_refuse_foreign",
+    "_settle",
+    "_settle_in",
+    "_shut",
+    "_slots",
+    "_tell",
+    "_tell_decision",
+    "_tell_error",
+    "_tell_failure",
+    "_tell_replayed",
+    "_tell_success",
+    "_told",
+    "adopt_orphan",
+    "explain_dangling",
+    "figures",
+    "find_dangling",
+    "is_absent",
+    "leave",
+    "leave_dangling",
+    "leave_turn",
+    "left",
+    "list_absent",
+    "list_dangling",
+    "note_dangling",
+    "orphans",
+    "quick",
+    "refuse_foreign",
+    "run_orphan",
+    "settle",
+    "tell",
+    "tell_record",
+    "tell_row",
+    "time_left",
+    "told",
+    "warn_absent",
+}
+
+
+def definitions(module: Path) -> Iterator[str]:
+    yield module.stem
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+def words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)}
+
+
+def forbidden_words() -> set[str]:
+    rows = re.findall(r"^\| \*\*.*\|([^|]*)\|$", GLOSSARY, re.MULTILINE)
+    return {word for cell in rows for word in re.findall(r"`(\w+)`", cell)}
+
+
+def test_the_glossary_has_words_to_avoid() -> None:
+    assert {"way", "quick", "orphan", "tell"} <= forbidden_words()
+
+
+def test_names_use_the_words_of_the_glossary() -> None:
+    names = {name for module in SOURCE.rglob("*.py") for name in definitions(module)}
+    found = {name for name in names if words(name) & (forbidden_words() | EMPTY_WORDS)}
+    assert found - ALLOWED.keys() - TO_RENAME == set(), "docs/glossary.md has the word to use instead"
+    assert TO_RENAME - found == set(), "renamed: take these out of TO_RENAME"
+    assert ALLOWED.keys() - found == set(), "gone: take these out of ALLOWED"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("_tellSuccess", {"tell", "success"}), ("HTTPError", {"http", "error"}), ("run_way", {"run", "way"})],
+)
+def test_names_are_split_into_words(name: str, expected: set[str]) -> None:
+    assert words(name) == expected
+
+
+# --- phrases ---------------------------------------------------------------------------------------------------------
+
+PHRASES = re.compile(
+    r"\b(st(?:ands?|ood) in for|in vain|whose move|taken for|brought (?:a|no) value|left behind|somebody|nobody"
+    r"|of its own choice|dearest|untold|too little to part|look(?:s|ed)? over|rehomed|is no \w+Options)\b",
+    re.IGNORECASE,
+)
+RIDDLE = re.compile(r"(What|Who|Whose|Where|Of|Whether)\b")
+
+RIDDLES_LEFT = 298  # docstrings in src/ that begin with one of these words: the number only goes down
+
+STILL_IN_HELP = {"brought a value", "look over", "stands in for"}  # the list only shrinks
+
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")])
+BY_HAND = [page for page in PAGES if "<!-- Written by" not in page.read_text(encoding="utf-8")]
+
+
+def named(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose(text: str) -> str:
+    """A page without code, words in code font, and generated parts."""
+    text = re.sub(r"<!-- generated: [^\n]* -->\n(?s:.*?)<!-- end -->", "", text)
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return " ".join(re.sub(r"`[^`\n]*`", "``", text).split())
+
+
+def phrases(text: str) -> list[str]:
+    return [text[max(0, hit.start() - 30) : hit.end() + 30] for hit in PHRASES.finditer(text)]
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=named)
+def test_pages_are_in_plain_english(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if page.name in ("glossary.md", "style.md"):  # they list what not to write
+        text = re.sub(r"^\|.*\|$", "", text, flags=re.MULTILINE)
+    assert phrases(prose(text)) == []
+
+
+def test_the_newest_section_of_the_changelog_is_in_plain_english() -> None:
+    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    assert phrases(prose(newest)) == []
+
+
+@pytest.mark.parametrize("command", ["", *(name for name, _ in walk(cli))])
+def test_help_texts_are_in_plain_english(command: str) -> None:
+    text = " ".join(CliRunner().invoke(cli, [*command.split(), "--help"]).output.split())
+    assert {hit[0].lower() for hit in PHRASES.finditer(text)} <= STILL_IN_HELP
+
+
+def test_docstrings_begin_with_an_imperative_or_a_noun() -> None:
+    found = []
+    for module in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+                text = ast.get_docstring(node) or ""
+                found += [f"{named(module)}: {text.splitlines()[0]}"] if RIDDLE.match(text) else []
+    assert len(found) <= RIDDLES_LEFT, found
+
+
+@pytest.mark.parametrize(
+    "text", ["It stands in for the other.", "Somebody has to look.", "a call that brought no value", "left behind"]
+)
+def test_phrases_are_found(text: str) -> None:
+    assert phrases(text)
