@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -23,6 +25,16 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MODULES = sorted(SOURCE.rglob("*.py"))
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
+
+MIRRORED = ["core", "config", "observe", "analysis", "stores"]  # tests/<package> has the same tree
+ACYCLIC = [*MIRRORED]  # no module imports itself by way of others
+ACROSS_MODULES = {  # tests in there that are about no single module, and why
+    "core/classify/test_further_rules.py": "rules that hold across several tables",
+    "core/classify/test_memory.py": "what `classify` itself remembers, in the package's __init__",
+    "core/classify/test_sentences.py": "the documents' sentences, from text to fault",
+    "stores/test_conformance.py": "one suite for every store",
+}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 MAKE = re.compile(r"(?:`|^)make ([a-z-]+)", re.MULTILINE)
@@ -74,6 +86,73 @@ def test_modules_import_from_where_things_live(module: Path) -> None:
         if isinstance(node, ast.ImportFrom) and node.module == "failsoft" and module != SOURCE / "__main__.py":
             for alias in node.names:
                 importlib.import_module(f"failsoft.{alias.name}")
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    """Every module of failsoft and the modules it imports: at the top, inside functions, and for types only."""
+    graph = grimp.build_graph("failsoft", cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+
+@pytest.mark.parametrize("package", ACYCLIC)
+def test_no_modules_of_a_package_import_each_other_in_a_circle(package: str, imports: dict[str, set[str]]) -> None:
+    inside = {module for module in imports if f"{module}.".startswith(f"failsoft.{package}.")}
+    assert inside, "there is no such package"
+    try:
+        TopologicalSorter({module: imports[module] & inside for module in sorted(inside)}).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])), pytrace=False)
+
+
+def lazy_imports() -> set[tuple[str, str]]:
+    """Our own modules that are imported inside functions: by whom, and which."""
+    names = {".".join(("failsoft", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in MODULES}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    found = set()
+    for name, path in names.items():
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTIONS)]
+        for node in (node for function in functions for node in ast.walk(function)):
+            if isinstance(node, ast.Import):
+                found |= {(name, alias.name) for alias in node.names if alias.name in names}
+            elif isinstance(node, ast.ImportFrom) and node.module in names:
+                modules = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= {(name, module if module in names else node.module) for module in modules}
+    return found
+
+
+def test_imports_inside_functions_are_listed_with_their_reason() -> None:
+    """They may keep start-up short, where ``import failsoft`` does not load the module anyway; they may hide no cycle.
+
+    Packages that still have cycles may say so. In the others "cycle" is no reason.
+    """
+    listed: dict[tuple[str, str], str] = {}
+    for line in (ROOT / "tests" / "lazy_imports.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            pair, _, reason = line.partition(": ")
+            importer, _, imported = pair.partition(" -> ")
+            assert (importer, imported) not in listed, f"listed twice: {pair}"
+            listed[importer, imported] = reason
+    found = lazy_imports()
+    assert sorted(found - {*listed}) == [], "import at the top, or add it to tests/lazy_imports.txt with its reason"
+    assert sorted({*listed} - found) == [], "these are gone: take them out of tests/lazy_imports.txt"
+    show = "import sys, failsoft; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True).stdout.split()
+    for (importer, imported), reason in listed.items():
+        saves_time = reason.startswith("start-up, ") and imported not in loaded
+        has_cycle = reason.startswith("cycle, ") and importer.split(".")[1] not in ACYCLIC
+        assert saves_time or has_cycle, f"{importer} -> {imported}: {reason!r} is no reason"
+
+
+@pytest.mark.parametrize("package", MIRRORED)
+def test_tests_of_a_pure_package_are_named_after_the_module_they_test(package: str) -> None:
+    tests = ROOT / "tests" / package
+    unnamed = set()
+    for path in tests.rglob("test_*.py"):
+        subject = SOURCE / package / path.parent.relative_to(tests) / path.stem.removeprefix("test_")
+        if not subject.with_suffix(".py").exists() and not (subject / "__init__.py").exists():
+            unnamed.add(path.relative_to(ROOT / "tests").as_posix())
+    assert unnamed == {name for name in ACROSS_MODULES if name.startswith(f"{package}/")}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=named)

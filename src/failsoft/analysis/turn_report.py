@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from failsoft.core.classify.nested import find_origin
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -94,8 +96,6 @@ class TurnReport:
     @property
     def told(self) -> dict[str, str]:
         """What policies have the user told, by call id."""
-        from failsoft.core.classify.nested import find_origin  # few turns fail
-
         words = {id: find_origin(one)[-1].told or one.told for id, one in self.failures.items()}
         return {id: text for id, text in words.items() if text is not None}
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Code, Fault
+from failsoft.core.model.json_values import plain
 
 if TYPE_CHECKING:
     from failsoft.core.model.explanation import Explanation
@@ -122,8 +123,6 @@ class Offer(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The offer as plain data."""
-        from failsoft.core.model.json_values import plain
-
         return {
             "tool": self.tool,
             "arguments": plain(self.arguments),

@@ -26,6 +26,7 @@ from failsoft.core.conversation.thread_state import (
 )
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
+from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,8 +41,6 @@ class ConversationStore:
     """The pending records of all threads."""
 
     def __init__(self, records: Records, run: str, wall: Callable[[], float]) -> None:
-        from failsoft.stores.ports import key_of  # only who has a store pays for it
-
         self._records = records
         self.run = run  # this runtime, as opposed to those before it
         self._wall = wall

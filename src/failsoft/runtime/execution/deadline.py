@@ -33,6 +33,7 @@ from types import coroutine
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from failsoft.observe.exception_text import exception_text
 from failsoft.runtime.scope import step_out
 
 T = TypeVar("T")
@@ -339,8 +340,6 @@ def log_end(task: asyncio.Task[None]) -> None:
     """Log the ``BaseException`` that an abandoned tool has ended with: asyncio would log it with the secrets in it."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        from failsoft.observe.exception_text import exception_text  # hardly ever needed
-
         logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", exception_text(error))
 
 

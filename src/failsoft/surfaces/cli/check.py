@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
+from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.console import clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
@@ -126,7 +127,6 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
 def _not_defined(manifest: Manifest) -> Iterator[Finding]:
     """The functions that their modules do not define, as far as the modules' text shows; nothing is imported."""
     from failsoft.config.manifest import Problem
-    from failsoft.core.model.builtin_faults import did_you_mean
     from failsoft.core.model.entrypoint import Function
 
     for id, tool in manifest.tools.items():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from failsoft.core.classify import classify as judge
 from failsoft.surfaces.cli.console import clean, json_option, make_console, print_json
 from failsoft.surfaces.cli.files import read_input
 
@@ -32,8 +33,6 @@ def classify(text: str, as_json: bool) -> int:
 
     TEXT is - for standard input. Exit codes: 0, 2 there is no text.
     """
-    from failsoft.core.classify import classify as judge
-
     if text == "-":
         text = read_input(_LONGEST * 4).decode("utf-8", "replace")
     if not text.strip():

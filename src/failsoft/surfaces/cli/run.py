@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from failsoft.core.model.builtin_faults import UNKNOWN_TOOL
+from failsoft.core.model.durations import Seconds
+from failsoft.core.model.json_values import shown
 from failsoft.errors import ManifestError
+from failsoft.runtime.runtime import Runtime
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import cannot_write, check_address, find_manifest, import_from_here, read
 
@@ -19,7 +23,6 @@ if TYPE_CHECKING:
     from failsoft.analysis.turn_report import TurnReport
     from failsoft.config.manifest import Plan
     from failsoft.core.model.outcome import Outcome
-    from failsoft.runtime.runtime import Runtime
 
 
 @click.command(short_help="Run a plan with the tools of a manifest.")
@@ -51,7 +54,6 @@ def run(plan: str, manifest: str | None, trace: Path | None, store: str | None, 
 
 
 def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
-    from failsoft.runtime.runtime import Runtime
 
     read(manifest)  # says so if it cannot be
     check_address(store, to_write=True)
@@ -88,7 +90,6 @@ def _load(name: str, rt: Runtime) -> Plan:
 def _hint_at_tools(console: Console, report: TurnReport, rt: Runtime, manifest: str) -> None:
     """Where a tool was not found, say which there are, and which the manifest names without an entrypoint."""
     from failsoft.config.manifest import load
-    from failsoft.core.model.builtin_faults import UNKNOWN_TOOL
 
     if all(outcome.fault is None or outcome.fault.rule != UNKNOWN_TOOL for outcome in report.failures.values()):
         return
@@ -100,7 +101,6 @@ def _hint_at_tools(console: Console, report: TurnReport, rt: Runtime, manifest: 
 
 
 async def _play(rt: Runtime, plan: Plan, console: Console | None) -> TurnReport:
-    from failsoft.core.model.durations import Seconds
     from failsoft.surfaces.cli.live import watching
 
     handles: dict[str, Any] = {}
@@ -115,7 +115,6 @@ def _closing(report: TurnReport, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from failsoft.core.model.json_values import shown
     from failsoft.surfaces.cli.drawing import paragraphs, section, show_verdict, show_waterfall
 
     picture = report.waterfall()

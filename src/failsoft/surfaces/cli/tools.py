@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from failsoft.core.effects.tool_effect import know_effect
 from failsoft.errors import ManifestError
+from failsoft.runtime.runtime import Runtime
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
 
 if TYPE_CHECKING:
     from failsoft.core.effects.tool_effect import KnownEffect
-    from failsoft.runtime.runtime import Runtime
 
 _STYLES = {"read": "green", "write": "red", "neither": "yellow"}
 _REPEATED = {True: "yes", False: "unless it may have acted", None: "even if it may have acted"}
@@ -78,8 +79,6 @@ def _without_warnings() -> Iterator[None]:
 
 def _of_manifest(manifest: str | None) -> list[Row]:
     from failsoft.config.manifest import load
-    from failsoft.core.effects.tool_effect import know_effect
-    from failsoft.runtime.runtime import Runtime
 
     path = find_manifest(manifest)
     assert path is not None, "it is needed"
@@ -105,7 +104,6 @@ def _first_line(text: str) -> str:
 
 
 def _find(path: str) -> Runtime:
-    from failsoft.runtime.runtime import Runtime
 
     module, _, name = path.partition(":")
     import_from_here()

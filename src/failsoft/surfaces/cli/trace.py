@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from failsoft.core.model import sizes
+from failsoft.core.model.durations import seconds
 from failsoft.errors import ManifestError
+from failsoft.observe.success_runs import iso
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, say
 from failsoft.surfaces.cli.files import cannot_write, read
 from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options, store_option, unreadable
@@ -331,8 +334,6 @@ def prune(older_than: str | None, most: int | None, size: str | None, store: str
 
 
 def _before(age: str) -> str:
-    from failsoft.core.model.durations import seconds
-    from failsoft.observe.success_runs import iso
 
     try:
         return iso(time.time() - seconds(age))
@@ -341,7 +342,6 @@ def _before(age: str) -> str:
 
 
 def _bytes(size: str) -> int:
-    from failsoft.core.model import sizes
 
     try:
         return sizes.size(size)
