@@ -15,7 +15,7 @@ INTRO = """# Texts
 <!-- Written by tools/texts_page.py from src/failsoft/core/explain/catalogue.py. Change that. -->
 
 Every text that users, models and operators read, by its key. Those of your own stand in the manifest, in any language;
-what you leave out stays as it is here. How to: [Explanations](../concepts/explanations.md#words-of-your-own).
+what you leave out stays as it is here. How to: [Explanations](../concepts/explanations.md#your-own-texts).
 
 After `user.`, `model.`, `operator.`, `retry.` and `steps.` there may also stand the name of any rule:
 [failsoft's own](../how-to/troubleshooting.md#my-call-was-refused-or-ended-by-failsoft), like `user.circuit_open`. It

@@ -122,7 +122,7 @@ PHRASES = re.compile(
 )
 RIDDLE = re.compile(r"(What|Who|Whose|Where|Of|Whether)\b")
 
-RIDDLES_LEFT = 298  # docstrings in src/ that begin with one of these words: the number only goes down
+RIDDLES_LEFT = 297  # docstrings in src/ that begin with one of these words: the number only goes down
 
 STILL_IN_HELP = {"brought a value", "look over", "stands in for"}  # the list only shrinks
 
