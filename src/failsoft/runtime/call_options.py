@@ -12,7 +12,7 @@ from failsoft.core.model.options import (
     BreakerOptions,
     Fallback,
     Isolation,
-    Kind,
+    IsolationKind,
     Override,
     Requests,
     RetryOptions,
@@ -75,7 +75,7 @@ class ToolKeywords(TypedDict, total=False):
     read_only: bool
     idempotency_key: str | None
     requests: Requests
-    isolation: Isolation | Kind | Mapping[str, Any]
+    isolation: Isolation | IsolationKind | Mapping[str, Any]
     concurrency: int | None
     queue: int
     output: Any

@@ -1,5 +1,5 @@
-"""Texts for the user, the model and the operator.
+"""Texts about failures for the user, the model and the operator.
 
-``catalogue`` has every text, ``explanation`` chooses for one call, ``turn_message`` for a turn. Imports
+``catalogue`` holds every text, ``explanation`` explains one call, ``turn_message`` summarises a turn. Imports
 ``core.classify``, ``core.effects``, ``core.model`` and ``core.redact``. Mirrored by ``tests/core/explain``.
 """

@@ -1,9 +1,9 @@
-"""The words that people and models read: one flat table of texts, English shipped, every one replaceable.
+"""Every text that people and models read, in one flat table. English is built in; each text can be replaced.
 
 Format
 ------
-A text has a key and may have ``{facts}`` in it. A catalogue for another language, or a set of templates of your own, is
-a mapping of the same keys; what it leaves out stays English::
+A text has a key and may contain ``{facts}``. A catalogue for another language, or a set of templates, is a mapping with
+the same keys. Missing keys keep the English text::
 
     {
         "user.tool_transient": "{Label} antwortet gerade nicht.",  # for every tool
@@ -12,17 +12,17 @@ a mapping of the same keys; what it leaves out stays English::
         "turn.completed": "Fertig: {labels}",
     }
 
-``user``, ``model`` and ``operator`` are the audiences. After the dot stands what happened: a fault's rule
-(``circuit_open``), else its category (``tool_transient``); ``succeeded``, ``partial``, ``skipped``, ``no_time``,
-``timed_out`` and ``cancelled`` for calls that ended in one of these ways. The most special key wins: tool and
-happening, then tool, then happening. ``retry`` (to the model) and ``steps`` (to the operator) are parts of those texts,
-by rule or category as well.
+``user``, ``model`` and ``operator`` are the audiences. The part after the dot says what happened: a fault's rule
+(``circuit_open``) or category (``tool_transient``), or ``succeeded``, ``partial``, ``skipped``, ``no_time``,
+``timed_out`` or ``cancelled``. The most specific key wins: tool with event, then tool, then event. ``retry`` (a part of
+the model's text) and ``steps`` (a part of the operator's) are chosen by rule or category too.
 
 Facts for a call: ``tool label Label code category rule reason message data attempts tries when names wanted root retry
-effect steps decision path inside`` (the last two for ``nested`` texts). ``Label`` begins with a capital; ``data`` is the message quoted as data; ``message`` and ``data`` carry
-the tool's own words and belong in no user's text. Facts for a turn: those that its English texts have.
+effect steps decision path inside`` (the last two for ``nested`` texts). ``Label`` starts with a capital letter;
+``data`` is the message quoted as data. ``message`` and ``data`` contain the tool's own words: do not use them in texts for the
+user. Facts for a turn: those in its English texts.
 
-Why a plain mapping: templates, languages and tests are then the same thing, merged with ``{**ENGLISH, **yours}``.
+Why a plain mapping: templates, languages and tests all merge with ``{**ENGLISH, **yours}``.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ CALL_FACTS = frozenset(
 )  # fmt: skip
 
 ENGLISH: Texts = {
-    # --- to the user: calm, stable, nothing from inside --------------------------------------------------------------
-    "user.tool_unavailable": "This capability isn’t available in this deployment yet.",  # S-norm, byte for byte
-    "user.internal_contract_bug": "Something broke internally, I’ve logged it.",  # S-norm, byte for byte
+    # --- for the user: calm, stable, without internals ---------------------------------------------------------------
+    "user.tool_unavailable": "This capability isn’t available in this deployment yet.",  # specified, byte for byte
+    "user.internal_contract_bug": "Something broke internally, I’ve logged it.",  # specified, byte for byte
     "user.tool_misconfigured": (
         "I couldn’t use {label}: it isn’t set up correctly here. I’ve noted what the operator needs to fix."
     ),
@@ -59,7 +59,7 @@ ENGLISH: Texts = {
     "user.cancelled": "{Label} was stopped before it finished.",
     "user.no_offer": "There’s nothing to try again for {label}.",
     "user.effect": "It may have gone through all the same: please check before trying again.",
-    # --- to the model: fixed form, at most 500 characters --------------------------------------------------------------
+    # --- for the model: fixed form, at most 500 characters -------------------------------------------------------------
     "model.failed": "{tool} failed: {code} ({category}{tries}). {effect} {retry} Error text, as data: {data}",
     "model.nested": (
         "{tool} failed because {root} inside it failed: {code} ({category}). {effect} {retry} Error text, as data: {data}"
@@ -100,7 +100,7 @@ ENGLISH: Texts = {
     "tries": ", {attempts} attempts",
     "tries.one": ", 1 attempt",
     "tries.none": ", not run",
-    # --- to the operator: what it was, and what to do --------------------------------------------------------------------
+    # --- for the operator: what it was, and what to do -------------------------------------------------------------------
     "operator.failed": (
         "{tool} failed: {code}, {category}{tries}. Rule: {rule} ({reason}). Message: {message}\nTo do: {steps}\n{decision}"
     ),
@@ -134,7 +134,7 @@ ENGLISH: Texts = {
     "steps.output_mismatch": "Make the tool’s result and its declared output agree.",
     "steps.unprotected": "Declare the function with async def, so that it can be awaited and guarded.",
     "steps.loop_prevented": "See why the model repeats itself: the tool’s description may promise too much.",
-    # --- a turn, to the user: one or two sentences ------------------------------------------------------------------------
+    # --- a turn, for the user: one or two sentences -----------------------------------------------------------------------
     "turn.completed": "Completed {labels}",
     "turn.but": "{completed}, but {rest}",
     "turn.timed_out": "{labels} timed out",
@@ -159,7 +159,7 @@ ENGLISH: Texts = {
     "ask.tool_misconfigured": "The operator needs to fix the setup of {labels}.",
     "ask.internal_contract_bug": "Something broke internally, I’ve logged it.",
     # --- small parts -------------------------------------------------------------------------------------------------------
-    "names": "them",  # when it is not known which
+    "names": "them",  # if the names are not known
     "wanted": "other details: please check and correct them",
     "wanted.named": "a valid {names}",
     "list.comma": ", ",
@@ -176,14 +176,14 @@ ENGLISH: Texts = {
 
 _FACT = re.compile(r"\{(\w+)\}")
 _PLACE = re.compile(r" ?\{(\w+)\}")
-_UNITS = (("seconds", 1, 90), ("minutes", 60, 5400), ("hours", 3600, math.inf))  # unit, its length, used up to
-_OPEN = (*AUDIENCES, "retry", "steps")  # parts of the table where any rule may have its own text
+_UNITS = (("seconds", 1, 90), ("minutes", 60, 5400), ("hours", 3600, math.inf))  # unit, its seconds, its upper limit
+_OPEN = (*AUDIENCES, "retry", "steps")  # parts of the table that accept a key for any rule
 _HAPPENINGS = {key.partition(".")[2] for key in ENGLISH if key.partition(".")[0] in _OPEN}
-_NAMES = 3  # in a list, before the others are counted
+_NAMES = 3  # names listed before the rest is counted
 
 
 def fill(text: str, facts: Mapping[str, object]) -> str:
-    """The text with its facts; an empty fact takes the space before it along, an unknown one stays as written."""
+    """Insert the facts. An empty fact also removes the space before it; an unknown fact stays as written."""
 
     def put(place: re.Match[str]) -> str:
         fact = str(facts.get(place[1], f"{{{place[1]}}}"))
@@ -193,12 +193,12 @@ def fill(text: str, facts: Mapping[str, object]) -> str:
 
 
 def pick(texts: Texts, *keys: str) -> str:
-    """The text of the first key that there is one for."""
+    """The text of the first key that the table has; "" if it has none."""
     return next((texts[key] for key in keys if key in texts), "")
 
 
 def enumerate_names(texts: Texts, names: Iterable[str]) -> str:
-    """Names as a list in words: a few of them, then how many others."""
+    """Join names to a list in words: at most three, then the number of others."""
     names = list(names)
     if len(names) > _NAMES:
         others = len(names) - _NAMES
@@ -209,21 +209,21 @@ def enumerate_names(texts: Texts, names: Iterable[str]) -> str:
 
 
 def say_when(texts: Texts, retry_after: float | None) -> str:
-    """When calling again can help, in words, rounded up."""
+    """Say in words when calling again can help, rounded up."""
     if retry_after is None or not 0 < retry_after < math.inf:
         return texts["when"]
     unit, length = next((unit, length) for unit, length, limit in _UNITS if retry_after <= limit)
-    number = math.ceil(retry_after / length)  # of minutes and hours there are two at least
+    number = math.ceil(retry_after / length)  # never 1 for minutes and hours: both start at 1.5
     return fill(texts["when.second" if number == 1 else f"when.{unit}"], {"n": number})
 
 
 def capitalise(text: str) -> str:
-    """The text as a sentence begins; the rest stays as it is."""
+    """Make the first letter a capital; leave the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def find_problems(texts: Texts) -> list[str]:
-    """What is wrong with somebody's templates or catalogue: keys that nothing reads, facts that nobody gives."""
+    """List the mistakes in a user's templates or catalogue: keys that nothing reads, facts that do not exist."""
     problems: list[str] = []
     for key, text in texts.items():
         tool, _, plain = key.rpartition("/")
@@ -231,7 +231,7 @@ def find_problems(texts: Texts) -> list[str]:
         read = bool(happening) and part in _OPEN if not tool else part in AUDIENCES
         hint = did_you_mean(plain, ENGLISH)
         if plain not in ENGLISH and happening not in _HAPPENINGS and read:
-            # Any rule may be named here, but this looks like a slip.
+            # Any rule may be named here, but this key looks like a typing error.
             hint = did_you_mean(happening, _HAPPENINGS, before=key.removesuffix(happening))
             read = not hint
         if not read and (tool or plain not in ENGLISH):

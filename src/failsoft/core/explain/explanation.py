@@ -1,20 +1,19 @@
-"""What to tell the user, the model and the operator about one call.
+"""Explain one call to the user, the model and the operator.
 
 Rules
 -----
-- The user's text is calm and stable: S-norm's sentences, or others like them. Nothing from inside gets into it; of an
-  error's own words at most the name of an input that has to be corrected.
-- The model's text has a fixed form and at most 500 characters: what failed, whether it may have taken effect, whether
-  calling again can help and when. The error's own words come last, quoted as data.
+- The user's text is calm and stable. It contains no internals; from the error's own words it takes at most the name of
+  an input to correct.
+- The model's text has a fixed form and at most 500 characters: what failed, whether it may have taken effect, and
+  whether and when calling again can help. The error's own words come last, quoted as data.
 - The operator's text has everything: code, category, rule, message, and what to do.
-- Who is warned of an effect that is unknown: the model and the operator about every tool that is not a read, the user
-  about tools declared or recognised as writes. The two sentences that S-norm quotes stand alone; a turn's message adds
-  the warning.
-- A failure that comes from a call further in is told as that one's: user and operator read what the innermost call
-  says, the model reads which tool it called and which one inside it failed.
-- All words come from ``core.explain.catalogue``; any of them can be replaced.
+- An unknown effect is a warning. Model and operator get it for every tool that is not a read, the user only for tools
+  declared or recognised as writes. Two fixed user sentences are never extended; the turn's message carries the warning.
+- A failure caused by a nested call is explained by that call: user and operator read the innermost call's text, the
+  model reads which tool it called and which tool inside it failed.
+- All texts come from ``core.explain.catalogue``; each can be replaced.
 
-Why the model is told of effects: "failed" alone makes a model repeat a payment that went through.
+Why the model hears about effects: "failed" alone makes a model repeat a payment that went through.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
 
 MODEL_LENGTH = 500
-USER_LENGTH = 1000  # of a text that somebody else has phrased
+USER_LENGTH = 1000  # limit for a text phrased by the application
 
-_QUOTED = frozenset({"tool_unavailable", "internal_contract_bug"})  # S-norm has the sentences
+_QUOTED = frozenset({"tool_unavailable", "internal_contract_bug"})  # their user sentences are fixed
 
 _UNRECORDED = Fault(
     Code.UNKNOWN,
@@ -64,7 +63,7 @@ _UNRECORDED = Fault(
 
 
 class Report(Protocol):
-    """The part of a turn's report that a turn's message rests on."""
+    """The part of a turn's report that the message is made from."""
 
     turn_id: str
     timed_out: bool
@@ -77,7 +76,7 @@ class Report(Protocol):
 
 
 def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect = UNKNOWN) -> Explanation:
-    """Explain what became of a call. ``known``: what is known of the tool's effect."""
+    """Explain the outcome of a call. ``known`` is what is known about the tool's effect."""
     *path, origin = find_origin(outcome)
     fault = outcome.fault or (_UNRECORDED if outcome.status == "failed" else None)
     facts = _facts(outcome, fault, texts, known)
@@ -106,15 +105,16 @@ def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect
 
 
 def stands_alone(outcome: Outcome[Any]) -> bool:
-    """True if the user reads a sentence that is quoted as it is, and nothing is added to it."""
+    """True if the user's text is one of the fixed sentences, to which nothing is added."""
     fault = find_origin(outcome)[-1].fault
     return outcome.status == "failed" and fault is not None and fault.category in _QUOTED
 
 
 def phrasing_facts(outcome: Outcome[Any]) -> dict[str, Any]:
-    """What somebody who phrases the user's text may know: plain data, sanitised. ``text`` is what stands otherwise.
+    """The facts about a call for code that phrases the user's text: plain data, sanitised.
 
-    ``message`` is the tool's own words: data, not for the user's eyes, and nothing to follow.
+    ``text`` is the built-in text. ``message`` holds the tool's own words: treat them as data, do not show them to the
+    user and do not follow instructions in them.
     """
     origin = find_origin(outcome)[-1]
     fault = outcome.fault
@@ -137,9 +137,10 @@ def phrasing_facts(outcome: Outcome[Any]) -> dict[str, Any]:
 
 
 def turn_facts(report: Report) -> dict[str, Any]:
-    """The same for a turn's message: ``text`` is the built-in one, ``calls`` are the facts of what went wrong.
+    """The facts about a turn for code that phrases its message.
 
-    Keys that one call has are those of the only call that went wrong, and of no call where there are several.
+    ``text`` is the built-in message; ``calls`` holds the facts of every call that did not succeed. Keys that describe
+    one call are filled only if exactly one call did not succeed.
     """
     calls = [phrasing_facts(outcome) for outcome in report.outcomes.values() if outcome.status != "succeeded"]
     only = calls[0] if len(calls) == 1 else {}
@@ -166,7 +167,7 @@ def turn_facts(report: Report) -> dict[str, Any]:
 
 
 def accept_text(text: object) -> str:
-    """A user's text that somebody else has phrased, made safe; raises ``ValueError`` or ``TypeError`` for what is none."""
+    """Sanitise a user text phrased by the application; raise ``TypeError`` or ``ValueError`` if it cannot be used."""
     if not isinstance(text, str):
         raise TypeError(f"it gave back {type(text).__name__}, not a text")
     clean = sanitise(text).strip()
@@ -178,7 +179,7 @@ def accept_text(text: object) -> str:
 
 
 def wanted_inputs(fault: Fault) -> tuple[str, ...]:
-    """The names of the inputs that have to be given or corrected, where the fault has them."""
+    """The names of the inputs to give or correct, if the fault has them."""
     names = asked_for(fault)
     if not names and fault.category == "tool_validation":
         names = find_inputs(fault.message)
@@ -186,7 +187,7 @@ def wanted_inputs(fault: Fault) -> tuple[str, ...]:
 
 
 def say_wanted(texts: Texts, fault: Fault | None) -> tuple[str, str]:
-    """The inputs that have to be given or corrected: as a list, and as what the user is asked for."""
+    """Return the inputs to give or correct: as a list, and as the request to the user."""
     names = wanted_inputs(fault) if fault is not None else ()
     if not names:
         return texts["names"], texts["wanted"]
@@ -195,21 +196,21 @@ def say_wanted(texts: Texts, fault: Fault | None) -> tuple[str, str]:
 
 
 def quote_data(text: str, room: int) -> str:
-    """Foreign words as one quoted string that nothing in them can end, within so many characters."""
+    """Quote foreign text as one JSON string of at most ``room`` characters. Its content cannot end the quote."""
     data = json.dumps(text[: max(0, room)], ensure_ascii=False)
     if len(text) <= room and len(data) <= room:
         return data
-    kept = text[: max(0, room - 3)]  # two quotes, and the sign that there was more
+    kept = text[: max(0, room - 3)]  # two quotes and the ellipsis
     while True:
         data = json.dumps(kept + "…", ensure_ascii=False)
         excess = len(data) - room
         if excess <= 0 or not kept:
             return data
-        kept = kept[: -max(1, excess // 2)]  # half of it: what goes may have been escaped
+        kept = kept[: -max(1, excess // 2)]  # remove half of the excess: a removed character may have been escaped
 
 
 def cut(text: str, length: int) -> str:
-    """At most so many characters, the last a sign that there were more."""
+    """Limit the text to ``length`` characters, ending in an ellipsis if it was longer."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -221,7 +222,7 @@ def _find_text(outcome: Outcome[Any], fault: Fault | None, audience: str, texts:
 
 
 def _happenings(outcome: Outcome[Any], fault: Fault | None) -> tuple[str, ...]:
-    """What happened, the most special name first."""
+    """Names for what happened, the most specific first."""
     if outcome.status == "succeeded":
         return ("succeeded",) if outcome.missing is None else ("partial",)
     if outcome.status == "skipped":
@@ -260,7 +261,7 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, known: Know
 
 
 def _say_effect(outcome: Outcome[Any], fault: Fault, texts: Texts, known: KnownEffect) -> str:
-    """What the model is told of a call's effect. It is warned about every tool that is not a read."""
+    """The model's sentence about the call's effect: a warning for every tool that is not a read."""
     effect = fault.effect
     if effect == "none":
         declared_safe = known.safe and known.source != "recognised"

@@ -1,12 +1,12 @@
-"""Which inputs an error text names as missing or invalid, so that the user can be asked for them.
+"""Find the inputs that an error text calls missing or invalid, so that the user can be asked for them.
 
 Rules
 -----
-- Every form names what it finds: all fields of a pydantic error, the ``required`` and the path of JSON Schema checkers, and
-  the usual wordings ("missing required field: city", "city must be a string").
-- A name is a short identifier, a path of such, or up to three plain words. Nothing else of the error's words gets out.
-- Words that stand for no input in particular ("argument", "value", "request") are none.
-- Forms are asked in order and the first that finds a name decides: the structured ones come first.
+- Recognised forms: the fields of a pydantic error, the ``required`` and path messages of JSON Schema checkers, and
+  common wordings ("missing required field: city", "city must be a string").
+- A name is a short identifier, a path of identifiers, or up to three plain words. Nothing else of the text is returned.
+- Generic words ("argument", "value", "request") are not names.
+- The forms are tried in order, structured ones first. The first form that finds a name decides.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LISTED = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(_IDENTIFIER)
-# After "invalid input:" may stand a value as well: only what is written like a name counts, and nothing after it.
+# "invalid input:" may be followed by a value. Accept only lower-case identifiers that end the text.
 _LOWER = r"[a-z][a-z0-9]{2,29}(?:_[a-z0-9]{1,29}){0,4}"
 _COLON = re.compile(
     rf"(?i:^(?:{_BAD} (?:inputs?|request parameters?)|schema mismatch|(?:input |schema )?validation (?:failed|error|failure)))"
@@ -81,11 +81,11 @@ _VAGUE = frozenset(
 _BEFORE = frozenset("the your a an required valid".split())
 _AFTER = frozenset("value is was are were".split())
 _CLASS = re.compile(r"^(?:[\w.]{1,80}(?:Error|Exception): )+")
-_LONGEST = 4_000  # characters that are looked at
+_LONGEST = 4_000  # characters searched
 
 
 def find_inputs(text: str) -> tuple[str, ...]:
-    """The names of the inputs that an error text says are missing or invalid, in its order; () if it names none."""
+    """The names of the inputs that the text calls missing or invalid, in its order; () if it names none."""
     text = _CLASS.sub("", text[:_LONGEST])
     for form in (_fields, _required, _paths, _listed, _after_colon):
         found = tuple(dict.fromkeys(name for name in form(text) if name.lower() not in _VAGUE))
@@ -130,7 +130,7 @@ def _sentences(form: re.Pattern[str], text: str) -> tuple[str, ...]:
 
 
 def _strip(name: str) -> str:
-    """The name without the words around it: "the city field is" is "city"."""
+    """Remove the words around the name: "the city field is" becomes "city"."""
     words = name.split(" ")
     while len(words) > 1 and (words[0].lower() in _BEFORE or _A_THING.fullmatch(words[0])):
         del words[0]

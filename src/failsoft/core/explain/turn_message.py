@@ -1,17 +1,17 @@
-"""A turn in one or two sentences, for the user: what was completed, what was not, and what is asked of them.
+"""Compose a turn's message to the user: what was completed, what was not, and what the user is asked to do.
 
 Rules
 -----
-- The first sentence is S-tests 4.2's: "Completed flight search, but hotel search timed out", without a full stop when
-  it stands alone. Calls are called by their labels; after three names the others are counted.
-- Of several calls with one label, where some went another way than others, it is said how many: "Completed search
-  (2 of 3), but search (1 of 3) failed".
-- Skipped calls follow what they were skipped for. With more than one cause they get a sentence of their own.
-- What is asked comes from the escalated failures, each thing once, two at most. What a policy has the user told about
-  a failure stands in its place, escalated or not.
-- Writes that failed, timed out or were stopped and may have taken effect are named at the end: a user who tries again
-  would do them twice.
-- Of a call that an agent framework steers itself with (it waits to be approved, say) nothing is said: it is not over.
+- The first sentence has the form "Completed flight search, but hotel search timed out", without a full stop if it is
+  the only sentence. Calls are named by their labels; after three names the others are counted.
+- If calls with the same label ended differently, the counts are given: "Completed search (2 of 3), but search (1 of 3)
+  failed".
+- Skipped calls follow their cause. With several causes they get a sentence of their own.
+- Requests to the user come from escalated failures: each request once, at most two. A policy's text for the user
+  replaces the request, even if the failure was not escalated.
+- Writes that failed, timed out or were stopped and may have taken effect are named last: a user who tries again would
+  do them twice.
+- Calls passed on to the agent framework (such as a call waiting for approval) are not mentioned: they are not over.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = "Mapping[str, int]"  # by label
 
-_MOST = 2  # things asked, causes of skips named
+_MOST = 2  # most requests to the user, and most causes of skips named
 
 
 def compose(by_id: Mapping[str, Outcome[Any]], texts: Texts = ENGLISH, *, writes: Container[str] = ()) -> str:
     """Compose the turn's message to the user from its outcomes by call id.
 
-    ``writes`` names the tools that a user who tries again must not run twice.
+    ``writes`` names the tools that must not run twice when the user tries again.
     """
     outcomes = [outcome for outcome in by_id.values() if not _is_passed_on(outcome)]
     completed = [outcome for outcome in outcomes if outcome.status == "succeeded"]
@@ -69,7 +69,7 @@ def _is_passed_on(outcome: Outcome[Any]) -> bool:
 
 
 def _clauses(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts) -> list[str]:
-    """What went wrong, one clause a way of going wrong."""
+    """One clause for each way in which calls did not succeed."""
     clauses: list[str] = []
     timed_out = _names([outcome for outcome in outcomes if outcome.status == "timed_out"], texts, of)
     if timed_out:
@@ -89,7 +89,7 @@ def _clauses(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts) -> list
 
 
 def _say_skipped(skipped: Sequence[Outcome[Any]], by_id: Mapping[str, Outcome[Any]], texts: Texts, of: Counts) -> str:
-    """What was skipped, and for what, unless that would be a long story."""
+    """The skipped calls and their causes; the calls only, if there are too many causes."""
     by_root: dict[str, list[Outcome[Any]]] = {}
     for outcome in skipped:
         root = by_id.get(outcome.root or "")
@@ -104,7 +104,7 @@ def _say_skipped(skipped: Sequence[Outcome[Any]], by_id: Mapping[str, Outcome[An
 
 
 def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]) -> list[str]:
-    """What the user is asked or told about failures that need somebody, and which writes to look after."""
+    """Requests to the user about escalated failures, then the writes to check."""
     told: list[str] = []
     groups: dict[tuple[str, str, str], list[Outcome[Any]]] = {}
     unsure: list[Outcome[Any]] = []
@@ -130,7 +130,7 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]
         for (about, when, wanted), group in groups.items()
     ]
     said = list(dict.fromkeys([*told, *asks]))[:_MOST]
-    if unsure:  # whatever else there is to say
+    if unsure:  # always added, also beyond the limit
         said.append(fill(texts["ask.check_first"], {"labels": enumerate_names(texts, _names(unsure, texts))}))
     return said
 
@@ -141,7 +141,7 @@ def _several(outcomes: Sequence[Outcome[Any]], key: str, texts: Texts, of: Count
 
 
 def _names(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts | None = None) -> list[str]:
-    """How the calls are called, each name once, in the order of submission; ``of``: how many calls have a label."""
+    """The calls' labels, each once, in order of submission. ``of`` counts the turn's calls by label."""
     counts: dict[tuple[str, bool], int] = {}
     for outcome in outcomes:
         key = outcome.label, outcome.status != "succeeded" or outcome.missing is None

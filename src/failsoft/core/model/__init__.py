@@ -1,4 +1,4 @@
-"""The vocabulary of failsoft: faults, outcomes, options, and the checks on what users write.
+"""Data types of failsoft: faults, outcomes, options, and the validation of user input.
 
 Used by every other package; imports ``core.redact``. Mirrored by ``tests/core/model``.
 """

@@ -1,15 +1,15 @@
-"""Check JSON values against Python annotations: what a model sends against what a function expects.
+"""Check the JSON arguments that a model sends against a function's annotations.
 
 Rules
 -----
-- Known here: ``str int float bool None``, ``list tuple set frozenset dict`` and their abstract kinds, ``Optional``, unions,
-  ``Literal``, ``Any``, ``object``, type variables, new types and aliases. ``reader`` raises ``Richer`` for all others:
-  those need a library.
-- A value is converted only where nothing is lost: ``"40"`` and ``40.0`` are the integer 40, ``"true"`` is ``True``, an array
-  is a tuple or a set. A boolean is no number, a number is no text.
-- A union takes a value as it is if one of its members does, and converts it only otherwise.
-- An object that is not JSON passes as it is, also inside a container.
-- A value that needs no conversion comes back as the very same object.
+- Supported: ``str int float bool None``, ``list tuple set frozenset dict`` and their abstract classes, ``Optional``,
+  unions, ``Literal``, ``Any``, ``object``, type variables, new types and aliases. ``reader`` raises ``Richer`` for any
+  other annotation, which needs a library.
+- A value is converted only without loss: ``"40"`` and ``40.0`` become the integer 40, ``"true"`` becomes ``True``, an
+  array becomes a tuple or a set. A boolean is not a number; a number is not a text.
+- A union first looks for a member that accepts the value unchanged, and converts only if there is none.
+- An object that is not JSON passes unchanged, also inside a container.
+- A value that needs no conversion is returned as the same object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JSON = frozenset({NoneType, bool, int, float, str, list, dict})
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
-_EXACT = 2**53  # up to here every integer is a float of its own
+_EXACT = 2**53  # the largest range in which a float represents every integer
 
 _ARRAYS = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable, abc.Reversible, abc.Container)
 _SETS = (set, frozenset, abc.Set, abc.MutableSet)
@@ -35,11 +35,11 @@ _ALIAS = getattr(typing, "TypeAliasType", None)  # since Python 3.12
 
 
 class Richer(Exception):
-    """An annotation that is not known here."""
+    """An annotation that this module does not support."""
 
 
 class Misfit(ValueError):
-    """A value does not fit. ``path`` is the way to it, inside an argument."""
+    """A value that does not fit. ``path`` leads to it from the argument."""
 
     def __init__(self, wanted: str, value: Any, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(wanted)
@@ -48,25 +48,25 @@ class Misfit(ValueError):
         self.path = path
 
     def at(self, step: str | int) -> Misfit:
-        """The same, seen from the container around it."""
+        """The same misfit, with a path from the container around it."""
         return Misfit(self.wanted, self.value, (step, *self.path))
 
     def tell(self, name: str) -> str:
-        """What is wrong with the argument of this name."""
+        """Say what is wrong with the argument ``name``."""
         place = name + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
         return f"{place} must be {self.wanted}, not {describe(self.value)}."
 
 
 class Reader(NamedTuple):
-    """How values for one annotation are read."""
+    """Reads values for one annotation."""
 
-    wanted: str  # in words
-    exact: frozenset[type]  # values of these classes pass as they are
-    read: Callable[[Any, bool], Any]  # the value to use; with True nothing is converted. Raises ``Misfit``
+    wanted: str  # the expected type, in words
+    exact: frozenset[type]  # values of these classes pass unchanged
+    read: Callable[[Any, bool], Any]  # returns the value to use, or raises ``Misfit``; with True it does not convert
 
 
 def describe(value: Any) -> str:
-    """What kind of JSON value this is. The value itself is not told: it may be a secret."""
+    """The JSON type of the value, in words. The value itself is left out: it may be a secret."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     names = {str: "a text", int: "a number", float: "a number", list: "an array", dict: "an object"}
@@ -74,7 +74,7 @@ def describe(value: Any) -> str:
 
 
 def reader(annotation: Any) -> Reader | None:
-    """How values for this annotation are read; None: everything fits. Raises ``Richer`` for what is not known here."""
+    """The reader for this annotation; None if every value fits. Raises ``Richer`` for an unsupported annotation."""
     annotation = _plain(annotation)
     if annotation in (Any, object) or isinstance(annotation, TypeVar):
         return None
@@ -98,7 +98,7 @@ def reader(annotation: Any) -> Reader | None:
 
 
 def _plain(annotation: Any) -> Any:
-    """Without names that other annotations were given."""
+    """Resolve new types and aliases."""
     while True:
         if isinstance(annotation, NewType):
             annotation = annotation.__supertype__
@@ -159,7 +159,7 @@ _SCALARS: dict[Any, Reader] = {
 
 def _literal(choices: tuple[Any, ...]) -> Reader:
     if any(choice.__class__ not in JSON for choice in choices):
-        raise Richer(choices)  # members of an Enum, bytes
+        raise Richer(choices)  # such as members of an Enum, or bytes
     wanted = _either(map(repr, choices))
     by_text = {str(choice): choice for choice in choices if choice.__class__ is int}
 
@@ -179,7 +179,7 @@ def _literal(choices: tuple[Any, ...]) -> Reader:
 def _union(members: list[Reader | None]) -> Reader | None:
     known = [member for member in members if member is not None]
     if len(known) < len(members):
-        return None  # one of them takes everything
+        return None  # one member accepts everything
     wanted = _either(member.wanted for member in known)
     exact = frozenset[type]().union(*(member.exact for member in known))
 
@@ -193,7 +193,7 @@ def _union(members: list[Reader | None]) -> Reader | None:
                     return member.read(value, only_exact)
                 except Misfit as misfit:
                     if len(misfit.path) > len(closest.path):
-                        closest = misfit  # of the right kind, with something wrong inside
+                        closest = misfit  # the container fits, something inside it does not
         raise closest
 
     return Reader(wanted, exact, read)
@@ -217,7 +217,7 @@ def _array(make: type, items: Reader | None) -> Reader:
         if make is list:
             return made
         if strict:
-            raise Misfit("an array", value)  # another member of the union may take it as it is
+            raise Misfit("an array", value)  # another member of the union may accept the list unchanged
         try:
             return make(made)
         except TypeError:
@@ -249,7 +249,7 @@ def _object(keys: Reader | None, values: Reader | None) -> Reader:
                 raise Misfit("an object", value)
             return value
         if keys is _SCALARS[str] and (values is None or _all_exact(value.values(), values)):
-            return value  # keys of JSON are texts
+            return value  # keys in JSON are always text
         made = {}
         for key, item in value.items():
             try:

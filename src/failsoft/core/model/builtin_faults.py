@@ -1,15 +1,14 @@
-"""The faults that failsoft itself finds, without a tool having raised anything.
+"""Faults that failsoft itself detects, without an exception from the tool.
 
 Rules
 -----
-- One function a fault; its name is the fault's ``rule``, so a reader of a trace finds the place in the code.
-- What never ran has the effect ``none``; what was running when we stopped looking has ``unknown``; a value that came
-  too late or in the wrong form has ``happened``.
-- Another caller's error text is never repeated: an open circuit names the code that opened it, nothing else.
-- Names that come from a model (unknown tools, arguments) are data: made safe and cut before they are quoted.
+- One function per fault. The function's name is the fault's ``rule``, so a rule in a trace leads to its code.
+- A call that never ran has the effect ``none``. A call that was stopped while running has ``unknown``. A value that
+  came too late or in the wrong form has ``happened``.
+- An error text of another caller is never repeated: an open circuit names only the code that opened it.
+- Names from a model (unknown tools, arguments) are data: sanitised and cut before they are quoted.
 
-Why one module: these texts and codes are what S-tests quote and what fallbacks, breakers and explanations match on.
-In one place they can be read as one table.
+Why one module: fallbacks, breakers and explanations match on these texts and codes. Here they read as one table.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ UNPROTECTED = "unprotected"
 NO_OFFER = "no_offer"
 BEGUN_BEFORE = "begun_before"
 NOT_RECORDED = "not_recorded"
-NESTED = "nested: "  # before the rule of a fault that comes from a call further in
+NESTED = "nested: "  # prefix of the rule of a fault that comes from a nested call
 
 REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reason for escalating it: S-tests 5.2
 
@@ -55,14 +54,14 @@ _NAME_ENDS = re.compile("[.,]")
 
 
 def quote(name: object) -> str:
-    """A name from outside as one short, harmless piece of text."""
+    """Make a name from outside one short, sanitised piece of text."""
     shown = " ".join(sanitise(name).split())
     return shown if len(shown) <= _NAME_LENGTH else shown[: _NAME_LENGTH - 1] + "…"
 
 
 def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
-    """The end of a sentence about an unknown name: those that look like it, or have it as a word, if any do."""
-    from difflib import get_close_matches  # only a mistake pays for it
+    """End a sentence about an unknown name with similar names, or names that contain it as a word, if there are any."""
+    from difflib import get_close_matches  # imported only after a mistake
 
     known = list(known)
     near = get_close_matches(name, known, n=3, cutoff=0.75) or [one for one in known if name in one.split("_")][:3]
@@ -76,21 +75,21 @@ def _transient(
 
 
 def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseException | None = None) -> Fault:
-    """An attempt ran into its tool's own timeout. ``effect="happened"`` when its value came, but too late (R8)."""
+    """An attempt exceeded its tool's own timeout. Use ``effect="happened"`` if its value came too late."""
     return Fault(
         Code.DEADLINE_EXCEEDED,
         "transient",
         "tool_transient",
         effect,
-        f"Tool timeout after {text(timeout)}",  # S-tests 4.1
-        "Timeout is temporary",  # S-tests 4.3
+        f"Tool timeout after {text(timeout)}",
+        "Timeout is temporary",
         TOOL_TIMEOUT,
         cause=cause,
     )
 
 
 def is_client_timeout(fault: Fault) -> bool:
-    """Whether the tool's own client gave up waiting: neither failsoft's deadline nor a status that a server sent."""
+    """True if the tool's own client gave up waiting, not failsoft's deadline and not a server that sent a status."""
     if fault.code is not Code.DEADLINE_EXCEEDED or fault.http_status is not None:
         return False
     return fault.rule not in (TOOL_TIMEOUT, TURN_TIMED_OUT) and not fault.rule.startswith(NESTED)
@@ -110,7 +109,7 @@ def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault |
 
 
 def unknown_tool(name: object, known: Iterable[str] = ()) -> Fault:
-    """Not run: nobody has registered a tool of this name here."""
+    """Not run: no tool of this name is registered."""
     shown = quote(name)
     return Fault(
         Code.NOT_FOUND,
@@ -124,7 +123,7 @@ def unknown_tool(name: object, known: Iterable[str] = ()) -> Fault:
 
 
 def tool_marked_unavailable(tool: str, why: object = "", *, retry_after: float | None = None) -> Fault:
-    """Not run: the tool has been found missing before (its import, its program, or its far side says so)."""
+    """Not run: the tool was found missing before (its import, its program, or its remote service)."""
     detail = f": {sanitise(why)}" if why else ""
     return Fault(
         Code.NOT_FOUND,
@@ -152,7 +151,7 @@ def tool_disabled(tool: str, why: object = "") -> Fault:
 
 
 def still_misconfigured(fault: Fault) -> Fault:
-    """Not run: the tool's setup has failed in this thread, and nothing says that it has changed. Same words."""
+    """Not run: the tool's setup has failed in this thread and has not changed since. The message stays the same."""
     why = "The tool's setup has failed before, whatever the arguments, and has not changed"
     return fault._replace(rule=STILL_MISCONFIGURED, reason=why, effect="none", cause=None)
 
@@ -165,7 +164,7 @@ def bad_arguments(
     detail: object = "",
     cause: BaseException | None = None,
 ) -> Fault:
-    """Not run: the arguments do not fit the tool. ``asked_for`` reads the names back out of the message."""
+    """Not run: the arguments do not fit the tool. ``asked_for`` parses the names from the message."""
     groups = (("Missing", tuple(missing)), ("Invalid", tuple(invalid)), ("Not known", tuple(unexpected)))
     parts = [f"{title}: {', '.join(map(_one_name, names))}." for title, names in groups if names]
     if detail:
@@ -176,14 +175,14 @@ def bad_arguments(
         "tool_validation",
         "none",
         " ".join([_MISFIT, *parts]),
-        "Invalid input won't change on retry",  # S-tests 1.2
+        "Invalid input won't change on retry",
         BAD_ARGUMENTS,
         cause=cause,
     )
 
 
 def asked_for(fault: Fault) -> tuple[str, ...]:
-    """The names of the arguments that a ``bad_arguments`` fault found missing or invalid."""
+    """The names of the arguments that a ``bad_arguments`` fault reports as missing or invalid."""
     found = _NAMED.match(fault.message)
     return tuple(name for names in (found.groups() if found else ()) if names for name in names.split(", "))
 
@@ -193,7 +192,7 @@ def _one_name(name: object) -> str:
 
 
 def queue_full(tool: str, waiting: int) -> Fault:
-    """Not run: all slots of the tool are taken, and so is its queue."""
+    """Not run: all slots of the tool are taken and its queue is full."""
     return _transient(
         QUEUE_FULL,
         Code.RESOURCE_EXHAUSTED,
@@ -204,7 +203,7 @@ def queue_full(tool: str, waiting: int) -> Fault:
 
 
 def thread_limit(tool: str, abandoned: int) -> Fault:
-    """Not run: too many threads are still busy with attempts that were given up."""
+    """Not run: too many worker threads are still busy with abandoned attempts."""
     return _transient(
         THREAD_LIMIT,
         Code.RESOURCE_EXHAUSTED,
@@ -216,21 +215,21 @@ def thread_limit(tool: str, abandoned: int) -> Fault:
 
 
 def rate_hold(tool: str, retry_after: float) -> Fault:
-    """Not run: the service has said when it wants to be asked again."""
+    """Not run: the service has said when it may be called again."""
     return _transient(
         RATE_HOLD,
         Code.RESOURCE_EXHAUSTED,
         "none",
         f"{tool} is held back for {text(retry_after)}: the service asked for it",
-        "Rate limits reset over time",  # S-tests 1.3
+        "Rate limits reset over time",
         retry_after,
     )
 
 
 def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Fault:
-    """Not run: a call that this one needs has brought no value. Whether a repetition can help is the root's to say.
+    """Not run: a call that this one depends on did not succeed.
 
-    Whose move it is, is not: this tool is neither missing nor misconfigured, it lacks an input.
+    The classification is inherited from the root cause. The category is not: this tool only lacks an input.
     """
     permanent = fault is not None and fault.classification == "permanent"
     return Fault(
@@ -246,13 +245,13 @@ def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Faul
 
 
 def failed_dependency(fault: Fault, root: str) -> str:
-    """How people call the tool at the root of a ``dependency_failed`` fault; the root's id if the fault is another."""
+    """The label of the tool at the root of a ``dependency_failed`` fault; ``root`` for any other fault."""
     named = fault.message.startswith(_DEPENDENCY) and fault.message.endswith(f" ({root})")
     return fault.message[len(_DEPENDENCY) : -len(f" ({root})")] if named else root
 
 
 def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:
-    """The turn's deadline came first. What was running may have acted; what never started has not."""
+    """The turn's deadline came first. A running call may have acted; a call that never started has not."""
     after = "" if timeout is None else f" after {text(timeout)}"
     return _transient(
         TURN_TIMED_OUT,
@@ -264,7 +263,7 @@ def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:
 
 
 def cancelled(*, started: bool) -> Fault:
-    """The caller has left. No verdict on the tool (R16)."""
+    """The caller cancelled. This says nothing about the tool."""
     return _transient(
         CANCELLED,
         Code.CANCELLED,
@@ -275,7 +274,7 @@ def cancelled(*, started: bool) -> Fault:
 
 
 def begun_before() -> Fault:
-    """Not run: the same write was begun before, and nobody knows how it ended. It must not be made twice."""
+    """Not run: the same write was begun before and its result is unknown. It must not run twice."""
     return _transient(
         BEGUN_BEFORE,
         Code.CANCELLED,
@@ -286,7 +285,7 @@ def begun_before() -> Fault:
 
 
 def not_recorded(tool: str) -> Fault:
-    """Not run: the store could not record the write before it started, and the runtime insists on that."""
+    """Not run: the store could not record the write before its start, and the runtime requires the record."""
     return _transient(
         NOT_RECORDED,
         Code.UNAVAILABLE,
@@ -297,14 +296,14 @@ def not_recorded(tool: str) -> Fault:
 
 
 def passed_on() -> Fault:
-    """The agent framework steers itself with what the tool has raised: its story goes on there (R21)."""
+    """The tool raised an exception by which its agent framework controls the run: the framework continues."""
     return _transient(
         PASSED_ON, Code.CANCELLED, "unknown", "Passed on to the agent framework", "The framework goes on by itself"
     )
 
 
 def output_mismatch(tool: str, detail: object) -> Fault:
-    """The tool has run, but its value does not have the declared form (S-spec 1.2)."""
+    """The tool ran, but its value does not match the declared output."""
     return Fault(
         Code.INTERNAL,
         "permanent",
@@ -317,7 +316,7 @@ def output_mismatch(tool: str, detail: object) -> Fault:
 
 
 def partial_result(missing: Any = None) -> Fault:
-    """The tool has run, but only a part of its value came (S-spec 1.1)."""
+    """The tool ran, but returned only a part of its value."""
     parts = missing if isinstance(missing, list | tuple) else [missing]
     lacks = "" if missing is None else f": missing {quote(', '.join(map(sanitise, parts)))}"
     return _transient(
@@ -330,7 +329,7 @@ def partial_result(missing: Any = None) -> Fault:
 
 
 def unprotected(tool: str) -> Fault:
-    """The tool is a plain function that returned a coroutine: its failures would come when nobody is looking (T15)."""
+    """The tool is a plain function that returned a coroutine: its failures would happen outside the call."""
     return Fault(
         Code.INTERNAL,
         "permanent",
@@ -343,12 +342,12 @@ def unprotected(tool: str) -> Fault:
 
 
 def loop_prevented(fault: Fault, times: int) -> Fault:
-    """Not run: this very call has just failed permanently ``times`` times, and would again. Same fault, same words."""
+    """Not run: the same call has just failed permanently ``times`` times in a row. Fault and message stay the same."""
     return fault._replace(rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None)
 
 
 def no_offer(tool: str, known: Iterable[str] = ()) -> Fault:
-    """Not run: nothing is left that a user's "try again" could mean (R10)."""
+    """Not run: the thread has no open offer that "try again" could refer to."""
     return Fault(
         Code.FAILED_PRECONDITION,
         "permanent",

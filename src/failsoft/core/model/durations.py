@@ -1,14 +1,14 @@
-"""Durations (R17): a text with units, or a timedelta; a bare number only where a field's own name says milliseconds.
+"""Read durations: a text with units or a timedelta; a bare number only if the field's name says milliseconds.
 
 Rules
 -----
-- A text is a decimal number and a unit of ``ms s m h``, or a sequence of them: ``"30s"``, ``"1.5s"``, ``"1m30s"``.
-  Nothing else may be in it: no sign, no blank, no digits of other scripts.
-- A ``Seconds`` has been read already; reading it again changes nothing.
-- Zero only where the caller says that it has a meaning; never negative, NaN or longer than ``LONGEST``.
-- Whatever is refused is refused with ``ValueError`` and what would be right.
+- A text is a decimal number with a unit of ``ms s m h``, or a sequence of them: ``"30s"``, ``"1.5s"``, ``"1m30s"``.
+  Signs, blanks and digits of other scripts are refused.
+- Reading a ``Seconds`` again changes nothing.
+- Zero is accepted only if the caller allows it; negative values, NaN and values above ``LONGEST`` never.
+- A refusal is a ``ValueError`` that says what would be right.
 
-Why bare numbers are refused: ``timeout=30`` means 30 s to a Python user and 30 ms to a reader of S-layers.
+Why bare numbers are refused: ``timeout=30`` means 30 s to some readers and 30 ms to others.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 if TYPE_CHECKING:
     from datetime import timedelta
 
-PATTERN = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"  # the whole text; also for the manifest's schema
-LONGEST = 9e9  # 285 years: Python's own locks refuse to wait longer (threading.TIMEOUT_MAX)
-MOMENT = 1e-6  # a microsecond: a limit missed by less has been met, so that binary fractions decide nothing
+PATTERN = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"  # matches the whole text; also used in the manifest's schema
+LONGEST = 9e9  # 285 years; Python's locks refuse to wait longer (threading.TIMEOUT_MAX)
+MOMENT = 1e-6  # tolerance of one microsecond, so that binary fractions do not decide whether a limit is met
 
 _PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _WHOLE = re.compile(PATTERN)
@@ -33,7 +33,7 @@ _EXAMPLE = 'write a number with a unit of ms, s, m or h, like "30s", "500ms" or 
 
 
 class Seconds(float):
-    """A duration that has been read, in seconds. ``text`` is how it was written, where it was written as text."""
+    """A parsed duration in seconds. ``text`` is its original spelling, if it was written as text."""
 
     __slots__ = ("text",)
 
@@ -45,11 +45,11 @@ class Seconds(float):
         return self
 
 
-Duration: TypeAlias = "str | timedelta | Seconds"  # what a user may write
+Duration: TypeAlias = "str | timedelta | Seconds"  # accepted from users
 
 
 def seconds(value: object, *, zero: bool = False, bare_ms: bool = False) -> Seconds:
-    """Read a duration; ``zero`` allows none at all, ``bare_ms`` takes a number without unit as milliseconds."""
+    """Read a duration. ``zero`` allows 0; ``bare_ms`` reads a number without unit as milliseconds."""
     read = value if isinstance(value, Seconds) else _read(value, bare_ms=bare_ms)
     if math.isnan(read) or read < 0:
         raise ValueError(f"{brief(value)} is not a duration: {_EXAMPLE}")
@@ -61,7 +61,7 @@ def seconds(value: object, *, zero: bool = False, bare_ms: bool = False) -> Seco
 
 
 def text(value: float) -> str:
-    """A duration as a user would write it: as it was written, else the shortest way, to the microsecond."""
+    """Format a duration: as it was written, else in the shortest form, to the microsecond."""
     if isinstance(value, Seconds) and value.text is not None:
         return value.text
     micros = round(value * 1_000_000)
@@ -81,11 +81,11 @@ def _read(value: object, *, bare_ms: bool) -> Seconds:
             raise ValueError(f'{brief(value)} has no unit: write "{value}s"')
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if bare_ms:
-            return Seconds(_part(min(value, LONGEST * 2000), "ms"))  # a whole number can be larger than any float
+            return Seconds(_part(min(value, LONGEST * 2000), "ms"))  # an int can be larger than any float
         if 1e-6 <= value <= LONGEST:
             raise ValueError(f'{brief(value)} has no unit: write "{_decimal(value)}s"')
     else:
-        from datetime import timedelta  # few write one, and loading it takes its time
+        from datetime import timedelta  # rarely needed, and slow to import
 
         if isinstance(value, timedelta):
             return Seconds(value.total_seconds())

@@ -1,8 +1,8 @@
-"""Where a manifest finds a tool: a function of a module, or a command.
+"""Entry points of tools in a manifest: a Python function or a command.
 
-Frozen values, checked where they are made; a wrong one raises ``ValueError`` with what would be right. Nothing is
-imported or started here: that a module exists is found out when a runtime reads the manifest, that a program does when
-it is first called.
+Frozen values, validated when they are made: a wrong value raises ``ValueError`` and says what would be right. Nothing
+is imported or started here. A runtime imports the module when it reads the manifest; a program is looked up at its
+first call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VARIABLE = re.compile(r"[^=\0]+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Function:
-    """A Python function, run in this process or, with ``isolation: process``, in a worker."""
+    """A Python function that runs in this process or, with ``isolation: process``, in a worker process."""
 
     path: str  # "package.module:name"
 
@@ -34,14 +34,14 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """A program: arguments as JSON on stdin, the value as JSON on stdout; no shell."""
+    """A program that reads arguments as JSON from stdin and writes its value as JSON to stdout. No shell is used."""
 
     argv: tuple[str, ...]
-    env: tuple[str, ...] = ()  # the variables that are passed on, by name
-    exit_codes: Mapping[int, Code] = field(default_factory=dict)  # beside the usual ones (75 is UNAVAILABLE ...)
-    max_output: int = 10_000_000  # bytes; more is a failure, not a cut
+    env: tuple[str, ...] = ()  # names of the environment variables that the program receives
+    exit_codes: Mapping[int, Code] = field(default_factory=dict)  # added to the built-in ones (75 is UNAVAILABLE ...)
+    max_output: int = 10_000_000  # bytes; longer output is a failure, not cut
 
-    if TYPE_CHECKING:  # what may be written; the fields are what comes of it
+    if TYPE_CHECKING:  # the types that may be written; the fields have the types that are read
 
         def __init__(
             self,

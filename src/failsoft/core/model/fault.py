@@ -1,15 +1,15 @@
-"""What went wrong, in one taxonomy that drives everything else.
+"""The taxonomy of failures. Retries, breakers, fallbacks and explanations all follow from it.
 
 Rules
 -----
-- A ``Fault`` is a value: what the failure is (``code``), whether the same call can succeed later with nobody changing
-  anything (``classification``), whose move it is (``category``), and whether the tool may have acted (``effect``).
-- ``transient`` and ``tool_transient`` always go together (LABELS, category).
-- The classification follows from the whole fault, not from the code alone (R12): INTERNAL from a remote service is
-  transient, INTERNAL from a bug in the tool is permanent.
-- ``message`` has been through ``core.redact.sanitise.sanitise`` before it gets here; nothing downstream sanitises again.
+- A ``Fault`` says what the failure is (``code``), whether the same call can succeed later without any change
+  (``classification``), who must act (``category``), and whether the tool may have acted (``effect``).
+- ``transient`` and ``tool_transient`` always go together.
+- The classification follows from the whole fault, not from the code alone: INTERNAL from a remote service is transient,
+  INTERNAL from a bug in the tool is permanent.
+- ``message`` is already sanitised by ``core.redact.sanitise``. Later code does not sanitise it again.
 
-Why a NamedTuple: a fault is made on every failing attempt, and a frozen dataclass costs three times as much.
+Why a NamedTuple: every failing attempt makes a fault, and a frozen dataclass costs three times as much.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from typing import Any, Literal, NamedTuple
 
 Classification = Literal["transient", "permanent"]
 Category = Literal[
-    "tool_unavailable",  # not installed, not registered: nobody can use it here
-    "tool_misconfigured",  # credentials, quota, address: the operator's move
+    "tool_unavailable",  # not installed or not registered
+    "tool_misconfigured",  # credentials, quota, address: the operator must act
     "tool_transient",  # the same call may work later
-    "tool_validation",  # the arguments: the model's or the user's move
-    "internal_contract_bug",  # our own or the tool's code is wrong
+    "tool_validation",  # the arguments: the model or the user must act
+    "internal_contract_bug",  # failsoft's or the tool's code is wrong
 ]
 Effect = Literal["none", "unknown", "happened"]
 Source = Literal[
     "remote",  # the other side: a status, a provider's code, a connection that was never made, a refusal by name
     "local",  # this side: the exception's type, a parser, the operating system
-    "words",  # the text alone
+    "words",  # the error text alone
     "disputed",  # parts of the error contradict each other about the effect
-    "stated",  # failsoft itself, or the author of the tool
+    "stated",  # failsoft itself, or the tool's author
 ]
 
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|[-\s]+")
 
 
 class Code(StrEnum):
-    """The gRPC status codes that a failure can have (S-layers' thirteen and three more).
+    """The gRPC status codes that a failure can have.
 
     ``Code.Unavailable`` is ``Code.UNAVAILABLE``; ``ErrorStatusCode`` is another name of this class.
     """
@@ -62,7 +62,7 @@ class Code(StrEnum):
     DATA_LOSS = "DATA_LOSS"
     UNAUTHENTICATED = "UNAUTHENTICATED"
 
-    # S-layers' spelling: aliases of the same members
+    # CamelCase aliases of the same members
     Cancelled = "CANCELLED"
     Unknown = "UNKNOWN"
     InvalidArgument = "INVALID_ARGUMENT"
@@ -82,7 +82,7 @@ class Code(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:
-        """Accept S-layers' spelling (``DeadlineExceeded``) beside gRPC's (``DEADLINE_EXCEEDED``)."""
+        """Accept CamelCase (``DeadlineExceeded``) beside gRPC's spelling (``DEADLINE_EXCEEDED``)."""
         if not isinstance(value, str):
             return None
         name = value.rpartition(".")[2]
@@ -90,34 +90,32 @@ class Code(StrEnum):
         return cls.__members__.get(name.upper())
 
 
-ErrorStatusCode = Code  # S-layers' name for it
+ErrorStatusCode = Code  # compatibility alias
 
 
 class Fault(NamedTuple):
-    """One failure, understood: what ``classify`` makes of an exception or a text."""
+    """A classified failure: the result of ``classify`` for an exception or a text."""
 
-    code: Code  # what it is
-    classification: Classification  # whether the same call can succeed later, with nobody changing anything
-    category: Category  # whose move it is
+    code: Code  # what the failure is
+    classification: Classification  # whether the same call can succeed later without any change
+    category: Category  # who must act
     effect: Effect  # whether the tool may have acted
     message: str  # the error's own words, sanitised
-    reason: str  # why repeating can help, or cannot
-    rule: str  # what decided: the row of the tables, the override
-    retry_after: float | None = None  # seconds after which the service wants to be asked again
-    http_status: int | None = None  # where there was one
-    source: Source = "stated"  # what kind of evidence decided: ``core.effects.call_effect`` weighs ``effect`` by it
-    hint_source: Source = (
-        "stated"  # where ``retry_after`` comes from: one that is only ``words`` holds back this thread
-    )
+    reason: str  # why a retry can help, or cannot
+    rule: str  # what decided: a row of the tables, or an override
+    retry_after: float | None = None  # seconds to wait before the next call, if the service named them
+    http_status: int | None = None  # the HTTP status, if there was one
+    source: Source = "stated"  # the kind of evidence that decided; ``core.effects.call_effect`` weighs ``effect`` by it
+    hint_source: Source = "stated"  # the evidence for ``retry_after``; one from ``words`` holds back only this thread
     cause: BaseException | None = None  # the exception, without its traceback; always the last field
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call can help. A cancelled call is transient, but its caller has left (R16)."""
+        """True if repeating the call can help. False for a cancelled call: its caller is gone."""
         return self.classification == "transient" and self.code is not Code.CANCELLED
 
     def to_dict(self) -> dict[str, Any]:
-        """The fault as plain data: everything but the live exception, whose type name stays."""
+        """Return the fault as plain data. The exception is reduced to its type name."""
         data = self._asdict()
         data["code"] = self.code.value
         data["retryable"] = self.retryable
@@ -126,15 +124,15 @@ class Fault(NamedTuple):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Fault:
-        """The fault that ``to_dict`` described, without its exception. Unknown keys are ignored."""
+        """Restore a fault from ``to_dict``, without its exception. Unknown keys are ignored."""
         known = {name: data[name] for name in cls._fields if name in data and name != "cause"}
         return cls(**{**known, "code": Code(data["code"])})
 
     def __repr__(self) -> str:
-        """All fields, but of the live exception its type name: its own words are not sanitised (T17)."""
+        """Show all fields; the exception by its type name only, since its own text is not sanitised."""
         said = [f"{name}={value!r}" for name, value in zip(self._fields[:-1], self[:-1], strict=True)]
         return f"Fault({', '.join(said)}, cause={None if self.cause is None else type(self.cause).__qualname__})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without the live exception: many cannot be pickled, some cannot be loaded again."""
+        """Pickle without the exception: many cannot be pickled, some cannot be unpickled."""
         return type(self), (*self[:-1], None)

@@ -1,14 +1,14 @@
-"""What can be set about a tool: frozen values, checked where they are made, every default written once.
+"""Options of tools and turns: frozen values, validated when they are made, each default written once.
 
 Rules
 -----
-- Times are seconds once made, whatever was written ("30s", a timedelta); a bare number is refused (R17).
-- A wrong value raises ``ValueError``: the field, what is wrong, what would be right. The public edge turns that into a
-  ``ManifestError`` with its place.
-- ``config.manifest`` reads mappings with the documents' names (``retry_policy``, ``timeout_ms``, camelCase), and
-  ``config.layering`` makes one ``ToolOptions`` of what was said in several places.
+- Times become seconds, whatever was written ("30s", a timedelta). A bare number is refused.
+- A wrong value raises ``ValueError`` with the field, what is wrong, and what would be right. The public API turns it
+  into a ``ManifestError`` with the position in the file.
+- ``config.manifest`` reads mappings with all accepted names (``retry_policy``, ``timeout_ms``, camelCase);
+  ``config.layering`` merges the layers into one ``ToolOptions``.
 
-The ``__init__`` that only type checkers see says what may be written; the fields say what is read.
+The ``__init__`` for type checkers shows the types that may be written; the fields have the types that are read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.durations import Duration
 
 Count = Literal["attempts", "calls"]
-Kind = Literal["thread", "process"]
+IsolationKind = Literal["thread", "process"]
 Values = Literal["pickle", "json"]
 OnTimeout = Literal["leave", "cancel"]
 Requests = Literal["one", "many"]
@@ -53,12 +53,12 @@ T = TypeVar("T")
 
 
 class Options:
-    """What a dataclass would write for each of these anew whenever failsoft is imported."""
+    """Base class with the methods that ``dataclass`` would otherwise generate per class at every import."""
 
     __slots__: tuple[str, ...] = ()
 
     def __setattr__(self, name: str, value: object) -> None:
-        """A field is written once: then it is frozen."""
+        """Set a field once. A second assignment is refused."""
         if hasattr(self, name):
             raise FrozenInstanceError(f"cannot assign to field {name!r}")
         object.__setattr__(self, name, value)
@@ -87,7 +87,7 @@ def options(made: type[T]) -> type[T]:
 
 @options
 class RetryRule(Options):
-    """S-layers' ``retries`` entry: these codes, so many attempts in all (R18)."""
+    """One entry of ``retries``: these codes, at most this many attempts."""
 
     max_attempts: int
     handle_errors: tuple[Code, ...]
@@ -101,17 +101,17 @@ class RetryRule(Options):
 
 @options
 class RetryOptions(Options):
-    """When and how often a failed attempt is repeated (S-spec 2.1)."""
+    """When and how often a failed attempt is retried."""
 
-    max_attempts: int = 5  # in all, the first one included (S-spec 2.1)
-    initial_delay: float = Seconds(0.1)  # before the first retry (S-spec 2.1)
-    max_delay: float = Seconds(0.8)  # the longest wait (S-spec 2.2)
-    multiplier: float = 2.0  # each wait is so much longer (S-spec 2.2)
-    jitter_percent: float = 10.0  # each wait varies by so much (S-spec 2.1)
-    max_total_time: float = Seconds(2.0)  # from the first failure to the start of the last retry (S-spec 2.1, R4)
+    max_attempts: int = 5  # all attempts, the first one included
+    initial_delay: float = Seconds(0.1)  # before the first retry
+    max_delay: float = Seconds(0.8)  # the longest delay
+    multiplier: float = 2.0  # factor from one delay to the next
+    jitter_percent: float = 10.0  # random variation of each delay
+    max_total_time: float = Seconds(2.0)  # from the first failure to the start of the last retry
     max_hint_wait: float = Seconds(20.0)  # all waits of a call that a server asks for (Retry-After), added up
     rules: tuple[RetryRule, ...] | None = None  # retries by error code: no match, no retry; None: by classification
-    budget: bool = True  # retries must be earned; without it they are limited by max_attempts alone (R25)
+    budget: bool = True  # successes must earn the retries; False: only max_attempts limits them
 
     if TYPE_CHECKING:
 
@@ -142,12 +142,12 @@ class RetryOptions(Options):
 
 @options
 class BreakerOptions(Options):
-    """When a tool is cut off, and for how long (S-spec 3.2)."""
+    """When a circuit opens, and for how long."""
 
-    failure_threshold: int = 5  # consecutive transient failures that open the circuit (S-spec 3.2)
-    success_threshold: int = 1  # successful probes that close it (R1: three texts against one)
-    timeout: float = Seconds(30.0)  # how long the circuit stays open (S-spec 3.2)
-    count: Count = "attempts"  # what counts: every attempt, or a whole call after its retries (R3)
+    failure_threshold: int = 5  # consecutive transient failures that open the circuit
+    success_threshold: int = 1  # successful probes that close it
+    timeout: float = Seconds(30.0)  # how long the circuit stays open
+    count: Count = "attempts"  # what counts as a failure: each failed attempt, or a call that failed after its retries
 
     if TYPE_CHECKING:
 
@@ -169,12 +169,12 @@ class BreakerOptions(Options):
 
 @options
 class Fallback(Options):
-    """Another tool for the same job; no ``handle_errors`` catches all (R15)."""
+    """Another tool for the same job. Without ``handle_errors`` it handles every error."""
 
-    tool: str  # the id of the tool that stands in
-    handle_errors: tuple[Code, ...] = ()  # the errors that it takes; none: all (R15)
-    cooldown: BreakerOptions | None = None  # when it is left out as this tool's fallback (R19)
-    retry: RetryOptions | None = None  # its own retries as a fallback
+    tool: str  # the id of the fallback tool
+    handle_errors: tuple[Code, ...] = ()  # the errors that it handles; empty: all
+    cooldown: BreakerOptions | None = None  # when this fallback is left out for a while
+    retry: RetryOptions | None = None  # its retries as a fallback
 
     def __post_init__(self) -> None:
         word("tool", self.tool)
@@ -183,17 +183,17 @@ class Fallback(Options):
 
 @options
 class Override(Options):
-    """A tool's own word on its errors: the first that matches decides (R13). At least one condition must be given."""
+    """A tool's own classification of an error. The first match decides. At least one condition must be given."""
 
-    http_status: int | None = None  # if the error has this status
-    code: Code | str | None = None  # a status code, or the text of a provider's own error code
-    exception: str | None = None  # a (qualified) class name, matched over the MRO
-    pattern: str | None = None  # a regular expression, searched in the sanitised text
-    matches: Callable[[BaseException | str], bool] | None = None  # a function that says whether it applies; Python only
-    as_: Classification | None = None  # then it is transient, or permanent
-    category: Category | None = None  # then it is this one's move
-    to_code: Code | None = None  # then it has this code
-    effect: Effect | None = None  # then the tool has acted so
+    http_status: int | None = None  # condition: the error has this status
+    code: Code | str | None = None  # condition: a status code, or the text of a provider's own error code
+    exception: str | None = None  # condition: a (qualified) class name, matched over the MRO
+    pattern: str | None = None  # condition: a regular expression found in the sanitised text
+    matches: Callable[[BaseException | str], bool] | None = None  # condition: a function of the error; Python only
+    as_: Classification | None = None  # result: transient or permanent
+    category: Category | None = None  # result: who must act
+    to_code: Code | None = None  # result: the code
+    effect: Effect | None = None  # result: whether the tool has acted
 
     def __post_init__(self) -> None:
         conditions = (self.http_status, self.code, self.exception, self.pattern, self.matches)
@@ -233,20 +233,20 @@ def _refuse_odd_pattern(pattern: str | None) -> None:
 
 @options
 class Isolation(Options):
-    """Where a sync tool runs, and when its worker process is replaced (R8)."""
+    """Where a sync tool runs, and when its worker process is replaced."""
 
-    kind: Kind = "thread"
+    kind: IsolationKind = "thread"
     max_calls: int | None = None  # calls that one worker process serves
-    max_memory: int | None = None  # bytes that it may hold
-    context: tuple[str, ...] = ()  # contextvars that reach the worker, as "module:variable"
-    values: Values = "pickle"  # how results and errors come back; json: nothing that a worker sends is unpickled
+    max_memory: int | None = None  # bytes that one worker process may hold
+    context: tuple[str, ...] = ()  # contextvars copied to the worker, as "module:variable"
+    values: Values = "pickle"  # format of results and errors; json: nothing that a worker sends is unpickled
 
     if TYPE_CHECKING:
 
         def __init__(
             self,
             *,
-            kind: Kind = ...,
+            kind: IsolationKind = ...,
             max_calls: int | None = ...,
             max_memory: int | str | None = ...,
             context: Iterable[str] = ...,
@@ -254,7 +254,7 @@ class Isolation(Options):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        one_of("isolation", self.kind, Kind)
+        one_of("isolation", self.kind, IsolationKind)
         one_of("values", self.values, Values)
         fill(self, "context", texts("context", self.context, like='["app.request:tenant"]'))
         if self.max_calls is not None:
@@ -271,28 +271,28 @@ class Isolation(Options):
 
 @options
 class ToolOptions(Options):
-    """Everything that can be said about one tool."""
+    """All options of one tool."""
 
     id: str
-    label: str = ""  # how people call it; the id with spaces when unsaid
+    label: str = ""  # the tool's name for people; default: the id with spaces
     tags: tuple[str, ...] = ()
-    timeout: float | None = Seconds(30.0, "30s")  # S-spec 4.1; None: no deadline, a sync tool runs inline
+    timeout: float | None = Seconds(30.0, "30s")  # None: no deadline, a sync tool runs inline
     retry: RetryOptions = field(default_factory=RetryOptions)
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
     fallbacks: tuple[Fallback, ...] = ()
     classification: tuple[Override | Callable[[Any], Any], ...] = ()  # a function: see core.classify.overrides
     enabled: bool = True  # False: it is not run, and not offered to models
-    required: bool | None = None  # R9: true, false or unsaid
+    required: bool | None = None  # None: not declared
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    idempotent: bool | None = None  # R11: true, false or undeclared
+    idempotent: bool | None = None  # None: not declared
     read_only: bool = False
     idempotency_key: str | None = None  # the parameter that receives the key
-    requests: Requests = "one"  # "many": a refusal says nothing about the requests before it
+    requests: Requests = "one"  # "many": a refused request says nothing about the requests before it
     isolation: Isolation = field(default_factory=Isolation)
     concurrency: int | None = None  # attempts at a time; None: no limit
-    queue: int = 100  # how many may wait for a slot
-    output: Any = None  # a type or a JSON Schema that the value must fit
-    check_types: bool = True  # whether the types of arguments are checked in calls by name
+    queue: int = 100  # calls that may wait for a slot
+    output: Any = None  # a type or a JSON Schema that the value must match
+    check_types: bool = True  # whether calls by name check the types of their arguments
     accept_partial: AcceptPartial = "after_retries"  # True: at once; False: never, the part is in Outcome.partial
 
     if TYPE_CHECKING:
@@ -315,7 +315,7 @@ class ToolOptions(Options):
             read_only: bool = ...,
             idempotency_key: str | None = ...,
             requests: Requests = ...,
-            isolation: Isolation | Kind = ...,
+            isolation: Isolation | IsolationKind = ...,
             concurrency: int | None = ...,
             queue: int = ...,
             output: Any = ...,
@@ -335,11 +335,9 @@ class ToolOptions(Options):
             "retry",
             [self.retry],
             RetryOptions,
-            like=f'its options as a mapping, like {{"max_attempts": 3}}; {no_retries}',
+            like=f'a mapping such as {{"max_attempts": 3}} ({no_retries})',
         )
-        several(
-            "breaker", [self.breaker], BreakerOptions, like='its options as a mapping, like {"failure_threshold": 5}'
-        )
+        several("breaker", [self.breaker], BreakerOptions, like='a mapping such as {"failure_threshold": 5}')
         listed = several("fallbacks", self.fallbacks, object)
         named = (Fallback(tool=one) if isinstance(one, str) else one for one in listed)
         fill(self, "fallbacks", several("fallbacks", named, Fallback, like="a tool's id"))
@@ -375,14 +373,14 @@ class ToolOptions(Options):
 
     @property
     def safe_to_repeat(self) -> bool | None:
-        """True, False, or None when nobody has said (R11). An idempotency key makes a tool idempotent."""
+        """True, False, or None if nothing is declared. An idempotency key makes a tool idempotent."""
         if self.read_only or self.idempotent or self.idempotency_key is not None:
             return True
         return self.idempotent
 
 
 def read_accept_partial(value: object) -> AcceptPartial:
-    """One of the three things that can be said about partial results."""
+    """Read a value of ``accept_partial``."""
     if value is True or value is False or value == "after_retries":
         return value
     raise ValueError(f"{brief(value)} is not one of true, false, after_retries")
@@ -390,10 +388,10 @@ def read_accept_partial(value: object) -> AcceptPartial:
 
 @options
 class TurnOptions(Options):
-    """How long a turn may take, and what becomes of a call that is still running then (R7)."""
+    """How long a turn may take, and what happens to a call that is still running then."""
 
-    timeout: float | None = Seconds(300.0, "5m")  # S-spec 4.2; None: no deadline
-    on_timeout: OnTimeout = "leave"  # R7
+    timeout: float | None = Seconds(300.0, "5m")  # None: no deadline
+    on_timeout: OnTimeout = "leave"  # "leave": the call is abandoned; "cancel": it is cancelled
 
     if TYPE_CHECKING:
 

@@ -1,16 +1,16 @@
-"""What became of a call: one value for every way it can end, and the five strategies that lead there.
+"""The outcome of a call: one type for every way in which a call can end.
 
 Rules
 -----
-- ``timed_out`` comes from the turn's deadline alone; a tool's own timeout is ``failed`` with DEADLINE_EXCEEDED.
-- ``unwrap`` is the one place where an outcome becomes an exception; which kind follows from the fault.
-- Label and explanation are worked out when somebody asks. Most outcomes succeed and nobody does.
-- An outcome is data and does not know the words. The function that explains it is handed in; one made without it (by a
+- ``timed_out`` means the turn's deadline; a tool's own timeout is ``failed`` with DEADLINE_EXCEEDED.
+- ``unwrap`` is the only place where an outcome becomes an exception. The fault decides its class.
+- Label and explanation are computed on first use: most outcomes succeed and never need them.
+- An outcome does not import the texts. The function that explains it is passed in. An outcome made without one (by a
   user, by the fast path, from a pickle) is explained by ``Outcome._explain_bare``, which ``core`` sets.
-- ``CallFailed`` and kin are here because they carry the outcome that raises them: each needs the other.
-- Plain data (``to_dict``) and pickles carry no live exception; an explanation made by a callable is made before.
+- ``CallFailed`` and its subclasses are here because outcome and error refer to each other.
+- ``to_dict`` and pickles contain no live exception. An explanation that a callable makes is made before pickling.
 
-Why not a frozen dataclass: one is made for every call that goes by name, and this costs a quarter.
+Why not a frozen dataclass: every call by name makes an outcome, and this class costs a quarter.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "
 
 
 class Decision(NamedTuple):
-    """What the Error Handler wants done about one failure, and why."""
+    """The Error Handler's decision about one failure."""
 
-    strategy: Strategy  # what is to be done
+    strategy: Strategy  # what to do
     reason: str  # why, in words
     delay: float | None = None  # seconds before the retry
-    tool: str | None = None  # the alternative
+    tool: str | None = None  # the alternative tool
 
     def to_dict(self) -> dict[str, Any]:
-        """The decision as plain data."""
+        """Return the decision as plain data."""
         return self._asdict()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Decision:
-        """The decision that ``to_dict`` described. Unknown keys are ignored, an unknown strategy is refused."""
+        """Restore a decision from ``to_dict``. Unknown keys are ignored; an unknown strategy is refused."""
         strategy = data["strategy"]
         if strategy not in get_args(Strategy):
             raise ValueError(f"strategy: {strategy!r} is not one of {', '.join(get_args(Strategy))}")
@@ -56,7 +56,7 @@ class Decision(NamedTuple):
 
 
 class Outcome(Generic[T]):
-    """What became of one call; ``unwrap()`` gives the value or raises."""  # fields of a success first: they cost half
+    """The outcome of one call. ``unwrap()`` returns the value or raises."""
 
     __slots__ = (
         "_explanation",
@@ -104,33 +104,33 @@ class Outcome(Generic[T]):
         self.tool = tool  # the id of the tool that was called
         self.status: Status = status  # succeeded, failed, skipped, timed_out (the turn's deadline) or cancelled
         self.value = value  # what the tool returned
-        self.attempts = attempts  # all of them, fallbacks included; 0 when refused or not run
-        self.via = via  # the tool that gave the value
-        self.duration = duration  # seconds, from its start to its end
-        self.fault = fault  # what went wrong last; None when it succeeded
-        self.decision = decision  # what was done about it, and why
+        self.attempts = attempts  # all attempts, fallbacks included; 0 if the call was refused or not run
+        self.via = via  # the tool that returned the value
+        self.duration = duration  # seconds from start to end
+        self.fault = fault  # the last failure; None for a success
+        self.decision = decision  # what was done about the failure, and why
         self.missing = missing  # what a partial value lacks
-        self.partial = partial  # of a failed call: the best part that the tool gave, where a part is not acceptable
+        self.partial = partial  # for a failed call: the best partial result, if partial results are not accepted
         self._label = label
         self.root = root  # for a skipped call: the id of the call whose failure is the cause
-        self.escalated = escalated  # somebody has to know
-        self.recorded = recorded  # of a write: whether the store had a record of it before it started; else None
-        self.told = told  # what a policy has the user told, in place of the usual words
+        self.escalated = escalated  # whether the failure was escalated
+        self.recorded = recorded  # for a write: whether the store recorded it before it started; else None
+        self.told = told  # a policy's text for the user, in place of the built-in text
         self._explanation = explanation
 
     @property
     def id(self) -> str:
-        """The call's id: as it was given, else the tool and a number."""
+        """The call's id: as the caller chose it, else the tool's id and a number."""
         return self._id if isinstance(self._id, str) else f"{self.tool}-{self._id}"
 
     @property
     def label(self) -> str:
-        """How people call the tool."""
+        """The tool's name for people."""
         return self._label or self.tool.replace("_", " ")
 
     @property
     def explanation(self) -> Explanation:
-        """What to tell the user, the model and the operator."""
+        """The texts for the user, the model and the operator."""
         made = self._explanation
         if made is None:
             made = self._explanation = Outcome._explain_bare(self)
@@ -140,18 +140,18 @@ class Outcome(Generic[T]):
         return made
 
     def reword(self, user: str) -> None:
-        """Tell the user this instead; model and operator read the same as before."""
+        """Replace the user's text. The texts for model and operator stay."""
         self._explanation = self.explanation._replace(user=user)
 
     def unwrap(self) -> T:
-        """The value, or the failure as an exception (a kind of ``CallFailed`` that carries this outcome)."""
+        """Return the value, or raise the failure as a ``CallFailed`` that carries this outcome."""
         if self.status == "succeeded":
-            return self.value  # type: ignore[return-value]  # None only where the tool gives None
+            return self.value  # type: ignore[return-value]  # None only if the tool returned None
         fault = self.fault
-        raise _kind(fault)(self) from (None if fault is None else fault.cause)
+        raise _error_class(fault)(self) from (None if fault is None else fault.cause)
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome as plain data that ``json.dumps`` takes."""
+        """Return the outcome as plain data for ``json.dumps``."""
         return {
             "id": self.id,
             "tool": self.tool,
@@ -179,7 +179,7 @@ class Outcome(Generic[T]):
         )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
-        """Same facts. Live exceptions and the wording of explanations do not count."""
+        """Compare the facts. Live exceptions and explanations do not count."""
         if not isinstance(other, Outcome):
             return NotImplemented
         return (*self._fields(), self.partial) == (*other._fields(), other.partial)
@@ -206,7 +206,7 @@ class Outcome(Generic[T]):
 
 
 def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, label: str) -> Outcome[T]:
-    """The outcome of a call whose own tool gave the value: what ``Outcome(...)`` makes, for half its price."""
+    """Make the outcome of a call whose own tool returned the value, at half the price of ``Outcome(...)``."""
     made: Outcome[T] = _new(Outcome)
     made._id = id
     made.tool = made.via = tool
@@ -222,15 +222,15 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
 
 
 class CallFailed(FailsoftError):
-    """A guarded call has no value. ``outcome`` says everything; ``__cause__`` is the tool's own exception."""
+    """A guarded call did not succeed. ``outcome`` has the details; ``__cause__`` is the tool's own exception."""
 
     __module__ = "failsoft.errors"
 
-    # No __init__ of its own: a refusal by an open circuit is to cost next to nothing.
+    # No __init__: it keeps a refusal by an open circuit cheap.
 
     @property
     def outcome(self) -> Outcome[Any]:
-        """What became of the call: everything that is known about it."""
+        """The outcome of the call."""
         outcome: Outcome[Any] = self.args[0]
         return outcome
 
@@ -240,7 +240,7 @@ class CallFailed(FailsoftError):
 
     @property
     def fault(self) -> Fault | None:
-        """What went wrong."""
+        """The failure."""
         return self.outcome.fault
 
     @property
@@ -250,29 +250,29 @@ class CallFailed(FailsoftError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds until calling again can help, where that is known."""
+        """Seconds until calling again can help, if known."""
         return None if self.outcome.fault is None else self.outcome.fault.retry_after
 
 
 class CircuitOpen(CallFailed):
-    """The tool was not run: its circuit is open. ``retry_after`` says for how long."""
+    """The tool was not run: its circuit is open for ``retry_after`` more seconds."""
 
     __module__ = "failsoft.errors"
 
 
 class ToolTimeout(CallFailed, TimeoutError):
-    """The last attempt ran into the tool's own timeout."""
+    """The last attempt exceeded the tool's own timeout."""
 
     __module__ = "failsoft.errors"
 
 
 class ToolUnavailable(CallFailed):
-    """There is no such tool here, or it has been found missing."""
+    """The tool is not registered, or was found missing."""
 
     __module__ = "failsoft.errors"
 
 
-def _kind(fault: Fault | None) -> type[CallFailed]:
+def _error_class(fault: Fault | None) -> type[CallFailed]:
     if fault is None:
         return CallFailed
     if fault.rule == CIRCUIT_OPEN:
@@ -287,5 +287,5 @@ def _kind(fault: Fault | None) -> type[CallFailed]:
 def _repr(value: object) -> str:
     try:
         return repr(value)
-    except Exception:  # nested too deep, or its own method fails
+    except Exception:  # too deeply nested, or its own __repr__ fails
         return f"<{type(value).__name__} that cannot be shown>"

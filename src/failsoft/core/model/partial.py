@@ -1,4 +1,4 @@
-"""A value that is not whole: a tool returns ``partial(rows, missing=["page 3"])`` when it got only so far."""
+"""Partial results: a tool returns ``partial(rows, missing=["page 3"])`` if it got only a part of its result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Partial(NamedTuple):
-    """What a tool got, and what it did not get."""
+    """The part of a result that a tool got, and what is missing."""
 
     value: Any
     missing: Any
@@ -15,15 +15,15 @@ class Partial(NamedTuple):
 def partial(value: Any, *, missing: Any) -> Any:
     """Return this from a tool that has only a part of its result.
 
-    It counts as a transient failure: it is retried, and if no attempt brings more, the best part is the call's value.
-    With ``accept_partial=True`` it is taken at once; with ``False`` never: the call fails, ``outcome.partial`` has it.
-    Typed as Any so that a tool's own return type stays true.
+    A partial result counts as a transient failure. It is retried; if no attempt returns more, the best part becomes the
+    call's value. With ``accept_partial=True`` the first part is accepted at once. With ``False`` no part is accepted:
+    the call fails and ``outcome.partial`` holds the best part. Typed as Any to keep the tool's return type valid.
     """
     return Partial(value, missing)
 
 
 def more_complete(one: Partial | None, other: Partial | None) -> Partial | None:
-    """The one that lacks less; the later one where that cannot be told."""
+    """The result that misses less; the later one if both miss the same or it cannot be counted."""
     if one is None or other is None:
         return one or other
     return one if _lacks(one) < _lacks(other) else other

@@ -1,7 +1,7 @@
-"""Sizes in bytes: a text with a unit (``"512MB"``, ``"64KiB"``), or a whole number of bytes.
+"""Read sizes in bytes: a text with a unit (``"512MB"``, ``"64KiB"``) or a whole number of bytes.
 
-The decimal units ``kB MB GB`` are powers of 1000, the binary ones ``KiB MiB GiB`` of 1024. Where a bare number would
-most likely be a forgotten unit, the caller's ``least`` refuses it: ``max_memory: 512`` is no 512 MB.
+``kB MB GB`` are powers of 1000, ``KiB MiB GiB`` powers of 1024. A small bare number is most likely a forgotten unit
+(``max_memory: 512``); the caller's ``least`` refuses it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from reprlib import repr as brief
 
-PATTERN = r"[0-9]+(\.[0-9]+)?(B|kB|KB|MB|GB|KiB|MiB|GiB)"  # the whole text; also for the manifest's schema
+PATTERN = r"[0-9]+(\.[0-9]+)?(B|kB|KB|MB|GB|KiB|MiB|GiB)"  # matches the whole text; also used in the manifest's schema
 
 _UNITS = {
     "B": 1,
@@ -25,7 +25,7 @@ _WHOLE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(B|[kKMG]B|[KMG]iB)")
 
 
 def size(value: object, *, least: int = 1) -> int:
-    """Read a size; what is smaller than ``least`` is refused."""
+    """Read a size of at least ``least`` bytes."""
     if isinstance(value, str) and (match := _WHOLE.fullmatch(value)):
         read = round(float(match[1]) * _UNITS[match[2]])
     elif isinstance(value, int) and not isinstance(value, bool):

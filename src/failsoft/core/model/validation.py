@@ -1,6 +1,6 @@
-"""Checks for the frozen values that users make: options, policies, entry points.
+"""Validators for the frozen values that users make: options, policies, entry points.
 
-Each refuses with ``ValueError``: the field, what is wrong, what would be right. ``fill`` writes what came of it.
+Each raises ``ValueError`` with the field, what is wrong, and what would be right.
 """
 
 from __future__ import annotations
@@ -18,55 +18,55 @@ from failsoft.core.model.sizes import size
 
 T = TypeVar("T")
 
-IMPORT_PATH = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"  # also for the manifest's schema
+IMPORT_PATH = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"  # also used in the manifest's schema
 
 _IMPORT_PATH = re.compile(IMPORT_PATH)
 
 
 def fill(options: object, name: str, value: object) -> None:
-    """Write to a frozen value that is being made."""
+    """Set a field of a frozen value while it is made."""
     object.__setattr__(options, name, value)
 
 
 def refuse(name: str, value: object, why: str) -> NoReturn:
-    """Say what is wrong with a field's value."""
+    """Raise ``ValueError`` about a field's value."""
     raise ValueError(f"{name}: {brief(value)} {why}") from None
 
 
 def whole(name: str, value: object, *, least: int, most: float = math.inf) -> None:
-    """A whole number."""
+    """Require a whole number."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         default = ": write one, or leave it out for the default" if value is None else ""
         refuse(name, value, f"is not a whole number {_within(least, most)}{default}")
 
 
 def number(name: str, value: object, *, least: float, most: float = math.inf) -> None:
-    """A finite number."""
+    """Require a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most or value == math.inf:
         refuse(name, value, f"is not a finite number {_within(least, most)}")
 
 
 def flag(name: str, value: object) -> None:
-    """True or false."""
+    """Require true or false."""
     if not isinstance(value, bool):
         refuse(name, value, "is neither true nor false")
 
 
 def word(name: str, value: object) -> None:
-    """A text that is not empty."""
+    """Require a text that is not empty."""
     if not value or not isinstance(value, str):
         refuse(name, value, "is not a text with something in it")
 
 
 def one_of(name: str, value: object, literal: object) -> None:
-    """One of the words that a ``Literal`` lists."""
+    """Require one of the words of a ``Literal``."""
     words = get_args(literal)
     if value not in words:
         refuse(name, value, f"is not one of {', '.join(words)}{did_you_mean(str(value), words)}")
 
 
 def texts(name: str, value: object, *, like: str) -> tuple[str, ...]:
-    """Several texts; a single one is refused, since it would be taken letter by letter."""
+    """Require a list of texts. A single text is refused: it would be split into letters."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         several = tuple(value)
         if all(isinstance(one, str) for one in several):
@@ -74,20 +74,21 @@ def texts(name: str, value: object, *, like: str) -> tuple[str, ...]:
     refuse(name, value, f"is not a list of texts: write {like}")
 
 
-def several(name: str, value: object, kind: type[T], *, like: str = "its options as a mapping") -> tuple[T, ...]:
-    """Several values of one kind; ``like`` says how else one can be given."""
+def several(name: str, value: object, kind: type[T], *, like: str = "") -> tuple[T, ...]:
+    """Require a list of ``kind``. ``like`` is another accepted form, for the error message."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
         of_what = "" if kind is object else f" of {kind.__name__}"
         refuse(name, value, f"is not a list{of_what}: put it in brackets")
     found = tuple(value)
     for one in found:
         if not isinstance(one, kind):
-            refuse(name, one, f"is no {kind.__name__}: give one, or {like}")
+            expected = f"{kind.__name__} or {like}" if like else kind.__name__
+            raise ValueError(f"{name}: expected {expected}, got {brief(one)}")  # noqa: TRY004 - all checks raise ValueError
     return found
 
 
 def read_code(value: Any) -> Code:
-    """An error code in any of its spellings."""
+    """Read an error code in any spelling."""
     try:
         return Code(value)
     except ValueError:
@@ -96,7 +97,7 @@ def read_code(value: Any) -> Code:
 
 
 def code(name: str, value: object) -> Code:
-    """A field's error code."""
+    """Read a field's error code."""
     try:
         return read_code(value)
     except ValueError as wrong:
@@ -104,12 +105,12 @@ def code(name: str, value: object) -> Code:
 
 
 def codes(name: str, value: object) -> tuple[Code, ...]:
-    """Several error codes."""
+    """Read a field's list of error codes."""
     return tuple(code(name, one) for one in texts(name, value, like="[UNAVAILABLE, INTERNAL]"))
 
 
 def duration(options: object, name: str, *, zero: bool = False) -> None:
-    """Read the duration that a field was given."""
+    """Read the duration in a field, and replace it by seconds."""
     try:
         fill(options, name, seconds(getattr(options, name), zero=zero))
     except ValueError as wrong:
@@ -117,7 +118,7 @@ def duration(options: object, name: str, *, zero: bool = False) -> None:
 
 
 def byte_size(options: object, name: str, *, least: int) -> None:
-    """Read the size that a field was given."""
+    """Read the size in a field, and replace it by bytes."""
     try:
         fill(options, name, size(getattr(options, name), least=least))
     except ValueError as wrong:
@@ -125,7 +126,7 @@ def byte_size(options: object, name: str, *, least: int) -> None:
 
 
 def import_path(name: str, value: object) -> None:
-    """A path like ``package.module:name``."""
+    """Require a path like ``package.module:name``."""
     if not (isinstance(value, str) and _IMPORT_PATH.fullmatch(value)):
         refuse(name, value, 'is not an import path: write "package.module:name"')
 
