@@ -20,7 +20,7 @@ def search() -> str:
 
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
-    "manifest": (lambda: Runtime(3), "manifest: 3 is none: give the path of a file, or a mapping"),  # type: ignore[arg-type]
+    "manifest": (lambda: Runtime(3), "manifest: expected the path of a file or a mapping, got 3"),  # type: ignore[arg-type]
     "manifest's path": (lambda: Runtime("nowhere.yaml"), "nowhere.yaml: cannot be read: No such file or directory"),
     "memory": (lambda: Runtime(memory="x"), "memory: 'x' is not one of advise, act, off"),  # type: ignore[arg-type]
     "store": (
@@ -37,7 +37,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "subscriber": (lambda: Runtime().subscribe(3), "subscribe: 3 cannot be called: give a function"),  # type: ignore[arg-type]
     "subscriber that is async": (
         lambda: Runtime().subscribe(asyncio.sleep),  # type: ignore[arg-type]
-        f"subscribe: nobody would await {brief(asyncio.sleep)}: give a plain function",
+        f"subscribe: {brief(asyncio.sleep)} is async and would not be awaited: give a plain function",
     ),
     "turn": (lambda: Runtime().turn(timeout=3), 'turn: timeout: 3 has no unit: write "3s"'),  # type: ignore[arg-type]
     "turn's id": (lambda: Runtime().turn(id=7), "turn: id: 7 is not a text: put str() around it"),  # type: ignore[arg-type]

@@ -113,7 +113,7 @@ def test_options_of_a_tool(options: dict[str, Any], wrong: str, right: str) -> N
 
 RUNTIMES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Runtime("nowhere.yaml"), "nowhere.yaml: cannot be read", "No such file"),
-    (lambda: Runtime(3), "manifest: 3 is none", "give the path of a file, or a mapping"),  # type: ignore[arg-type]
+    (lambda: Runtime(3), "manifest: expected the path of a file or a mapping", "got 3"),  # type: ignore[arg-type]
     (lambda: Runtime({"tols": {}}), "tols: is not known here", "did you mean tools"),
     (lambda: Runtime({"tools": [{"id": "a"}]}), "is not a mapping", "each tool below its id"),
     (lambda: Runtime({"tools": {"a": {"entrypoint": "m.f"}}}), "'m.f' is not a mapping", '{"function": "m:f"}'),
@@ -690,7 +690,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Runtime(trace=True), "trace: True is not the path of a file", '"trace.jsonl"'),  # type: ignore[arg-type]
     (lambda: Runtime(clock=3), "clock: 3 has no method monotonic", "failsoft.testing"),  # type: ignore[arg-type]
     (lambda: Runtime(random=3), "random: 3 has no method random", "failsoft.testing"),  # type: ignore[arg-type]
-    (lambda: Runtime("tools:\n  a: {}\n"), "this is the text of one", "give the path of its file, or a mapping"),
+    (lambda: Runtime("tools:\n  a: {}\n"), "got the text of a manifest", "give the path of its file, or a mapping"),
     (lambda: Runtime(store="sqlite:///:memory:"), "keeps nothing", 'write "memory:"'),
     (lambda: Runtime({"tools": {"a": {"overrides": []}}}), "overrides: is not known here", "write classification"),
     (lambda: runtime().run_plan([{"tool": "get_price"}]), "is none", '{"calls": […]}'),

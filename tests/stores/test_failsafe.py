@@ -80,7 +80,7 @@ def test_of_a_store_that_counts_no_losses_every_doubt_is_one() -> None:
 
 def test_what_is_no_store_is_refused_with_what_it_lacks() -> None:
     with pytest.raises(
-        ManifestError, match=r"store: dict is no store, it has no put, find, delete, append.*sqlite:///"
+        ManifestError, match=r"store: expected .*sqlite:///.* got dict, which has no put, find, delete, append"
     ):
         Runtime(store={})  # type: ignore[arg-type]
 

@@ -41,7 +41,7 @@ def test_options() -> None:
         ("failsoft.db", 'write "memory:" or "sqlite:///path/to/file.db"'),
         ("redis://cache:6379/0", "Redis as a store comes with the next release: for now write"),
         ("postgresql+asyncpg://me:hunter2@db/x", "PostgreSQL as a store comes with the next release: for now write"),
-        ("sqlite:///a.db?sync=full", "'sync' is no option; there are synchronous, max_age, max_size"),
+        ("sqlite:///a.db?sync=full", "'sync' is not an option; known options are synchronous, max_age, max_size"),
         ("sqlite:///a.db?synchronous=", "synchronous is normal or full"),
         ("sqlite:///a.db?max_age=30", "30"),
         ("sqlite:///a.db?max_size=lots", "is not a size"),

@@ -152,7 +152,7 @@ def test_a_tool_that_is_not_there_is_a_failure_of_its_calls_only() -> None:
         ({}, ("--trace", "no/such/directory"), "no/such/directory: cannot be written"),
         ({}, ("--store", "mysql://x"), "--store: 'mysql://x' is not known: write"),
         ({}, ("--store", "sqlite:///plan.yaml"), "plan.yaml: cannot be used as a store: the file is not failsoft's"),
-        ({}, ("--store", "sqlite:///plan.yaml/x.db"), "plan.yaml is a file, no directory: name another place"),
+        ({}, ("--store", "sqlite:///plan.yaml/x.db"), "plan.yaml is a file, not a directory: name another place"),
     ],
 )
 def test_what_cannot_be_run_is_said_once_and_ends_with_2(

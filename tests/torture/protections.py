@@ -161,7 +161,7 @@ PROTECTIONS: dict[int, Protection] = {
     25: Protection(
         "acknowledged means written",
         "stores/sqlite/store.py",
-        "            return waiter.acquire(timeout=wait) or self._settled >= goal\n",
+        "            return waiter.acquire(timeout=wait) or self._finished >= goal\n",
         "            return True\n",
     ),
     26: Protection(

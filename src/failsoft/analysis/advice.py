@@ -1,10 +1,10 @@
-"""Advice from a recorded turn: which setting would have saved how much.
+"""Advice from a recorded turn: which setting would have saved how much time.
 
 Rules
 -----
-- A sentence is given only where the recorded numbers support it, and it names the numbers.
-- What a change saves is worked out from this turn alone, along the calls as they were: an estimate, and said as one.
-- Less than ``LEAST`` seconds and less than ``SHARE`` of the turn are not worth a change.
+- A sentence is given only if the recorded numbers support it, and it names the numbers.
+- Savings are estimated from this turn alone, with its calls as they were, and presented as estimates.
+- Savings below ``LEAST`` seconds or below ``SHARE`` of the turn are not reported.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 Record = Mapping[str, Any]
 
 LEAST, SHARE = 0.5, 0.1
-ROOM = 1.5  # a timeout this many times the slowest success is generous enough
+ROOM = 1.5  # a timeout of this factor times the slowest success is long enough
 NICE = (0.1, 0.2, 0.5, 1, 2, 3, 5, 8, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
 
 
 def advise(waterfall: Waterfall, events: Sequence[Record]) -> Iterator[str]:
-    """Sentences about settings that would have saved time in this turn, the largest saving first."""
+    """Yield sentences about settings that would have saved time in this turn, largest saving first."""
     found = [
         *_shorter_timeouts(waterfall),
         *_slots(waterfall),
@@ -43,7 +43,7 @@ def _rows(waterfall: Waterfall) -> list[Row]:
 
 
 def _shorter_timeouts(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
-    """A tool that answers quickly when it works, and otherwise waits for a long timeout."""
+    """Tools that answer quickly when they work, and otherwise run into a long timeout."""
     good: dict[str, list[float]] = defaultdict(list)
     late: dict[str, list[float]] = defaultdict(list)
     for row in _rows(waterfall):
@@ -71,7 +71,7 @@ def _shorter_timeouts(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
 
 
 def _slots(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
-    """A tool whose calls waited for a place to run."""
+    """Tools whose calls waited for a slot."""
     queued: dict[str, float] = defaultdict(float)
     for row in _rows(waterfall):
         for segment in row.segments:
@@ -88,7 +88,7 @@ def _slots(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
 
 
 def _doomed_retries(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
-    """A tool that failed in every attempt of every call: fewer attempts, or a fallback, would have ended it sooner."""
+    """Tools that failed in every attempt: fewer attempts or a fallback would have ended the calls sooner."""
     failed: dict[str, list[Row]] = defaultdict(list)
     worked: set[str] = set()
     for row in _rows(waterfall):
@@ -111,7 +111,7 @@ def _doomed_retries(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
 
 
 def _cut_retries(events: Sequence[Record]) -> Iterator[tuple[float, str]]:
-    """A call whose retries ended because of ``max_total_time``, before its attempts were used up."""
+    """Calls whose retries ended because of ``max_total_time`` before their attempts were used up."""
     told: set[object] = set()
     for event in events:
         why = str(event.get("no_retry") or "")

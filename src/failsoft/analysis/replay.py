@@ -1,18 +1,18 @@
-"""Decide again: a recorded turn fed back through the core.
+"""Replay the decisions of a recorded turn.
 
 Rules
 -----
-- Every event that tells of a decision and of what it rested on is decided again, with the core that this version of
-  failsoft has. There are two kinds: what the Error Handler decided about a failure (``replay``), and what became of a
-  call whose dependency brought no value (``replay_cascades``).
-- A failure: strategy, tool and reason must be the same, and the delay to the millisecond. A cascade: the verdict, the
-  root it names, and that the dependency at fault brought no value.
-- A policy that the event names is looked for in the book that is given. Without it the decision cannot come out the
-  same, and is not held against anybody: it is ``untold``.
-- ``untold`` are decisions, too, that the event has no grounds for: refusals that callers shared, events of other
-  versions. What another Error Handler has decided comes out as this one would have.
+- Every event that records a decision with its grounds is decided again, by the current core. There are two kinds: the
+  Error Handler's decision about a failure (``replay``), and the fate of a call whose dependency did not succeed
+  (``replay_cascades``).
+- A failure is the same if strategy, tool and reason are equal, and the delay to the millisecond. A cascade is the same
+  if verdict and root are equal and the dependency did not succeed.
+- A policy named by the event is looked up in the given policies. If it is missing, the decision is ``untold``: it
+  cannot be compared.
+- Decisions without recorded grounds are ``untold`` too: refusals shared by callers, events of other versions. A
+  decision of a custom Error Handler is compared with the built-in one's.
 
-Why: a decision that cannot be repeated from what was written down was not explained by it.
+Why: a record explains a decision only if the decision can be repeated from it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
 
 _DECIDED = ("ToolError", "CallRefused", "CallHeld")
-_CLOSE = 0.001  # seconds: delays are written down in milliseconds
+_CLOSE = 0.001  # seconds: events record delays in milliseconds
 _NO_GROUNDS = "the event does not say what it rested on"
 
 Record = Mapping[str, Any]
 
 
 class Replayed(NamedTuple):
-    """One decision about a failure, as it was and as it comes out now."""
+    """One decision about a failure: as recorded, and as decided now."""
 
     seq: int
     call_id: str | None
@@ -44,11 +44,11 @@ class Replayed(NamedTuple):
     error: str
     recorded: Decision
     again: Decision | None  # None: untold
-    untold: str = ""  # why
+    untold: str = ""  # why it cannot be compared
 
     @property
     def same(self) -> bool | None:
-        """Is it the same decision? None: that cannot be said."""
+        """True if the decisions are equal; None if they cannot be compared."""
         if self.again is None:
             return None
         here, there = self.recorded, self.again
@@ -69,7 +69,7 @@ class Replayed(NamedTuple):
 
 
 def replay(events: Iterable[Record], policies: Iterable[Policy] = ()) -> list[Replayed]:
-    """Every decision of the events (flat records) about a failure, decided again."""
+    """Decide every recorded decision about a failure again. The events are flat records."""
     book = tuple(policies)
     return [_replay(event, book) for event in events if event["event_type"] in _DECIDED and "decision" in event]
 
@@ -101,7 +101,7 @@ def _decide(event: Record, policies: tuple[Policy, ...]) -> tuple[Decision | Non
 
 
 def _delay(event: Record, again: Decision | None) -> float | None:
-    """What was waited; an event says so of retries only, of the others the decision alone knows it."""
+    """The recorded delay. Events record it for retries only; for other strategies, use the replayed one."""
     if event["decision"] == "retry":
         return float(event["delay_ms"]) / 1000 if "delay_ms" in event else event.get("retry_delay")
     return None if again is None else again.delay
@@ -109,23 +109,23 @@ def _delay(event: Record, again: Decision | None) -> float | None:
 
 # --- cascades ---------------------------------------------------------------------------------------------------------
 
-Fate = Verdict | Literal["run"]  # run: nothing stood in its way
+Fate = Verdict | Literal["run"]  # run: nothing prevented it
 
 
 class Cascaded(NamedTuple):
-    """What became of a call whose dependency brought no value, as it was and as it comes out now."""
+    """The fate of a call whose dependency did not succeed: as recorded, and as decided now."""
 
     seq: int
     call_id: str | None
     recorded: Fate
     again: Fate | None  # None: untold
-    root: str | None = None  # of a skipped call: whose failure is the cause
+    root: str | None = None  # for a skipped call: the call whose failure is the cause
     root_again: str | None = None
-    untold: str = ""  # why
+    untold: str = ""  # why it cannot be compared
 
     @property
     def same(self) -> bool | None:
-        """Is it the same? None: that cannot be said."""
+        """True if the fates are equal; None if they cannot be compared."""
         return None if self.again is None else (self.recorded, self.root) == (self.again, self.root_again)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,23 +133,23 @@ class Cascaded(NamedTuple):
 
 
 def replay_cascades(events: Iterable[Record]) -> list[Cascaded]:
-    """Every cascade of one turn's events (flat records), judged again."""
+    """Judge every cascade of one turn again. The events are flat records."""
     records = [*events]
     return [*_Turn(records).judge(records)]
 
 
 class _Turn:
-    """What the events have said so far."""
+    """State of a turn while its events are read."""
 
     def __init__(self, events: Iterable[Record]) -> None:
-        ends: dict[str, str] = {}  # each call's first; what comes after it was left is late
+        ends: dict[str, str] = {}  # each call's first end; a success after CallLeft is late
         for event in events:
             if event["event_type"] in ("CallSucceeded", "CallLeft"):
                 ends.setdefault(event["call_id"], event["event_type"])
-        self._good = {id for id, end in ends.items() if end == "CallSucceeded"}  # calls that brought a value
-        self._ran: set[str] = set()  # calls that were let run
-        self._helped: set[str] = set()  # by a default
-        self._roots: dict[str, str | None] = {}  # of calls that were skipped
+        self._good = {id for id, end in ends.items() if end == "CallSucceeded"}  # calls that succeeded in time
+        self._ran: set[str] = set()  # calls that ran
+        self._helped: set[str] = set()  # calls that got a default
+        self._roots: dict[str, str | None] = {}  # roots of skipped calls
         self._expired = False
 
     def judge(self, events: Iterable[Record]) -> Iterator[Cascaded]:
@@ -173,13 +173,13 @@ class _Turn:
         if "because" not in event:
             return _compare(event, id, recorded, None)
         because = event["because"]
-        if because is None:  # there was no time
+        if because is None:  # skipped for lack of time
             return _compare(event, id, recorded, "skip" if self._expired else "run")
         again: Fate | None = "run" if because in self._good else "skip" if self._expired else _judge(event)
         return _compare(event, id, recorded, again, self._roots.get(because, because))
 
     def _ran_all_the_same(self, ended: Record) -> Iterator[Cascaded]:
-        """Calls that were let run, and nothing stood in for what they needed and did not get."""
+        """Calls that ran although a dependency did not succeed and no default replaced its value."""
         for id, needs in (ended.get("needs") or {}).items():
             if id in self._ran - self._helped and not self._good.issuperset(needs):
                 yield _compare(ended, id, "run", "skip")

@@ -1,11 +1,11 @@
-"""What became of a turn.
+"""The report of a turn.
 
 Rules
 -----
-- Every call of the turn is in exactly one of ``results`` (it brought a value), ``failures`` (it ran and brought none:
-  failed, timed out, cancelled) and ``skipped`` (it was never run). All keep the order of submission.
-- ``timed_out`` says that the turn ran into its deadline; the calls that it caught have that status.
-- The message to the user and the trace are made when somebody asks, and before the report is pickled.
+- Every call of the turn is in exactly one of ``results`` (it succeeded), ``failures`` (it ran and failed, timed out or
+  was cancelled) and ``skipped`` (it never ran). All keep the order of submission.
+- ``timed_out`` means that the turn reached its deadline; the calls that were running then have that status.
+- The message to the user and the trace are computed on first use, and before pickling.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.outcome import Outcome
 
-Event = Any  # whatever the runtime records: each has ``to_dict()``
+Event = Any  # an event of the runtime, with ``to_dict()``
 
 
 class Escalation(NamedTuple):
-    """A failure that somebody has to know about: nothing automatic is left to try (R23)."""
+    """A failure that a person must know about: no automatic recovery is possible."""
 
     call_id: str  # as in ``report.outcomes``
-    fault: Fault | None  # what went wrong
-    explanation: Explanation  # what to tell whom
+    fault: Fault | None  # the failure
+    explanation: Explanation  # the texts for user, model and operator
 
     def to_dict(self) -> dict[str, Any]:
-        """The escalation as plain data."""
+        """Return the escalation as plain data."""
         return {
             "call_id": self.call_id,
             "fault": None if self.fault is None else self.fault.to_dict(),
@@ -42,7 +42,7 @@ class Escalation(NamedTuple):
 
 
 class TurnReport:
-    """Everything that a turn leaves behind: every call is in ``results``, in ``failures`` or in ``skipped``."""
+    """The report of a turn. Every call is in ``results``, in ``failures`` or in ``skipped``."""
 
     __slots__ = ("_message", "_results", "_trace", "duration", "outcomes", "thread", "timed_out", "turn_id")
 
@@ -60,33 +60,33 @@ class TurnReport:
     ) -> None:
         self.turn_id = turn_id  # as in the trace
         self.outcomes = outcomes  # by call id, in the order of submission
-        self.thread = thread  # the conversation that it belongs to
+        self.thread = thread  # the conversation's id
         self.duration = duration  # seconds
-        self.timed_out = timed_out  # it ran into its deadline
-        self._results = results  # None: they are in the outcomes
+        self.timed_out = timed_out  # whether the turn reached its deadline
+        self._results = results  # None: take them from the outcomes
         self._message = message
         self._trace = trace
 
     @property
     def results(self) -> dict[str, Any]:
-        """The values of the calls that brought one."""
+        """The values of the calls that succeeded."""
         if self._results is not None:
             return dict(self._results)
         return {id: outcome.value for id, outcome in self.outcomes.items() if outcome.status == "succeeded"}
 
     @property
     def failures(self) -> dict[str, Outcome[Any]]:
-        """The calls that ran and brought no value."""
+        """The calls that ran and did not succeed."""
         return self._having("failed", "timed_out", "cancelled")
 
     @property
     def skipped(self) -> dict[str, Outcome[Any]]:
-        """The calls that were never run; each names its ``root``, unless the deadline was the cause."""
+        """The calls that never ran. Each names its ``root``, unless the deadline was the cause."""
         return self._having("skipped")
 
     @property
     def escalations(self) -> tuple[Escalation, ...]:
-        """What somebody has to know about."""
+        """The escalated failures."""
         return tuple(
             Escalation(id, outcome.fault, outcome.explanation)
             for id, outcome in self.outcomes.items()
@@ -95,16 +95,16 @@ class TurnReport:
 
     @property
     def told(self) -> dict[str, str]:
-        """What policies have the user told, by call id."""
+        """The texts for the user that policies set, by call id."""
         words = {id: find_origin(one)[-1].told or one.told for id, one in self.failures.items()}
         return {id: text for id, text in words.items() if text is not None}
 
     @property
     def message(self) -> str:
-        """The turn in one or two sentences, for the user."""
+        """The turn in one or two sentences for the user."""
         made = self._message
         if made is None:
-            from failsoft.core.explain.turn_message import compose  # not every turn is told
+            from failsoft.core.explain.turn_message import compose  # start-up: few turns need their message
 
             made = self._message = compose(self.outcomes)
         elif not isinstance(made, str):
@@ -119,13 +119,13 @@ class TurnReport:
         return self._trace
 
     def waterfall(self) -> Waterfall:
-        """The turn as a picture: what ran when, what was waited for, where the time went."""
+        """The turn as a picture: what ran when, what it waited for, and where the time went."""
         from failsoft.analysis.waterfall import build  # start-up: few turns are drawn
 
         return build(self.trace, turn_id=self.turn_id, outcomes=self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data that ``json.dumps`` takes; ``failures`` and ``skipped`` are ids in ``outcomes``."""
+        """Return the report as plain data for ``json.dumps``; ``failures`` and ``skipped`` list ids of ``outcomes``."""
         outcomes = {id: outcome.to_dict() for id, outcome in self.outcomes.items()}
         return {
             "turn_id": self.turn_id,

@@ -1,12 +1,12 @@
-"""Why a turn took as long as it did: its picture, its biggest loss, and what is known of that.
+"""Explain why a turn took as long as it did: its waterfall, its biggest loss, and what is known about it.
 
 Rules
 -----
-- Everything comes from the turn's events, as flat records; so it can be asked long after the turn, and elsewhere.
-- The loss is the tool whose failures and waits took most (``Verdict.loss``). It is told by the failed attempt
-  that took longest.
-- What the recovery memory knows of that error's family is taken from the memory if that is at hand, else from what the
-  decision at the time could quote.
+- Everything comes from the turn's events as flat records, so a turn can be explained later and elsewhere.
+- The loss is the tool whose failures and waits took most time (``Verdict.loss``). Its longest failed attempt describes
+  it.
+- Knowledge about that family of errors comes from the recovery memory if it is available, else from what the recorded
+  decision quoted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Record = Mapping[str, Any]
 
 
 class Loss(NamedTuple):
-    """Where most time was lost."""
+    """The tool that lost most time."""
 
     share: Share
     calls: tuple[str, ...]
     error: str
     code: str
     classification: str
-    reason: str  # of the decision about it
+    reason: str  # of the recorded decision
     family: str
     known: Evidence | None
 
@@ -53,27 +53,27 @@ class Loss(NamedTuple):
 
 
 class Running(NamedTuple):
-    """A call that was reported as running and has not ended."""
+    """A call that has not ended."""
 
     call_id: str | None
     tool: str
     label: str
-    seconds: float  # until now, or until the last event if nobody says what time it is
+    seconds: float  # until ``now``, or until the last event if ``now`` is not given
 
     def to_dict(self) -> dict[str, Any]:
         return {**self._asdict(), "seconds": round(self.seconds, 3)}
 
 
 class Why(NamedTuple):
-    """A turn, explained."""
+    """The explanation of a turn."""
 
     turn_id: str
     began: str | None  # ISO time
     thread: str | None
-    ended: bool  # False: the turn is still running, or its process has died
+    ended: bool  # False: the turn is running, or its process has died
     waterfall: Waterfall
     loss: Loss | None
-    seconds: float = 0.0  # how long it took, or has taken so far
+    seconds: float = 0.0  # the turn's duration so far
     running: tuple[Running, ...] = ()
     advice: tuple[str, ...] = ()
 
@@ -95,7 +95,7 @@ class Why(NamedTuple):
 def explain_turn(
     turn_id: str, events: Sequence[Record], families: Iterable[Record] = (), *, now: float | None = None
 ) -> Why:
-    """Explain a turn. ``families`` are the recovery memory's, as plain data; ``now`` is the time of day in seconds."""
+    """Explain a turn. ``families`` is the recovery memory as plain data; ``now`` is the wall clock in seconds."""
     waterfall = build(events, turn_id=turn_id)
     started = next((event for event in events if event["event_type"] == "TurnStarted"), None)
     ended = any(event["event_type"] == "TurnEnded" for event in events)
@@ -114,7 +114,7 @@ def explain_turn(
 
 
 def _find_running(waterfall: Waterfall, events: Sequence[Record], now: float | None) -> Iterator[Running]:
-    """The calls that have been reported as running and have not ended, the longest first."""
+    """The calls reported as running that have not ended, longest first."""
     last = max((_seconds(event) for event in events), default=0.0)
     rows = {row.id: row for row in waterfall.rows if row.status is None}
     reports = {event["call_id"]: event for event in events if event["event_type"] == "CallRunning"}
@@ -141,7 +141,7 @@ def _find_loss(waterfall: Waterfall, events: Sequence[Record], families: Iterabl
     worst = max(failures, key=lambda event: event.get("duration_ms", 0.0))
     try:
         report = rebuild(worst)
-    except (KeyError, ValueError):  # an event of another version
+    except (KeyError, ValueError):  # written by another version
         return None
     family = fingerprint(report.fault)
     kept = next(

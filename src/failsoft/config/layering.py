@@ -1,15 +1,15 @@
-"""One tool's options out of what was said in several places: a file's defaults, a decorator, the file's word on the tool.
+"""Merge a tool's options from several layers: the file's defaults, the decorator, the file's entry for the tool.
 
 Rules
 -----
-- A *layer* is what one place said: keywords of ``ToolOptions``, but ``retry`` and ``breaker`` may be mappings with only
-  the fields that were given.
-- What comes later wins. ``retry`` and ``breaker`` are merged field by field where a later layer has them as mappings; a
-  finished value replaces all that was said before.
-- What a layer says about effects replaces what was said before: a default of ``idempotent: false`` must not contradict
-  a tool that is read-only.
-- ``CALLS_COUNT``: the breaker counts calls, unless a layer has a ``breaker`` of its own. ``COMMON``: the layer's
-  ``breaker`` is a cooldown that also applies to fallbacks without one, unless a later layer replaces it (ADR 41).
+- A *layer* holds the keywords of ``ToolOptions`` that one place sets. In a layer, ``retry`` and ``breaker`` may be
+  mappings with only some of their fields.
+- Later layers win. A ``retry`` or ``breaker`` that is a mapping is merged field by field; a finished value replaces all
+  earlier ones.
+- A layer that declares effects replaces all earlier declarations of effects: a default of ``idempotent: false`` must
+  not contradict a read-only tool.
+- ``CALLS_COUNT``: the breaker counts calls, unless a layer has its own ``breaker``. ``COMMON``: the layer's ``breaker``
+  is a cooldown that also applies to fallbacks without one, unless a later layer replaces it (ADR 41).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Layer = Mapping[str, Any]
 
 _BLOCKS: Mapping[str, type[RetryOptions | BreakerOptions]] = {"retry": RetryOptions, "breaker": BreakerOptions}
 _EFFECTS = ("read_only", "idempotent")
-CALLS_COUNT, COMMON = "calls_count", "common_cooldown"  # keys of a layer beside those of ``ToolOptions``
+CALLS_COUNT, COMMON = "calls_count", "common_cooldown"  # keys of a layer that are not fields of ``ToolOptions``
 
 
 def assemble(*layers: Layer) -> ToolOptions:
-    """One tool's options out of what was said in several places; what comes later wins."""
+    """Merge layers into one tool's options. Later layers win."""
     merged: dict[str, Any] = {}
     for layer in layers:
         if any(name in layer for name in _EFFECTS):
@@ -50,7 +50,7 @@ def _with_cooldown(fallback: Fallback, common: BreakerOptions) -> Fallback:
 
 
 def finish(layer: Layer) -> dict[str, Any]:
-    """A layer as keywords of ``ToolOptions`` (or of ``dataclasses.replace``): its mappings become finished values."""
+    """Convert a layer to keywords of ``ToolOptions`` or ``dataclasses.replace``: its mappings become option objects."""
     return {
         name: _BLOCKS[name](**value) if name in _BLOCKS and isinstance(value, Mapping) else value
         for name, value in layer.items()

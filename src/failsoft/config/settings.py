@@ -1,4 +1,4 @@
-"""What was said about tools and turns, in the manifest and in code, brought together."""
+"""Read and combine the settings of tools and turns from the manifest and from code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
 
 
 class Settings(NamedTuple):
-    """What a manifest says; empty without one."""
+    """The settings of a manifest; defaults without one."""
 
     turn: TurnOptions = TurnOptions()
     defaults: Mapping[str, Any] = {}
@@ -42,7 +42,7 @@ class Settings(NamedTuple):
     undeclared: Undeclared = "recognise"
 
     def with_default(self, name: str, value: Any) -> Settings:
-        """The same with an option for all tools that do not say otherwise."""
+        """Return settings with this option as a default for all tools."""
         try:
             assemble({"id": "any"}, {name: value})
         except ValueError as error:
@@ -51,14 +51,15 @@ class Settings(NamedTuple):
 
 
 def read_manifest(manifest: str | Path | Mapping[str, Any]) -> Settings:
-    """A manifest from a file, or as a mapping."""
+    """Read a manifest from a file or a mapping."""
     from failsoft.config.manifest import load
 
     if not isinstance(manifest, Mapping | str | os.PathLike):
-        raise ManifestError(f"manifest: {brief(manifest)} is none: give the path of a file, or a mapping")
+        raise ManifestError(f"manifest: expected the path of a file or a mapping, got {brief(manifest)}")
     if isinstance(manifest, str) and "\n" in manifest:
         raise ManifestError(
-            "manifest: this is the text of one: give the path of its file, or a mapping (yaml.safe_load)"
+            "manifest: expected a path or a mapping, got the text of a manifest: "
+            "give the path of its file, or a mapping (yaml.safe_load)"
         )
     loaded = load(manifest) if isinstance(manifest, Mapping) else load(read_file(manifest), name=str(manifest))
     return Settings(
@@ -77,8 +78,8 @@ def read_file(path: str | Path) -> bytes:
 
 
 def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, Any], settings: Settings) -> ToolOptions:
-    """A tool's options: the manifest's defaults, then the decorator's word, then the manifest's on this tool."""
-    named = getattr(fn, "func", fn)  # a partial is called after its function
+    """Merge a tool's options: the manifest's defaults, then the decorator, then the manifest's entry for the tool."""
+    named = getattr(fn, "func", fn)  # a functools.partial takes its function's name
     given = options.get("id") if id is None else id
     name = given if given is not None else getattr(named, "__name__", None) or type(named).__name__
     place = place_of(named, name)
@@ -92,7 +93,7 @@ def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, A
 
 
 def effects_of(fn: Callable[..., Any]) -> Layer:
-    """What a guarded function was declared to do to the world: it goes along to wherever the function goes."""
+    """The effects declared on a guarded function. They apply wherever the function is registered again."""
     found: Any = fn
     while found is not None and not hasattr(found, "__failsoft__"):
         found = getattr(found, "__wrapped__", None)
@@ -105,7 +106,7 @@ def effects_of(fn: Callable[..., Any]) -> Layer:
 
 
 def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
-    """A policy book that is written in Python, as ``Policy`` or as a manifest has it."""
+    """Read policies written in Python: ``Policy`` objects or mappings as in a manifest."""
     try:
         book: tuple[Any, ...] = several("policies", policies, object)
     except ValueError as error:
@@ -122,7 +123,7 @@ def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Polic
 
 
 def read_time(name: str, value: Duration, *, zero: bool = False) -> float:
-    """A duration in seconds."""
+    """Read a duration in seconds."""
     try:
         return seconds(value, zero=zero)
     except ValueError as error:
@@ -131,7 +132,7 @@ def read_time(name: str, value: Duration, *, zero: bool = False) -> float:
 
 @contextmanager
 def prefix_errors(place: str) -> Iterator[None]:
-    """Say where it was, before each mistake."""
+    """Prefix each problem of a ``ManifestError`` with its place."""
     try:
         yield
     except ManifestError as error:
@@ -139,31 +140,31 @@ def prefix_errors(place: str) -> Iterator[None]:
 
 
 def require_text_names(where: str, **names: object) -> None:
-    """Ids, threads and tenants are keys in traces and stores: a number would be lost there, or break them."""
+    """Require text for ids, threads and tenants: they are keys in traces and stores."""
     for name, value in names.items():
         if value is not None and not isinstance(value, str):
             raise ManifestError(f"{where}: {name}: {brief(value)} is not a text: put str() around it")
 
 
 def require_callables(handler: object = None, **functions: object) -> None:
-    """What cannot be called would be noticed only when something has gone wrong already."""
+    """Refuse functions that cannot be called now, not when the first failure needs them."""
     for name, function in functions.items():
         if function is not None and not callable(function):
             raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
         if name == "subscribe" and iscoroutinefunction(function):
-            raise ManifestError(f"{name}: nobody would await {brief(function)}: give a plain function")
+            raise ManifestError(f"{name}: {brief(function)} is async and would not be awaited: give a plain function")
     if handler is not None and not callable(getattr(handler, "handle", None)):
         raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
 
 
 def refuse_odd_flag(name: str, value: object) -> None:
-    """Raise for a text such as "no", which counts as true."""
+    """Refuse a text such as "no", which counts as true."""
     if not isinstance(value, bool):
         raise ManifestError(f"{name}: {brief(value)} is neither true nor false")
 
 
 def refuse_odd_parts(clock: object, random: object, trace: object, store_required: object) -> None:
-    """Raise for what would only be noticed far from its cause."""
+    """Refuse arguments whose mistake would show only far from its cause."""
     for name, value, method in (("clock", clock, "monotonic"), ("random", random, "random")):
         if value is not None and not hasattr(value, method):
             raise ManifestError(f"{name}: {brief(value)} has no method {method}: see failsoft.testing")
@@ -189,25 +190,25 @@ def read_undeclared(undeclared: Undeclared) -> Undeclared:
 
 
 def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:
-    """Fallbacks that lead back to where they came from would be asked for ever (R19). The last options count."""
+    """Refuse fallbacks that lead in a cycle. Registered options win over those of the manifest."""
     edges = {id: [via.tool for via in tool.options.fallbacks] for id, tool in settings.tools.items()}
     edges |= {tool.id: [via.tool for via in tool.fallbacks] for tool in options}
     for cycle in find_cycles(edges):
         raise ManifestError(
-            f"{cycle[0]}: fallbacks: these tools stand in for each other in a circle, {say_cycle(cycle)}: "
+            f"{cycle[0]}: fallbacks: these tools are fallbacks of each other in a cycle, {say_cycle(cycle)}: "
             "drop one of the fallbacks"
         )
 
 
 def merge_retry(options: ToolOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
-    """A call's own word on retries, over the tool's."""
+    """Merge a call's own retry options into those of its tool."""
     if isinstance(said, RetryOptions):
         return said
     return assemble({"id": options.id, "retry": options.retry}, _parsed({"retry": said}, options.id)).retry
 
 
 def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> None:
-    """A key that nobody receives would be a promise that nobody keeps."""
+    """Refuse an idempotency key for a tool that has no parameter to receive it."""
     if key is not None and options.idempotency_key is None:
         where = f"{place}: " if place else ""
         raise ManifestError(
@@ -216,7 +217,7 @@ def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> N
 
 
 def _is_native(options: Mapping[str, Any]) -> bool:
-    """Written as ``ToolOptions`` are: then pydantic need not be imported."""
+    """True if the options are keywords of ``ToolOptions``: pydantic need not be imported then."""
     return all(
         name in _NATIVE and (name in ("defaults", "output") or not _has_mapping(value))
         for name, value in options.items()
@@ -236,7 +237,7 @@ def _parsed(options: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 
 
 def place_of(fn: Any, name: str) -> str:
-    """A function's file and line, where they are known, and the tool's id."""
+    """The function's file and line, if known, and the tool's id."""
     while (inner := getattr(fn, "__wrapped__", None)) is not None:
         fn = inner
     code = getattr(fn, "__code__", None)

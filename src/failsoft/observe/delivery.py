@@ -1,17 +1,18 @@
-"""Hand events to somebody else's code without depending on it (T27).
+"""Deliver events to user code without depending on it.
 
 Rules
 -----
-- Every consumer has its own daemon thread and its own bounded queue: one that hangs keeps nobody else waiting.
-- A consumer that keeps up has seen an event before the call that caused it goes on. Nobody waits for longer than
-  ``PATIENCE``; one that was itself at work for most of that is waited for no more, only fed. (A machine that is too
-  busy to let it begin says nothing about it.)
-- One that raises is logged once, sanitised, and counted; what does not fit into its queue is dropped and counted.
-- One that may ask for more is in no hurry: it is woken when ``LOT`` events have come together, when somebody waits for
-  it, and every ``IDLE`` seconds, when it asks. Each time a thread is woken it takes the interpreter from the calls.
-- A lock is entered with ``with`` on the lock itself, whose ``__enter__`` no signal can interrupt; a Condition's can be.
-- ``tick`` is called on the consumer's thread after each batch; it returns the seconds until it wants to be called
-  again, or None.
+- Every consumer has its own daemon thread and bounded queue: one that hangs does not delay the others.
+- A consumer that keeps up sees an event before the call that caused it continues. A call waits at most ``PATIENCE``
+  seconds. If the consumer itself was working for most of that time, calls stop waiting for it. (A machine too busy to
+  run the consumer does not count against it.)
+- The first exception of a consumer is logged, sanitised; all are counted. Events that do not fit its queue are dropped
+  and counted.
+- A consumer with ``ask`` is woken when ``LOT`` events are queued, when a caller waits for it, and every ``IDLE``
+  seconds, when it asks for more. Each wake-up takes the interpreter from the calls.
+- Locks are entered with ``with`` on the lock itself: a signal can interrupt the ``__enter__`` of a Condition, not that
+  of a lock.
+- ``tick`` runs on the consumer's thread after each batch; it returns the seconds until its next run, or None.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from failsoft.observe.exception_text import exception_text
 PATIENCE = 0.05
 CAPACITY = 100_000
 IDLE = 0.5
-LOT = 16_384  # half a megabyte of plain successes, about fifteen of failures
+LOT = 16_384  # events: half a megabyte of plain successes, about fifteen of failures
 
 log = logging.getLogger("failsoft")
 
@@ -54,27 +55,27 @@ class Delivery:
         self._complain = complain or self._log
         self._name = name
         self._wait = wait
-        self._queue: deque[tuple[Any, int]] = deque()  # batches with their sizes
+        self._queue: deque[tuple[Any, int]] = deque()  # batches with their number of events
         self._renew_lock()
-        self._given = self._taken = self._wanted = self._size = 0  # batches: put, done with, to be done now; events
-        self._worked = 0.0  # seconds, over all batches that are done
-        self._began: float | None = None  # when the one that it is at came
+        self._given = self._taken = self._wanted = self._size = 0  # batches queued, finished, due; events in the queue
+        self._worked = 0.0  # seconds spent on finished batches
+        self._began: float | None = None  # when the current batch was started
         self._thread: threading.Thread | None = None
         self._closed = False
         self.failed = 0
         self.dropped = 0
-        self.offered = 0  # events that were put, taken or not
-        self._told = 0  # of the losses, what ``flush`` has told
+        self.offered = 0  # events put, accepted or not
+        self._told = 0  # losses already reported by ``flush``
         if ask is not None:
             self._start()
 
     def _renew_lock(self) -> None:
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)  # for our own thread
-        self._waiters: list[tuple[int, threading.Lock]] = []  # how many batches they wait for, and what wakes them
+        self._changed = threading.Condition(self._lock)  # wakes the consumer's thread
+        self._waiters: list[tuple[int, threading.Lock]] = []  # the batch each waits for, and the lock that wakes it
 
     def put(self, batch: Sequence[Any], size: int | None = None) -> None:
-        """Queue a batch; wait for a consumer that keeps up."""
+        """Queue a batch, and wait for a consumer that keeps up."""
         size = len(batch) if size is None else size
         with self._lock:
             self.offered += size
@@ -91,7 +92,7 @@ class Delivery:
         if self._wait and threading.current_thread() is not self._thread and not self._is_taken(PATIENCE):
             with self._lock:
                 if self._time_at_work() - worked < PATIENCE / 2:
-                    return  # it has hardly come to run
+                    return  # the consumer has hardly run
             self._wait = False
             log.warning("%s is slow: calls do not wait for it any more", self._name)
 
@@ -100,13 +101,13 @@ class Delivery:
 
     @property
     def losses(self) -> int:
-        """Batches that it has failed at, and events that it could not take."""
+        """Failed batches plus dropped events."""
         return self.failed + self.dropped
 
     def flush(self, timeout: float) -> bool:
-        """Wait until all that was put has been taken. False if it has not, or if some has been lost.
+        """Wait until all batches so far are finished; False if they are not in time, or if there were losses.
 
-        A loss is told to all who ask before the first of them has heard of it, and then no more.
+        After a loss, the next ``flush`` (and every one already waiting) returns False; later ones do not.
         """
         told = self._told
         if not self._is_taken(timeout):
@@ -125,26 +126,26 @@ class Delivery:
                 return True
             self._waiters.append((goal, waiter))
         try:
-            # Not a Condition: an interrupt in its wait() could leave the lock held, or not held
+            # Not a Condition: an interrupt in its wait() could leave the lock in either state
             return waiter.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)) or self._taken >= goal
         finally:
             with self._lock:
                 self._waiters = [other for other in self._waiters if other[1] is not waiter]
 
     def _want(self) -> None:
-        """What is in the queue is to be taken now."""
+        """Make everything in the queue due now."""
         self._wanted = self._given
         self._changed.notify_all()
 
     def close(self, timeout: float) -> None:
-        """Take nothing more; give the consumer this long for what it has."""
+        """Accept nothing more; give the consumer ``timeout`` seconds for its queue."""
         self.flush(timeout)
         with self._lock:
             self._closed = True
             self._changed.notify_all()
 
     def renew_after_fork(self) -> None:
-        """A forked child has its parent's lock as it was, and none of its threads."""
+        """Replace the lock and the thread of the parent process."""
         self._renew_lock()
         self._thread = None
         self._queue.clear()
@@ -169,7 +170,7 @@ class Delivery:
                 self._size -= size
             if due:
                 self._hand_over(batch)
-                batch = None  # an idle thread must not keep the last one alive
+                batch = None  # do not keep the last batch alive while idle
             elif self._ask is not None:
                 self._ask()
                 with self._lock:
@@ -203,14 +204,14 @@ class Delivery:
             for goal, waiter in self._waiters:
                 if goal <= self._taken and waiter.locked():
                     waiter.release()
-            self._waiters = [each for each in self._waiters if each[0] > self._taken]  # also of interrupted callers
+            self._waiters = [each for each in self._waiters if each[0] > self._taken]  # drops interrupted callers too
 
     def _log(self, error: Exception) -> None:
         log.error("%s failed; calls go on without it\n%s", self._name, exception_text(error))
 
 
 def each(consumer: Callable[[Any], None]) -> Callable[[Sequence[Any]], None]:
-    """A consumer of single events as a consumer of batches."""
+    """Turn a consumer of single events into a consumer of batches."""
 
     def consume(batch: Sequence[Any]) -> None:
         for event in batch:
@@ -220,5 +221,5 @@ def each(consumer: Callable[[Any], None]) -> Callable[[Sequence[Any]], None]:
 
 
 def left(deadline: float) -> float:
-    """Seconds until a monotonic deadline, none if it has passed."""
+    """Seconds until a monotonic deadline; 0 if it has passed."""
     return max(0.0, deadline - monotonic())

@@ -1,15 +1,15 @@
-"""The event stream's records: what every reader of it (trace, metrics, memory, ``why``) sees.
+"""Event types and the event record that every consumer (trace, metrics, memory, ``why``) reads.
 
-A call appends a raw tuple, nothing more; names, timestamps and numbers are worked out when the stream is drained:
+A call only appends a raw tuple. Names, timestamps and numbers are computed when the stream is drained:
 
-    (event type, when, tool, call id, the turn's id, fields)
+    (event type, time, tool, call id, turn id, fields)
 
-``fields`` of a call that succeeded at once is just the time when it began, and its tool just the id: a tuple of such
-plain things is none of the garbage collector's business. One that was refused at once has ``REFUSED`` there. A function
-there makes the fields when somebody reads them, from the record, which has more behind it then.
+For a call that succeeded at once, ``fields`` is its start time and the tool is its id: the garbage collector does not
+track a tuple of such plain values. For a call refused at once, ``fields`` is ``REFUSED``. If ``fields`` is a function,
+it computes the fields from the record (which then has further items) when an event is made.
 
-Rules for readers: an event is flat, its ``to_dict()`` is what goes to disk, and a ``message`` is one of the phrases
-that the specification quotes.
+An event is flat, and ``to_dict()`` is its stored form. Its ``message``, if any, is one of the phrases quoted in the
+specification.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Any, NamedTuple
 from failsoft.core.resilience.recovery_memory import Evidence
 from failsoft.observe.success_runs import iso
 
-# Every event type there is, with what it tells.
+# All event types
 CALL_SUCCEEDED = "CallSucceeded"
 CALL_FAILED = "CallFailed"
 CALL_REFUSED = "CallRefused"  # not run: circuit open, tool unavailable, queue full
-CALL_HELD = "CallHeld"  # waits until the service wants to be asked again
+CALL_HELD = "CallHeld"  # waits for the time that the service has named
 CALL_RUNNING = "CallRunning"  # once, when a call has been running for a second
-CALL_CANCELLED = "CallCancelled"  # its caller left
+CALL_CANCELLED = "CallCancelled"  # by its caller
 CALL_SKIPPED = "CallSkipped"  # a dependency failed, or the turn was over
-CALL_LEFT = "CallLeft"  # still open at the turn's deadline, which did not wait for it
-TOOL_ERROR = "ToolError"  # one failed attempt, with the decision about it (S-spec 8.2)
+CALL_LEFT = "CallLeft"  # still running at the turn's deadline, and abandoned
+TOOL_ERROR = "ToolError"  # one failed attempt, with the decision about it
 TOOL_DISABLED = "ToolDisabled"
 TOOL_ENABLED = "ToolEnabled"
-TOOL_TIMEOUT = "ToolTimeout"  # S-tests 4.4
+TOOL_TIMEOUT = "ToolTimeout"
 RETRY_SUCCEEDED = "RetrySucceeded"
 FALLBACK_USED = "FallbackUsed"
 PARTIAL_USED = "PartialUsed"
@@ -40,44 +40,44 @@ CIRCUIT_OPENED = "CircuitOpened"
 CIRCUIT_HALF_OPENED = "CircuitHalfOpened"
 CIRCUIT_CLOSED = "CircuitClosed"
 TOOL_ORPHANED = "ToolOrphaned"  # still running after its deadline
-LOOP_BLOCKED = "LoopBlocked"  # an async tool kept the event loop past its own deadline
-LATE_RESULT = "LateResult"  # came after the turn's deadline
+LOOP_BLOCKED = "LoopBlocked"  # an async tool blocked the event loop past its own deadline
+LATE_RESULT = "LateResult"  # a result after the turn's deadline
 ESCALATED = "Escalated"
-LOOP_PREVENTED = "LoopPrevented"  # a call that keeps failing in this thread was answered without being run
-RETRY_OFFERED = "RetryOffered"  # it may be tried once more if the user asks for it
-OFFER_TAKEN = "OfferTaken"  # the user has asked
-NOT_RECORDED = "NotRecorded"  # the store did not record a write before it started: a crash would not be noticed
-OFFER_CLEARED = "OfferCleared"  # a hard failure: nothing is left to retry
-EXPLAIN_FAILED = "ExplainFailed"  # who phrases the user's text failed or was slow: the default stands
-INTERNAL_ERROR = "InternalError"  # a contract bug, with what is needed to find it
-HANDLER_FAILED = "HandlerFailed"  # another Error Handler failed, was slow or asked in vain: the built-in decided
+LOOP_PREVENTED = "LoopPrevented"  # a call that keeps failing in this thread was answered without running
+RETRY_OFFERED = "RetryOffered"  # the user may ask for one more try
+OFFER_TAKEN = "OfferTaken"  # the user has asked for it
+NOT_RECORDED = "NotRecorded"  # the store did not record a write before it started: a crash would go unnoticed
+OFFER_CLEARED = "OfferCleared"  # a permanent failure: there is nothing to retry
+EXPLAIN_FAILED = "ExplainFailed"  # the user's explain function failed or was slow: the built-in text is used
+INTERNAL_ERROR = "InternalError"  # a contract bug, with the data to find it
+HANDLER_FAILED = "HandlerFailed"  # a custom Error Handler failed, was slow or was not usable: the built-in one decided
 TURN_STARTED = "TurnStarted"
 TURN_TIMED_OUT = "TurnTimedOut"
 TURN_ENDED = "TurnEnded"
 
 
-REFUSED = b"refused"  # the fields of a refusal at once, as they are recorded
+REFUSED = b"refused"  # the raw fields of a call refused at once
 
 
 class Event(NamedTuple):
-    """One record of the stream."""
+    """One event of the stream."""
 
-    seq: int  # its number in the stream of its runtime
-    event_type: str  # what has happened
+    seq: int  # its number in the runtime's stream
+    event_type: str  # what happened
     timestamp: float  # seconds since 1970
-    tool_id: str | None  # None where it is about no tool; so with the next two
-    call_id: str | None  # as in ``Outcome.id``
-    turn_id: str | None  # as in ``TurnReport.turn_id``
-    fields: dict[str, Any]  # whatever else events of this type have
+    tool_id: str | None  # None if the event is about no tool
+    call_id: str | None  # as in ``Outcome.id``; None if it is about no call
+    turn_id: str | None  # as in ``TurnReport.turn_id``; None outside a turn
+    fields: dict[str, Any]  # the other fields of this event type
 
     @property
     def message(self) -> str | None:
-        """What has happened, in a sentence; None where the type says it all."""
+        """What happened, in a sentence; None if the type says it all."""
         text = self.fields.get("message")
         return text if isinstance(text, str) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as one flat record."""
+        """Return the event as one flat record."""
         record = {
             "seq": self.seq,
             "event_type": self.event_type,

@@ -1,4 +1,4 @@
-"""An exception with its traceback as text that is safe to keep: sanitised, short, and cheap however much it says (T16)."""
+"""Format an exception with its traceback: sanitised, short, and cheap for any exception."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from types import CodeType, TracebackType
 from failsoft.core.redact.sanitise import LIMIT, sanitise
 
 _PACKAGE = __file__.removesuffix("observe/exception_text.py")
-_LINKS = 8  # exceptions that one came from
-_TEXT = 1_000  # characters of what each of them says
-_FRAMES = 100  # the last ones of each traceback
+_LINKS = 8  # most exceptions in a chain
+_TEXT = 1_000  # characters of each exception's text
+_FRAMES = 100  # last frames of each traceback
 
-Frames = tuple[tuple[CodeType, int], ...]  # the code and the line
-Captured = tuple[tuple[BaseException, Frames], ...]  # an exception and those it came from
+Frames = tuple[tuple[CodeType, int], ...]  # code and line
+Captured = tuple[tuple[BaseException, Frames], ...]  # an exception and its causes
 
 
 def exception_text(error: BaseException) -> str:
-    """Format an exception: the end of its traceback, after the exceptions that it came from."""
+    """Format an exception: its causes, then the end of its traceback."""
     return render(capture(error))
 
 
 def capture(error: BaseException) -> Captured:
-    """Hold on to an exception and its causes with the places in their tracebacks, but not with the frames' variables."""
+    """Keep an exception and its causes with their traceback positions, without the frames' variables."""
     links: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and len(links) < _LINKS and not any(link is one for one in links):
@@ -52,7 +52,7 @@ def _lines(error: BaseException, frames: Frames) -> list[str]:
 
 
 def _places(trace: TracebackType | None) -> Frames:
-    """The end of a traceback, without failsoft's own frames at its beginning unless there are no others."""
+    """The end of a traceback, without failsoft's own frames at its start unless there are no others."""
     found: deque[tuple[CodeType, int]] = deque(maxlen=_FRAMES)
     outside = False
     while trace is not None:

@@ -1,4 +1,4 @@
-"""Figures per tool: S-spec 8.1's seven under their own names, S-layers' two, and what one asks next."""
+"""Metrics per tool."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from failsoft.observe import events
 
 
 class Retries:
-    """One tool's retries on the short way (``runtime.fastpath.retry``), counted there, under the runtime's lock."""
+    """One tool's retries on the fast path (``runtime.fastpath.retry``), counted there under the runtime's lock."""
 
     __slots__ = ("made", "recovered", "seconds")
 
     def __init__(self) -> None:
-        self.made = 0  # of transient errors, every one of them
-        self.recovered = 0  # calls that have succeeded by one
-        self.seconds = 0.0  # that those took to recover
+        self.made = 0  # retries; each followed a transient error
+        self.recovered = 0  # calls that succeeded after a retry
+        self.seconds = 0.0  # total recovery time of these calls
 
 
 class Metrics:
-    """One tool's counters; written only while the stream is drained, under its lock."""
+    """One tool's counters, written only while the stream is drained, under its lock."""
 
     __slots__ = ("_counts", "_plain", "_recovered", "_recovery_seconds", "_retried", "retries")
 
     def __init__(self) -> None:
         self.retries = Retries()
         self._plain = 0
-        self._retried = 0  # calls that have succeeded by a retry
+        self._retried = 0  # calls that succeeded after a retry
         self._recovered = 0
         self._recovery_seconds = 0.0
         self._counts: dict[str, int] = {}
@@ -42,7 +42,7 @@ class Metrics:
         self._counts[name] = self._counts.get(name, 0) + amount
 
     def count(self, event_type: str, fields: dict[str, Any]) -> None:
-        """Take in one event other than the plain success."""
+        """Count an event that is not a plain success."""
         name = _COUNTED.get(event_type)
         if name is not None:
             self.add(name)
@@ -61,7 +61,7 @@ class Metrics:
             self.recover(fields["recovery_ms"])
 
     def recover(self, milliseconds: float) -> None:
-        """Take in a recovery: by a retry, by a fallback, or by the circuit that closes again."""
+        """Count a recovery: by a retry, by a fallback, or by a circuit that closed again."""
         self._recovered += 1
         self._recovery_seconds += milliseconds / 1000
 

@@ -1,14 +1,14 @@
-"""The one event stream: calls append raw records, draining turns them into events for everybody who reads.
+"""The event stream of a runtime: calls append raw records, draining turns them into events for all consumers.
 
 Rules
 -----
 - ``record`` is a bare ``list.append``: it takes no lock and may be called from any thread.
-- Whoever drains holds the lock; order, numbers and timestamps are given out there. It happens every ``BATCH`` records,
-  at the end of a call that failed, and whenever somebody looks.
-- A signal handler or a finaliser may read, or make a call, in the middle of draining, in the same thread. What it
-  records is handed out by the outer ``drain``; what it reads is whole.
-- An interrupt in the middle of ``_take`` loses no record: the next one goes on where it was.
-- The ring keeps the last events in raw form; a turn keeps its own, so that a long turn loses none.
+- Draining holds the lock, and assigns order, numbers and timestamps. It happens every ``BATCH`` records, at the end of
+  a failed call, and before every read.
+- A signal handler or a finaliser may read, or make a call, in the middle of draining in the same thread. The outer
+  ``drain`` delivers its records; its reads are complete.
+- An interrupt in the middle of ``_take`` loses no record: the next ``_take`` continues.
+- The ring keeps the latest events in raw form. A turn keeps its own events, so a long turn loses none.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from failsoft.observe.success_runs import Run, name_call
 
 BATCH = 1024
 SHORTEST_RUN = 4
-CAPACITY = 2_048  # what fits into a processor's cache: older ones are the store's and the turns' business
+CAPACITY = 2_048  # fits a processor's cache; older events are in the store and in the turns
 
 Raw = tuple[str, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
 _WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))
-Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the first one's number
+Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the number of the first record
 
 
 class Batches(list[Batch]):
-    """Those that have a turn's records among others: whoever holds this can read them.
+    """The batches that contain a turn's records. They can be read as long as this list is alive.
 
-    Records have no more of their turn than its id: of tuples of plain values the garbage collector soon lets go.
+    Records keep only the turn's id, so the garbage collector can untrack them (tuples of atomic values).
     """
 
     __slots__ = ("__weakref__", "over", "turn_id")
@@ -50,7 +50,7 @@ class Batches(list[Batch]):
     def __init__(self, turn_id: str) -> None:
         super().__init__()
         self.turn_id = turn_id
-        self.over = False  # has the turn ended?
+        self.over = False  # whether the turn has ended
 
 
 class Recorder:
@@ -59,45 +59,45 @@ class Recorder:
     def __init__(self, monotonic: Callable[[], float], wall: Callable[[], float], *, capacity: int = CAPACITY) -> None:
         self.pending: list[Raw] = []
         self.record = self.pending.append
-        self.limit = BATCH  # drain when more are pending; 0 while somebody listens
-        self.number = count(1).__next__  # for calls that nobody has named
+        self.limit = BATCH  # drain when more records are pending; 0 while there are subscribers
+        self.number = count(1).__next__  # numbers for calls without an id
         self._ring: deque[Batch] = deque()
         self._capacity = capacity
         self._monotonic = monotonic
         self._wall = wall
         self._lock = threading.RLock()
         self._draining = self._again = False
-        self._moving: list[Raw] | None = None  # on its way from ``pending`` to the ring
+        self._moving: list[Raw] | None = None  # records on their way from ``pending`` to the ring
         self._count = 0
-        self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # whose events somebody may ask for
-        self._twins: list[ref[Batches]] = []  # of turns that began while another one had their id
+        self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # turns that keep their events
+        self._twins: list[ref[Batches]] = []  # turns that started while another turn had the same id
         self._metrics: dict[str, Metrics] = {}
         self._deliveries: list[Delivery] = []
-        self._raw: list[Delivery] = []  # of those who take batches as they are
+        self._raw: list[Delivery] = []  # consumers of raw batches
 
     def metrics(self, tool_id: str) -> Metrics:
-        """One tool's figures, up to date."""
+        """One tool's metrics, up to date."""
         self.drain()
         with self._lock:
-            return self._metrics.get(tool_id) or Metrics()  # asking about a name makes no figures for it
+            return self._metrics.get(tool_id) or Metrics()  # do not create metrics for an unknown name
 
     def has_metrics(self, tool_id: str) -> bool:
-        """True if anything has happened to calls of this name."""
+        """True if there are events about calls of this name."""
         self.drain()
         return tool_id in self._metrics
 
     def successes(self, tool_id: str) -> int:
-        """Those of one tool, without the ones that are pending."""
+        """The successes of one tool, without pending records."""
         found = self._metrics.get(tool_id)
         return 0 if found is None else found.successes
 
     def retries(self, tool_id: str) -> Retries:
-        """Where the short way counts those of one tool."""
+        """The counters in which the fast path counts the retries of one tool."""
         with self._lock:
             return self._metrics_of(tool_id).retries
 
     def events(self) -> list[Event]:
-        """What the ring holds, oldest first."""
+        """The events in the ring, oldest first."""
         self.drain()
         with self._lock:
             batches = [*self._ring]
@@ -107,16 +107,16 @@ class Recorder:
         return kept[-self._capacity :]
 
     def _rest(self) -> Batch:
-        """What is pending and not in the ring yet, for a reader in the middle of ``drain``."""
+        """The pending records that are not in the ring yet, for a reader in the middle of ``drain``."""
         ring, moving = self._ring, self._moving
         moved = len(moving) if moving is not None and ring and ring[-1][0] is moving else 0
         first = ring[-1][2] + len(ring[-1][0]) if ring else 1
         return self.pending[moved:], self._wall() - self._monotonic(), first
 
     def follow(self, turn_id: str) -> Batches:
-        """Keep one turn's events, for as long as somebody holds what this returns.
+        """Keep one turn's events as long as the caller holds the returned list.
 
-        Of turns that have the same id, those that are over get no events of the next one; those side by side share theirs.
+        If turns share an id, one that is over gets no events of the next one; simultaneous ones share their events.
         """
         batches = Batches(turn_id)
         with self._lock:
@@ -132,7 +132,7 @@ class Recorder:
         return batches
 
     def events_of(self, batches: Batches) -> tuple[Event, ...]:
-        """One turn's events, oldest first; also those that the ring has dropped."""
+        """One turn's events, oldest first, including those that the ring has dropped."""
         self.drain_if_due()
         return tuple(
             make(raw, offset, seq)
@@ -142,7 +142,7 @@ class Recorder:
         )
 
     def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
-        """Call ``consumer`` with every event from now on; the function returned ends that."""
+        """Call ``consumer`` with every event from now on. The returned function ends the subscription."""
         name = f"subscriber {getattr(consumer, '__qualname__', consumer)!r}"
         delivery = Delivery(each(consumer), name=name, wait=True)
         self.drain()
@@ -168,9 +168,9 @@ class Recorder:
         name: str,
         complain: Callable[[Exception], None] | None = None,
     ) -> Delivery:
-        """Feed a sink with batches as calls have recorded them, at least every second; ``make`` reads a record.
+        """Deliver raw batches to a sink, at least every second; ``make`` converts a record.
 
-        Those of plain successes alone come as runs, made by whoever drains: it has just had them in its hands.
+        A batch of plain successes alone is delivered as a run, made while its records are in the cache.
         """
         delivery = Delivery(consume, name=name, wait=False, ask=self.drain, complain=complain)
         with self._lock:
@@ -178,7 +178,7 @@ class Recorder:
         return delivery
 
     def drain(self) -> None:
-        """Turn what is pending into events."""
+        """Turn the pending records into events."""
         if not self.pending:
             return
         with self._lock:
@@ -194,7 +194,7 @@ class Recorder:
                 self._draining = False
 
     def _take(self) -> Batch:
-        """Move what is pending to the ring."""
+        """Move the pending records to the ring."""
         batch = self._moving
         if batch is None:
             self._moving = batch = self.pending[:]
@@ -202,8 +202,8 @@ class Recorder:
         if not self._ring or self._ring[-1][0] is not batch:
             self._ring.append((batch, self._wall() - self._monotonic(), self._count + 1))
         taken = self._ring[-1]
-        # From here to the loop no signal is handled: there is no call and no jump
-        del self.pending[:size]  # what other threads append meanwhile stays
+        # No signal is handled from here to the loop: there is no call and no jump
+        del self.pending[:size]  # records that other threads append meanwhile stay
         self._count += size
         self._moving = None
         while len(self._ring) > 1 and self._count - self._ring[1][2] + 1 >= self._capacity:
@@ -232,7 +232,7 @@ class Recorder:
                 delivery.put(run, len(batch))
 
     def _tally(self, batch: list[Raw]) -> list[str]:
-        """Count everything but retries on the short way, which have been; the tools' ids of the plain successes."""
+        """Count all records; retries on the fast path are already counted. Return the tool ids of plain successes."""
         others = [raw for raw in batch if type(raw[5]) is not float]
         if not others:
             plain = [*map(_TOOL, batch)]
@@ -246,21 +246,21 @@ class Recorder:
                 self._metrics_of(tool_id).add("refused_count", refusals)
         if dict in kinds:
             for event_type, _, tool, _, _, fields, *_ in others:
-                if type(fields) is dict and tool is not None and type(tool) is not str:  # a bare name may be invented
+                if type(fields) is dict and tool is not None and type(tool) is not str:  # a name may be unregistered
                     self._metrics_of(tool.id).count(event_type, fields)
-                    if event_type == CALL_SUCCEEDED and "recovery_ms" in fields:  # by a fallback
+                    if event_type == CALL_SUCCEEDED and "recovery_ms" in fields:  # a fallback succeeded
                         self._metrics_of(fields["primary"]).recover(fields["recovery_ms"])
         return plain
 
     def drain_if_due(self) -> None:
-        """Drain, and wait for another thread that is at it: then everybody has been given what there was."""
+        """Drain, and wait for a thread that is draining: all records so far have then been delivered."""
         with self._lock:
             self.drain()
 
     def flush(self, deadline: float) -> bool:
-        """Drain, and wait until every consumer has what it was given."""
+        """Drain, and wait until every consumer has finished its batches."""
         self.drain_if_due()
-        flushed = [delivery.flush(left(deadline)) for delivery in self._all()]  # every one, also after a failure
+        flushed = [delivery.flush(left(deadline)) for delivery in self._all()]  # flush all, also after a failure
         return all(flushed)
 
     def close(self, deadline: float) -> None:
@@ -269,7 +269,7 @@ class Recorder:
             delivery.close(left(deadline))
 
     def renew_after_fork(self) -> None:
-        """A forked child has its parent's locks as they were, held or not. What is pending is the parent's to hand out."""
+        """Replace the inherited locks. The parent delivers the records that are pending."""
         self._lock = threading.RLock()
         self._draining = False
         deliveries, raw, self._deliveries, self._raw = self._deliveries, self._raw, [], []
@@ -289,7 +289,7 @@ class Recorder:
 
 
 def _count(tools: list[str]) -> Mapping[str, int]:
-    """How often each occurs. Mostly there is one, and to see that is far quicker than to count."""
+    """Count each tool. Usually there is only one, and checking that is much faster than counting."""
     if not tools:
         return {}
     if tools.count(tools[0]) == len(tools):
@@ -298,17 +298,17 @@ def _count(tools: list[str]) -> Mapping[str, int]:
 
 
 def run_of(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
-    """Records of plain successes, of one turn or of none."""
-    from array import array  # only who has a store pays for these
+    """Make a run from records of plain successes, all of one turn or of none."""
+    from array import array  # imported only if there is a store
     from struct import pack
 
     turn_id, size = raws[0][4], len(raws)
-    times = array("d", pack(f"{2 * size}d", *map(_FIELDS, raws), *map(_WHEN, raws)))  # faster than from numbers
+    times = array("d", pack(f"{2 * size}d", *map(_FIELDS, raws), *map(_WHEN, raws)))  # faster than array(list)
     return Run(first, offset, turn_id, tools, [*map(_CALL, raws)], times[:size], times[size:])
 
 
 def make(raw: Raw, offset: float, seq: int) -> Event:
-    """A record as an event."""
+    """Convert a raw record to an event."""
     event_type, at, tool, call_id, turn_id, fields = raw[:6]
     tool_id = tool if tool is None or isinstance(tool, str) else tool.id
     if type(fields) is float:
@@ -324,7 +324,7 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
 
 
 def _refusal_fields(outcome: Outcome[Any]) -> dict[str, Any]:
-    """The fields of a call that an open circuit has refused at once."""
+    """The fields of a call that an open circuit refused at once."""
     fault, decision = outcome.fault, outcome.decision
     assert fault is not None
     assert decision is not None
@@ -334,7 +334,7 @@ def _refusal_fields(outcome: Outcome[Any]) -> dict[str, Any]:
 
 
 def cut(batch: Run | Batch) -> Iterator[Run | list[dict[str, Any]]]:
-    """A batch in stretches: runs of plain successes, and the events between them as flat records."""
+    """Split a batch into runs of plain successes and lists of the flat records between them."""
     if isinstance(batch, Run):
         yield batch
         return

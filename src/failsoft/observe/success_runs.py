@@ -1,13 +1,13 @@
-"""Many plain successes as one record: what a store keeps of calls that went well at once.
+"""Runs of plain successes: many events in one compact record.
 
 Rules
 -----
-- A run is a stretch of the event stream without a gap: ``CallSucceeded`` events of calls outside of turns, or of one
-  turn, that say no more than which tool, when and how long.
-- It is a sequence of the flat records that ``Event.to_dict()`` gives, so whoever knows nothing of runs reads it as
-  those. ``pack`` makes bytes of it, ``unpack`` reads them back; every record comes back as it was.
+- A run is a gapless part of the event stream: ``CallSucceeded`` events, all outside turns or all of one turn, with no
+  more data than tool, time and duration.
+- A run is a sequence of the flat records that ``Event.to_dict()`` returns, so code that does not know runs can read it.
+  ``pack`` and ``unpack`` convert it to bytes and back without loss.
 
-Why: such an event is two numbers and a name. As JSON in a row of its own it costs ten times the call that it tells of.
+Why: such an event is two numbers and a name. As JSON in its own row it costs ten times as much as the call itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 class Run(Sequence[Record]):
-    """Plain successes in columns. Times are seconds: ``offset`` makes them seconds since 1970."""
+    """Plain successes in columns. Adding ``offset`` to a time gives seconds since 1970."""
 
     __slots__ = ("began", "calls", "ended", "first", "offset", "tools", "turn_id")
 
@@ -33,7 +33,7 @@ class Run(Sequence[Record]):
         began: Sequence[float],
         ended: Sequence[float],
     ) -> None:
-        self.first = first  # the number of its first event in the stream
+        self.first = first  # the number of its first event
         self.offset = offset
         self.turn_id = turn_id
         self.tools = tools
@@ -58,7 +58,7 @@ class Run(Sequence[Record]):
 
     @property
     def timestamp(self) -> str:
-        """When the last of its calls ended."""
+        """When its last call ended."""
         return iso(self.ended[-1] + self.offset)
 
     def _record(self, at: int) -> Record:
@@ -76,23 +76,23 @@ class Run(Sequence[Record]):
 
 
 def name_call(tool: str | None, call_id: str | int | None, seq: int) -> str:
-    """The id of a call that nobody has named is made when somebody asks for it."""
+    """Return a call's id; generate one if it has none."""
     if not call_id:
         return f"{tool}.{seq}"
     return call_id if isinstance(call_id, str) else f"{tool}-{call_id}"
 
 
 def iso(timestamp: float) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
-    import datetime as dt  # not before there is an event to show
+    """Format as ISO 8601 in UTC, to the millisecond."""
+    import datetime as dt  # imported with the first event shown
 
     text = dt.datetime.fromtimestamp(timestamp, dt.UTC).isoformat(timespec="milliseconds")
-    return text[:-6] + "Z"  # for +00:00
+    return text[:-6] + "Z"  # replaces +00:00
 
 
 def pack(run: Run) -> bytes:
-    """The run as bytes: a line of JSON, then the times as doubles of this machine."""
-    import json  # only who has a store pays for these
+    """Encode a run: a line of JSON, then the times as native doubles."""
+    import json  # imported only if there is a store
     from array import array
 
     tools: Any = [*run.tools]
@@ -109,7 +109,7 @@ def pack(run: Run) -> bytes:
 
 
 def unpack(data: bytes) -> Run:
-    """Back from ``pack``."""
+    """Decode a run from ``pack``."""
     import json
     from array import array
 

@@ -1,16 +1,16 @@
-"""A store as the runtime uses it: what goes wrong in it is never a caller's problem.
+"""Keep a store's failures away from calls.
 
 Rules
 -----
 - ``put``, ``delete``, ``get``, ``find``, ``take``, ``claim`` and ``flush`` never raise. The first failure is logged,
-  sanitised. Reading then finds nothing, and nothing is taken or claimed; what could not be put is lost, and ``flush``
-  says so: once, and to all who ask at that time.
-- A store that was written for version 0.1.0 has neither ``take`` nor ``claim``. Both are made of ``get``, ``put`` and
-  ``delete`` then, which is atomic in this process only; a warning says so.
-- ``append`` may raise: the thread that feeds the store with events notes it, and counts what was lost.
-- What is no store at all is refused where it is given, with the methods that it lacks.
+  sanitised. A failed read finds nothing; a failed ``take`` or ``claim`` gets nothing. A failed ``put`` is a loss: the
+  next ``flush`` (and every one already waiting) returns False.
+- A store written for version 0.1.0 has no ``take`` and no ``claim``. Both are then composed of ``get``, ``put`` and
+  ``delete``, which is atomic only within this process; a warning says so.
+- ``append`` may raise: the thread that writes events counts the loss.
+- An object that does not implement the protocol is refused, naming the missing methods.
 
-Why our own stores are treated alike: one way for all, and nobody has to trust that they keep their word.
+Why failsoft's own stores are wrapped too: one code path, and no store has to be trusted.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from failsoft.observe.exception_text import exception_text
 from failsoft.stores.ports import Kind, Store
 from failsoft.stores.url import open_store
 
-METHODS = ("put", "get", "find", "delete", "append", "flush", "close")  # what a runtime needs of a store
+METHODS = ("put", "get", "find", "delete", "append", "flush", "close")  # required by a runtime
 
 R = TypeVar("R")
 log = logging.getLogger("failsoft")
 
 
 def open_failsafe(store: str | Store, *, wall: Callable[[], float]) -> Store | None:
-    """A store by its address, or somebody's own."""
+    """Open a store by its address, or wrap the user's own store."""
     found = open_store(store, wall=wall) if isinstance(store, str) else store
     return None if found is None else cast("Store", FailsafeStore(found))
 
 
 class FailsafeStore:
-    """A store whose troubles stay its own. It has of ``Store`` what a runtime uses."""
+    """A wrapper whose methods do not raise. It has the methods of ``Store`` that a runtime uses."""
 
     def __init__(self, store: Store) -> None:
         lacking = [name for name in METHODS if not callable(getattr(store, name, None))]
         if lacking:
             raise ManifestError(
-                f"store: {type(store).__name__} is no store, it has no {', '.join(lacking)}: "
-                'give an address like "sqlite:///failsoft.db", or an object that failsoft.testing.check_store accepts'
+                f'store: expected an address such as "sqlite:///failsoft.db" or an object that '
+                f"failsoft.testing.check_store accepts, got {type(store).__name__}, which has no {', '.join(lacking)}"
             )
         self._store = store
         self.append = store.append
         self._complained = False
         self._counts = isinstance(getattr(store, "lost", None), int)
-        self._losses = 0  # what could not be put or deleted; and whatever one that does not count them might mean
-        self._told = 0  # of these, what ``flush`` has told
-        self._made = threading.RLock()  # while ``take`` or ``claim`` is made of several steps
+        self._losses = 0  # failed puts and deletes; failed flushes too, if the store does not count its losses
+        self._told = 0  # losses already reported by ``flush``
+        self._made = threading.RLock()  # held while ``take`` or ``claim`` is composed of several steps
         self._lacking = [name for name in ("take", "claim") if not callable(getattr(store, name, None))]
         if self._lacking:
             log.warning(
@@ -91,7 +91,7 @@ class FailsafeStore:
     def claim(
         self, kind: Kind, values: Mapping[str, Any], *, ttl: float | None = None, timeout: float
     ) -> Mapping[str, Any] | None:  # fmt: skip
-        """Keep the values whose keys are free; the values of the others. None: nobody knows whether they are durable."""
+        """Keep the values whose keys are free; return the values of the others, or None if durability is not known."""
         try:
             return self._claim(kind, values, ttl, timeout)
         except TimeoutError:
@@ -125,7 +125,7 @@ class FailsafeStore:
 
     @property
     def lost(self) -> int:
-        """What was given up for good."""
+        """The number of records and events lost so far."""
         return self._losses + (self._store.lost if self._counts else 0)
 
     def close(self) -> None:

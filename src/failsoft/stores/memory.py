@@ -1,4 +1,4 @@
-"""The store of a process that keeps nothing beyond itself, and what the other stores are measured by."""
+"""A store in process memory; the reference for the other stores."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from failsoft.stores.ports import Kind
 
-EVENTS = 100_000  # the oldest go first
+EVENTS = 100_000  # the oldest are dropped first
 
 
 class MemoryStore:
-    """Records and events in process memory, as JSON: nobody can change what is kept by changing what was given."""
+    """Records and events in process memory, kept as JSON so that later changes to a value do not reach them."""
 
     def __init__(self, *, wall: Callable[[], float] = time.time, events: int = EVENTS) -> None:
         self._wall = wall
@@ -25,7 +25,7 @@ class MemoryStore:
         self._events: deque[tuple[int, str]] = deque(maxlen=events)
         self._count = 0
         self._closed = False
-        self.lost = 0  # what came after the end
+        self.lost = 0  # records and events that came after close
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
         text = json.dumps(value)
@@ -68,7 +68,7 @@ class MemoryStore:
         with self._lock:
             if self._closed:
                 self.lost += len(texts)
-                raise TimeoutError(f"the store is closed: nothing was kept, after {timeout} s or ever")
+                raise TimeoutError(f"the store is closed: nothing can be kept, not even within {timeout} s")
             self._drop_old()
             taken = {key: self._records[kind, key][0] for key in texts if (kind, key) in self._records}
             until = None if ttl is None else self._wall() + ttl
@@ -109,7 +109,7 @@ class MemoryStore:
             self._events = deque(kept, maxlen=self._events.maxlen)
         return gone
 
-    def flush(self, timeout: float) -> bool:  # noqa: ARG002 - nothing is on its way
+    def flush(self, timeout: float) -> bool:  # noqa: ARG002 - nothing is queued
         return True
 
     def close(self) -> None:

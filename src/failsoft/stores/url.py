@@ -1,7 +1,7 @@
-"""A store by its address: ``memory:`` or ``sqlite:///path/to/file.db``.
+"""Open a store by its address: ``memory:`` or ``sqlite:///path/to/file.db``.
 
-A file's options: ``synchronous=full`` (what was acknowledged survives a loss of power as well), ``max_age=720h`` and
-``max_size=500MB`` (older events, and what goes beyond, are dropped): ``sqlite:///failsoft.db?max_age=720h&max_size=1GB``.
+Options of a file: ``synchronous=full`` (confirmed writes also survive a power failure), ``max_age=720h`` and
+``max_size=500MB`` (older and excess events are dropped): ``sqlite:///failsoft.db?max_age=720h&max_size=1GB``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _LATER = {"redis": "Redis", "rediss": "Redis", "valkey": "Valkey", "postgres": "
 
 
 def open_store(address: str, *, wall: Callable[[], float]) -> SqliteStore | None:
-    """The store, None for one that keeps nothing beyond the process (and so need not be kept at all)."""
+    """Open the store; None for ``memory:``, which keeps nothing beyond the process."""
     if address == "memory:":
         return None
     parts = urlsplit(address)
     scheme = parts.scheme.partition("+")[0]  # as in postgresql+asyncpg
     if scheme in _LATER:
-        # The address itself is not repeated: it may have a password in it.
+        # Do not repeat the address: it may contain a password.
         raise ManifestError(
             f"store: {_LATER[scheme]} as a store comes with the next release: for now write "
             '"sqlite:///path/to/file.db", or give a store of your own (failsoft.testing.check_store checks it)'
@@ -39,7 +39,9 @@ def open_store(address: str, *, wall: Callable[[], float]) -> SqliteStore | None
         raise ManifestError(f'store: {address!r} is not known: write "memory:" or "sqlite:///path/to/file.db"')
     options = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
     if unknown := options.keys() - _OPTIONS.keys():
-        raise ManifestError(f"store: {address!r}: {min(unknown)!r} is no option; there are {', '.join(_OPTIONS)}")
+        raise ManifestError(
+            f"store: {address!r}: {min(unknown)!r} is not an option; known options are {', '.join(_OPTIONS)}"
+        )
     try:
         read = {name: _OPTIONS[name](value) for name, value in options.items()}
     except ValueError as error:

@@ -12,7 +12,7 @@ import pytest
 
 import failsoft
 from failsoft.analysis.waterfall import Row, Segment, Tick, Waterfall
-from failsoft.analysis.waterfall.row_text import sum_up, tell_row
+from failsoft.analysis.waterfall.row_text import describe_row, sum_up
 
 EVIL = "</title></svg><script>alert(1)</script><img src=x onerror=alert(2)>\"' \u202egnp\x1b[31m\u2028&amp;{{x}}"
 SHOWN = "</title></svg><script>alert(1)</script><img src=x onerror=alert(2)>\"' \\u202egnp\\x1b[31m &amp;{{x}}"
@@ -145,7 +145,7 @@ def test_however_short_it_can_be_seen() -> None:
 
 
 def test_a_call_in_words() -> None:
-    assert [*tell_row(FAILED)] == [
+    assert [*describe_row(FAILED)] == [
         "at 0 ms: attempt 1, search failed after 1.0 s: 503 down",
         "at 1.0 s: waited 0.5 s to try again",
         "at 1.5 s: attempt 2, search timed out after 2.0 s: too slow",
@@ -154,7 +154,7 @@ def test_a_call_in_words() -> None:
     ]
     assert sum_up(FAILED) == "failed 1.0 s · waited 0.5 s · timed out 2.0 s"
     assert sum_up(OTHERS[2]) == "queued 0.5 s · failed 0.1 s · ecb worked 1.4 s"
-    refused: Any = [*tell_row(OTHERS[4])]
+    refused: Any = [*describe_row(OTHERS[4])]
     assert refused == ["at 3.6 s: refused: Circuit breaker open", "in the end: refused: circuit open"]
 
 

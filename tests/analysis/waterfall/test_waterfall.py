@@ -13,7 +13,7 @@ from tests.fakes import AUTH, DOWN, ONCE, Scripted, Takes, virtual
 
 from failsoft import Decision, Runtime, TurnReport, partial
 from failsoft.analysis.waterfall import build
-from failsoft.analysis.waterfall.row_text import sum_up, tell_row
+from failsoft.analysis.waterfall.row_text import describe_row, sum_up
 from failsoft.analysis.waterfall.terminal import summarise
 from failsoft.core.resilience.error_handler import ErrorReport
 from failsoft.observe import events
@@ -285,7 +285,7 @@ async def test_time_for_which_a_service_wants_to_be_left_alone() -> None:
 3.0 s: 2.0 s held back by the service, 1.0 s useful (search).
 """)
     (row,) = turn.report.waterfall().rows
-    assert [line for line in tell_row(row) if "held" in line] == snapshot(
+    assert [line for line in describe_row(row) if "held" in line] == snapshot(
         ["at 0 ms: held back for 2.0 s, the service asked for it"]
     )
     assert sum_up(row) == snapshot("held back 2.0 s · worked 1.0 s")

@@ -504,7 +504,7 @@ def test_what_does_not_go_together(block, said):
 def test_a_circle_of_fallbacks_is_refused_with_its_path():
     source = "tools:\n  a: {fallbacks: [b]}\n  b: {errorHandling: {fallbacks: [{nodeId: c}]}}\n  c: {fallbacks: [{tool: a}]}\n"
     assert only(source) == (
-        "f.yaml:2:18: tools.a.fallbacks: these tools stand in for each other in a circle, a → b → c → a:"
+        "f.yaml:2:18: tools.a.fallbacks: these tools are fallbacks of each other in a cycle, a → b → c → a:"
         " drop one of the fallbacks"
     )
     assert "a → a" in only("tools: {a: {fallbacks: [a]}}")

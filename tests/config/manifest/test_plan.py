@@ -239,7 +239,7 @@ def test_all_mistakes_of_a_plan_are_reported_at_once():
         "timeout: 3 has no unit",
         "a is there twice",
         "depends on b,",
-        "is no path",
+        "is not a path",
         "argz: is not known",
         "nowhere",
     ):

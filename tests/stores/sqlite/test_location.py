@@ -131,7 +131,7 @@ def test_obstacles_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert find_obstacle(tmp_path) == "it is a directory: name a file in it"
     assert (
         find_obstacle(tmp_path / "file" / "deep" / "a.db")
-        == f"{tmp_path}/file is a file, no directory: name another place"
+        == f"{tmp_path}/file is a file, not a directory: name another place"
     )
     monkeypatch.setattr("os.access", lambda *_: False)
     assert f"may not write in {tmp_path}:" in find_obstacle(tmp_path / "new" / "a.db")

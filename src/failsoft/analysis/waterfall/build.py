@@ -1,20 +1,18 @@
-"""From a turn's events to its waterfall.
+"""Build a turn's waterfall from its events.
 
 Rules
 -----
-- The events are those of one trace in their order, as objects or as the flat records that a trace file has. Events of
-  other turns are passed over.
-- An attempt ends where its event says, less ``decided_ms`` for asking another Error Handler about it, and began
-  ``duration_ms`` before. A wait follows a failure that is to be retried, or comes before an attempt of a tool whose
-  service has asked to be left alone (``held``); it lasts until the next attempt, however long was planned.
-- ``queued`` is what an event says of it (``queued_ms``): the attempt waited for a slot, a thread or a process. A busy
-  event loop is no queue.
-- What comes after a call was left at the deadline changes nothing but ``late``.
-- The critical path goes backwards from the call that ended last: to the need that ended last; from a call that needs
-  none to the call that ended last before it began, because the turn's body waited for that one.
+- The events are those of one trace in order, as objects or as flat records. Events of other turns are ignored.
+- An attempt ends at its event's time, minus ``decided_ms`` for a custom Error Handler, and begins ``duration_ms``
+  earlier. A wait follows a failure that is retried, or precedes an attempt while the service has asked for a pause
+  (``held``). It lasts until the next attempt, whatever was planned.
+- ``queued`` is the recorded ``queued_ms``: the attempt waited for a slot, a thread or a process. A busy event loop does
+  not count.
+- After a call was abandoned at the deadline, events change only ``late``.
+- The critical path runs backwards from the call that ended last: to its dependency that ended last; from a call without
+  dependencies to the last call that ended before it began, because the turn's body waited for that call.
 
-Why event types are spelled out here: a trace file is read long after the runtime that wrote it is gone, so their names
-are a format, and ``core`` cannot ask ``observe`` for them.
+Why event types are spelled out here: a trace file is read long after its runtime is gone, so their names are a format.
 """
 
 from __future__ import annotations
@@ -32,17 +30,17 @@ from failsoft.core.model.outcome import Outcome, Status
 Fields = Mapping[str, Any]
 
 _NEVER_RAN = (BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT)
-_BEFORE = 0.002  # seconds: a call that ends this much after another began still counts as before it
-_INSTANT = 0.0005  # seconds: a shorter call is not part of the critical path
-_CLOSE = 0.02  # seconds: a gap this small is a busy event loop, no more
+_BEFORE = 0.002  # seconds of overlap that still count as "ended before"
+_INSTANT = 0.0005  # seconds; a shorter call is not part of the critical path
+_CLOSE = 0.02  # seconds; a shorter gap is only a busy event loop
 
 
 def build(
     events: Iterable[Any], *, turn_id: str | None = None, outcomes: Mapping[str, Outcome[Any]] | None = None
 ) -> Waterfall:
-    """The waterfall of one turn: ``turn_id``, else the first in the events.
+    """Build the waterfall of one turn: ``turn_id``, else the first turn in the events.
 
-    ``outcomes``, where they are at hand, give the order of the rows and those that no event tells of.
+    ``outcomes``, if given, determine the order of the rows and add calls without events.
     """
     turn = _Turn(turn_id)
     for at, fields in map(_read, events):
@@ -57,7 +55,7 @@ def _read(event: Any) -> tuple[float, Fields]:
 
 
 class _Turn:
-    """What the events have said so far."""
+    """State of a turn while its events are read."""
 
     def __init__(self, turn_id: str | None) -> None:
         self._id = turn_id
@@ -94,7 +92,7 @@ class _Turn:
         rows = {id: call.finish(self._last) for id, call in self._calls.items()}
         for id, outcome in outcomes.items():
             if id not in rows:
-                rows[id] = _untold(outcome, duration)
+                rows[id] = _cancelled_row(outcome, duration)
         for id, row in rows.items():
             label = outcomes[id].label if id in outcomes else self._labels.get(row.tool, "")
             if label and label != row.name:
@@ -105,21 +103,21 @@ class _Turn:
         order = list(outcomes) or sorted(rows, key=lambda id: rows[id].start)
         rows = {id: rows[id] for id in _with_children(order, rows)}
         for id in _critical(rows):
-            if rows[id].end - rows[id].start >= _INSTANT:  # nobody waits for a call that takes no time
+            if rows[id].end - rows[id].start >= _INSTANT:
                 rows[id] = replace(rows[id], critical=True)
         return Waterfall(self._id or "", duration, tuple(rows.values()), self._deadline)
 
 
 class _Call:
-    """One call's row as far as it is known."""
+    """One call's row while its events are read."""
 
     def __init__(self, id: str, fields: Fields) -> None:
         self.row = Row(id, fields.get("tool_id") or "", parent=fields.get("parent_id"))
-        self._left_at: float | None = None
-        self._running_since: float | None = None  # of the attempt that was reported as running last
+        self._abandoned_at: float | None = None
+        self._running_since: float | None = None  # start of the attempt last reported as running
 
     def finish(self, now: float) -> Row:
-        """The row. A call that was reported as running and has not ended runs until now."""
+        """Return the row. A call that has not ended runs until ``now``."""
         row, since = self.row, self._running_since
         if row.status is not None or since is None:
             return row
@@ -130,9 +128,9 @@ class _Call:
     def take(self, kind: str, at: float, fields: Fields) -> None:
         if self.row.parent is None and fields.get("parent_id") is not None:
             self._change(parent=fields["parent_id"])
-        if self._left_at is not None:
+        if self._abandoned_at is not None:
             if kind == "LateResult":
-                self.row = replace(self.row, late=at - self._left_at)
+                self.row = replace(self.row, late=at - self._abandoned_at)
             return
         reader = _READERS.get(kind)
         if reader is not None:
@@ -148,7 +146,7 @@ class _Call:
             asked = start
         tool = fields.get("tool_id") or self.row.tool
         segments = list(self.row.segments)
-        if segments:  # times are rounded, and waits are as planned
+        if segments:  # recorded times are rounded, and waits were recorded as planned
             last = segments[-1]
             if last.kind in PAUSES or last.end + _CLOSE > asked:
                 segments[-1] = last._replace(end=max(asked, last.start))
@@ -178,7 +176,7 @@ class _Call:
         self._wait("held", at, fields)
 
     def _wait(self, kind: SegmentKind, at: float, fields: Fields) -> None:
-        """From here on, as planned; the next attempt, or the call's end, says how long it was."""
+        """Add a wait as planned. The next attempt, or the call's end, corrects its length."""
         segments = [segment._replace(end=min(segment.end, at)) for segment in self.row.segments]
         tool = fields.get("tool_id") or self.row.tool
         wait = Segment(kind, tool, at, round(at + fields.get("delay_ms", 0.0) / 1000, 6))
@@ -196,7 +194,7 @@ class _Call:
         self._change(code=fields.get("code"), error=error, decision=decision, reason=reason)
 
     def answered(self, at: float, fields: Fields) -> None:
-        """The call was answered without being run, because the same call has just failed."""
+        """Record that the call was answered without running, because the same call had just failed."""
         self._tick(Tick("refused", self.row.tool, at, fields.get("error") or fields.get("reason", "")))
         self._change(status="failed", code=fields.get("code"), error=fields.get("error") or "")
         self._change(decision="fail_gracefully", reason=fields.get("reason") or "")
@@ -208,7 +206,7 @@ class _Call:
         self._change(ticks=(*self.row.ticks, tick))
 
     def succeeded(self, at: float, fields: Fields) -> None:
-        if fields.get("duration_ms") or not self.row.partial:  # an earlier attempt may have brought the part
+        if fields.get("duration_ms") or not self.row.partial:  # the part may be from an earlier attempt
             self._attempt("ok", at, fields)
         self._change(status="succeeded", via=fields["tool_id"], tool=fields.get("primary") or self.row.tool, code=None)
 
@@ -221,14 +219,14 @@ class _Call:
         self._change(status="skipped", root=fields.get("root"))
 
     def left(self, at: float, fields: Fields) -> None:
-        self._left_at = at
+        self._abandoned_at = at
         self._interrupt("left", "timed_out", at, fields)
 
     def cancelled(self, at: float, fields: Fields) -> None:
         self._interrupt("cancelled", "cancelled", at, fields)
 
     def _interrupt(self, kind: SegmentKind, status: Status, at: float, fields: Fields) -> None:
-        """The call ends here, in the middle of an attempt or of the wait for one."""
+        """End the call in the middle of an attempt or a wait."""
         segments = self.row.segments
         if segments and segments[-1].kind in ("waiting", "held") and segments[-1].end >= at:
             self._change(segments=(*segments[:-1], segments[-1]._replace(end=at)))
@@ -262,7 +260,7 @@ _READERS: dict[str, Callable[[_Call, float, Fields], None]] = {
 }
 
 
-def _untold(outcome: Outcome[Any], duration: float) -> Row:
+def _cancelled_row(outcome: Outcome[Any], duration: float) -> Row:
     """The row of a call that was cancelled with its turn: its own event comes after the turn's end."""
     start = max(0.0, duration - outcome.duration)
     segments = (Segment("cancelled", outcome.tool, start, duration),) if outcome.duration else ()
@@ -270,7 +268,7 @@ def _untold(outcome: Outcome[Any], duration: float) -> Row:
 
 
 def _with_children(order: Sequence[str], rows: Mapping[str, Row]) -> Iterator[str]:
-    """The ids in order, each followed by the calls that were made inside it."""
+    """The ids in order, each followed by its nested calls."""
     inside: dict[str, list[str]] = {}
     for id, row in rows.items():
         if row.parent is not None and row.parent in rows:
@@ -284,7 +282,7 @@ def _with_children(order: Sequence[str], rows: Mapping[str, Row]) -> Iterator[st
 
 
 def _critical(rows: Mapping[str, Row]) -> list[str]:
-    """The ids of the calls that the turn's end had to wait for, the last one first."""
+    """The ids of the calls on the critical path, the last one first."""
     ran = sorted(
         (row for row in rows.values() if row.parent is None and row.end > row.start),
         key=lambda row: (-row.end, row.start),

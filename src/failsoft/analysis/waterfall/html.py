@@ -1,13 +1,12 @@
-"""A waterfall as one HTML file that opens anywhere.
+"""Draw a waterfall as one HTML file that opens anywhere.
 
 Rules
 -----
-- Nothing is fetched and nothing runs: no script, no address, no style attribute; the policy in the page forbids it all
-  and names its one style sheet by its hash.
-- Text from outside (names, errors) is escaped, and its control and direction characters are made visible: it is shown
-  as text, whatever is in it.
-- The forms differ without colour, as in a terminal: waits are hatched, failures end in a bar, what did not finish fades.
-- However short an attempt, it can be seen. What a bar can only hint at stands in words under its call.
+- The page has no script, no external resource and no style attribute. Its content security policy forbids them and
+  names its one style sheet by hash.
+- Foreign text (names, errors) is escaped, and its control and direction characters are made visible.
+- The forms differ without colour, as in a terminal: waits are hatched, failures end in a bar, unfinished attempts fade.
+- Every attempt is visible, however short. The text under a call gives the details.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from failsoft._version import __version__
-from failsoft.analysis.waterfall.row_text import tell_row
+from failsoft.analysis.waterfall.row_text import describe_row
 from failsoft.analysis.waterfall.terminal import (
     LEGEND,
     SIGNS,
@@ -38,14 +37,14 @@ from failsoft.core.redact.printable import visible
 
 if TYPE_CHECKING:
     from failsoft.analysis.waterfall.model import Row, Segment, Timeline
-    from failsoft.analysis.waterfall.verdict import Kind, Verdict
+    from failsoft.analysis.waterfall.verdict import TimeKind, Verdict
 
-_UNITS = re.compile(r"(\d) (ms|s|min|h|%|attempts?)\b")  # a number stays with its unit
+_UNITS = re.compile(r"(\d) (ms|s|min|h|%|attempts?)\b")  # keep a number and its unit together
 _MOST_MARKS = 10
 _END = ' text-anchor="end"'
 _THINNEST = 0.3  # percent of the axis
-_NEAR = 0.2  # of the axis: two labels
-_LONGEST = 200  # characters of an error where causes are listed; under its call it is whole
+_NEAR = 0.2  # fraction of the axis that two labels need
+_LONGEST = 200  # characters of an error in the list of failures; the text under its call is complete
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --dim: #667079; --line: #d8dde2; --page: #fff; --mark: #f1f4f7;
@@ -100,7 +99,7 @@ _PATTERNS = (
 
 
 def to_html(waterfall: Timeline) -> str:
-    """The whole page."""
+    """Return the whole page."""
     policy = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'"
     title = f"Turn {_text(waterfall.turn_id)}"
     return "\n".join(
@@ -125,11 +124,11 @@ def to_html(waterfall: Timeline) -> str:
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
-    """Where the time went, in words and as one labelled bar per kind."""
+    """Say where the time went, in words and as one labelled bar per kind."""
     yield "<h2>Where the time went</h2>"
     yield f"<p>{_text(str(verdict))}</p>"
     if verdict.duration:
-        sums: dict[Kind, float] = {}
+        sums: dict[TimeKind, float] = {}
         for share in verdict.path:
             sums[share.kind] = sums.get(share.kind, 0.0) + share.seconds
         yield '<div class="shares">'
@@ -164,7 +163,7 @@ def _calls(waterfall: Timeline) -> Iterator[str]:
 
 
 def _collides(at: float, last: float, span: float) -> bool:
-    """True if a label would reach into the last one, which ends at its mark where the others begin."""
+    """True if a label would overlap the last one, which is right-aligned to its mark."""
     return last > span * 0.9 and 0 < last - at < span * _NEAR
 
 
@@ -173,11 +172,11 @@ def _call(row: Row, span: float, grid: str) -> str:
     for tick in row.ticks:
         said = f"{tick.kind} at {say_seconds(tick.at)}" + (f": {tick.text}" if tick.text else "")
         x = _percent(min(max(tick.at, span * 0.006), span * 0.994), span)
-        aside = 9 if tick.kind == "opened" else 0  # beside the attempt that opened it, not on it
+        aside = 9 if tick.kind == "opened" else 0  # beside the attempt that opened the circuit
         marks += f'<text class="sign {tick.kind}" x="{x}" dx="{aside}" y="12">{SIGNS[tick.kind]}<title>{_text(said)}</title></text>'
     classes = "call" + " critical" * row.critical + " inner" * (row.parent is not None)
     result = summarise(row)
-    steps = "".join(f"<li>{_text(line)}</li>" for line in tell_row(row))
+    steps = "".join(f"<li>{_text(line)}</li>" for line in describe_row(row))
     name = name_of(row)
     return (
         f'<details><summary><div class="{classes}"><span class="name" title="{_text(row.id)}">{_text(name)}'
@@ -229,7 +228,7 @@ def _sample(kind: CellKind, signs: str) -> str:
 
 
 def _failures(waterfall: Timeline) -> Iterator[str]:
-    """Every call that has no value, in words: the error, what was decided and why."""
+    """Describe every call without a value: the error, the decision and its reason."""
     lines = [f"<li>{line}</li>" for row in waterfall.rows if (line := _failure(row, waterfall))]
     if lines:
         yield "<h2>What went wrong</h2>"

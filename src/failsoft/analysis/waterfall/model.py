@@ -1,11 +1,11 @@
-"""A turn as a picture: one row a logical call, its attempts, waits and refusals along one time axis.
+"""The waterfall of a turn: one row per call, with its attempts, waits and refusals on one time axis.
 
 Rules
 -----
-- Times are seconds since the turn began. A row's segments are in order and do not overlap.
-- Every call of the turn has a row, also one that never ran. A call inside another one's tool has a row with a
-  ``parent``; it is part of that one's time.
-- ``critical`` marks the chain of calls that the turn's end had to wait for.
+- Times are seconds since the turn began. A row's segments are ordered and do not overlap.
+- Every call of the turn has a row, even if it never ran. A nested call has a row with a ``parent``; its time is part of
+  the parent's.
+- ``critical`` marks the chain of calls that determined the turn's end.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any, Literal, NamedTuple
 from failsoft.core.model.outcome import Status
 
 SegmentKind = Literal["ok", "failed", "timeout", "killed", "waiting", "held", "queued", "running", "left", "cancelled"]
-PAUSES: tuple[SegmentKind, ...] = ("waiting", "held", "queued")  # in which nothing was tried
+PAUSES: tuple[SegmentKind, ...] = ("waiting", "held", "queued")  # segments that are not attempts
 TickKind = Literal["refused", "opened", "skipped"]
 
 
 class Segment(NamedTuple):
-    """A stretch of a call's time: an attempt of a tool, or a wait: before the next one, for the service, for a place to run."""
+    """A part of a call's time: an attempt, or a wait (for the next attempt, for the service, or for a slot)."""
 
-    kind: SegmentKind  # "left": still running when the turn went on without it; "held": the service had asked to be left alone
+    kind: SegmentKind  # "left": abandoned while running; "held": waiting for the time that the service has named
     tool: str
     start: float
     end: float
-    text: str = ""  # what went wrong
+    text: str = ""  # the error
 
     @property
     def duration(self) -> float:
@@ -35,7 +35,7 @@ class Segment(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A moment: a refusal, a circuit that opened, a skip."""
+    """A moment: a refusal, a circuit that opened, or a skip."""
 
     kind: TickKind
     tool: str
@@ -52,29 +52,29 @@ class Row:
     status: Status | None = None  # None: the trace ends before the call does
     segments: tuple[Segment, ...] = ()
     ticks: tuple[Tick, ...] = ()
-    via: str | None = None  # the tool that gave the value
-    root: str | None = None  # of a skipped call: whose failure is the cause; None there: no time was left
+    via: str | None = None  # the tool that returned the value
+    root: str | None = None  # for a skipped call: the call whose failure is the cause; None: there was no time
     code: str | None = None
-    may_have_acted: bool = False  # it failed, and nobody says that repeating it is safe
-    defaults: tuple[str, ...] = ()  # arguments that a default stood in for
+    may_have_acted: bool = False  # it failed and is not known to be safe to repeat
+    defaults: tuple[str, ...] = ()  # arguments filled by a default
     partial: bool = False
-    late: float | None = None  # seconds after the deadline at which its result came
+    late: float | None = None  # seconds from the deadline to its late result
     needs: tuple[str, ...] = ()
     parent: str | None = None
     critical: bool = False
-    label: str = ""  # how people call the tool; the tool's id with spaces when unsaid
-    error: str = ""  # of the last failure
+    label: str = ""  # the tool's name for people; empty: the id with spaces
+    error: str = ""  # the last failure
     decision: str = ""  # what was done about it
     reason: str = ""  # why
 
     @property
     def name(self) -> str:
-        """How people call the tool."""
+        """The tool's name for people."""
         return self.label or self.tool.replace("_", " ")
 
     @property
     def short_id(self) -> str:
-        """The call's id, as far as the name does not say it: ``#2`` for the second call that a turn has numbered."""
+        """The call's id without the tool's name: ``#2`` for the second numbered call of a turn."""
         number = self.id.removeprefix(f"{self.tool}-")
         return f"#{number}" if number != self.id and number.isdecimal() else self.id
 
@@ -122,14 +122,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A whole turn, as data; ``Waterfall`` adds the verdict and the drawings."""
+    """The rows of one turn. ``Waterfall`` adds the verdict and the drawings."""
 
     turn_id: str  # as in the trace
     duration: float  # seconds
-    rows: tuple[Row, ...] = ()  # one a call
-    deadline: float | None = None  # when the turn ran into it
+    rows: tuple[Row, ...] = ()  # one per call
+    deadline: float | None = None  # when the turn reached its deadline; None: it did not
 
 
 def round_ms(seconds: float) -> float:
-    """Seconds, to the millisecond."""
+    """Round seconds to the millisecond."""
     return round(seconds, 3)

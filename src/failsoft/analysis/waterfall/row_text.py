@@ -1,4 +1,4 @@
-"""One call of a waterfall in words: what ``why`` lists, and what the page tells under a call."""
+"""Describe one call of a waterfall in words, for ``why`` and the HTML page."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SAID = {
 _PAUSED = {"waiting": "waited", "held": "held back", "queued": "queued"}
 
 
-def tell_row(row: Row) -> Iterator[str]:
-    """Its attempts and waits, one line each, and what became of it."""
+def describe_row(row: Row) -> Iterator[str]:
+    """Yield one line per attempt or wait, then the result."""
     number = 0
     for segment in row.segments:
         number += segment.kind in _SAID
-        yield _tell(segment, number)
+        yield _describe_segment(segment, number)
     for tick in row.ticks:
         text = f": {tick.text}" if tick.text else ""
         if tick.kind == "opened":
@@ -38,7 +38,7 @@ def tell_row(row: Row) -> Iterator[str]:
     yield f"in the end: {summarise(row)}"
 
 
-def _tell(segment: Segment, number: int) -> str:
+def _describe_segment(segment: Segment, number: int) -> str:
     when = f"at {say_seconds(segment.start)}"
     if segment.kind == "waiting":
         return f"{when}: waited {say_seconds(segment.duration)} to try again"
@@ -51,7 +51,7 @@ def _tell(segment: Segment, number: int) -> str:
 
 
 def sum_up(row: Row) -> str:
-    """Its attempts and waits on one line: ``failed 15.0 s · waited 2.0 s · worked 3.0 s``."""
+    """The attempts and waits on one line: ``failed 15.0 s · waited 2.0 s · worked 3.0 s``."""
     parts = []
     for segment in row.segments:
         said = _SAID.get(segment.kind) or _PAUSED[segment.kind]

@@ -1,12 +1,12 @@
-"""A waterfall in rows of characters, for any terminal; who has colours adds them by each cell's kind.
+"""Draw a waterfall with characters, for any terminal. Callers may add colours by the kind of each cell.
 
 Rules
 -----
-- A line has three parts: the call's name, its bar, what became of it. Every bar has the same width.
-- The forms differ without colour: attempts are solid, failed ones are grey and end in their sign, waits are hatched,
-  what did not finish ends in an arrow, refusals and skips are single signs.
-- However short an attempt, it has a cell; signs are put on last.
-- Names come from outside, a call's from a model: what would act on a terminal is made visible.
+- A line has three parts: the call's name, its bar, its result. All bars have the same width.
+- The forms differ without colour: attempts are solid, failed ones are grey and end in a sign, waits are hatched,
+  unfinished ones end in an arrow, refusals and skips are single signs.
+- Every attempt has at least one cell; signs are drawn last.
+- Names come from outside (a call's id from a model): control characters are made visible.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CellKind = SegmentKind | TickKind | Literal["fallback", "critical", "none"]
 Cell = tuple[str, CellKind]
 
 CRITICAL = "┃"
-FALLBACK = "▆"  # what an alternative tool did, where it worked
-FORMS: dict[SegmentKind, tuple[str, str]] = {  # a segment's body, and its last cell
+FALLBACK = "▆"  # a successful attempt of a fallback
+FORMS: dict[SegmentKind, tuple[str, str]] = {  # a segment's cells, and its last cell
     "ok": ("█", "█"),
     "failed": ("▒", "✗"),
     "timeout": ("▒", "!"),
@@ -62,17 +62,17 @@ LEGEND: tuple[tuple[str, CellKind, str], ...] = (
 
 
 class Line(NamedTuple):
-    """One row as it is drawn."""
+    """One drawn row."""
 
     row: Row
-    name: str  # how people call the tool
-    small: str  # the call's id, where the name alone does not say which call it is
+    name: str  # the tool's name for people
+    small: str  # the call's id, if the name alone is ambiguous
     cells: tuple[Cell, ...]
     result: str
 
 
 def lay_out(waterfall: Timeline, bar: int) -> list[Line]:
-    """All rows, with bars of so many characters."""
+    """Lay out all rows with bars of ``bar`` characters."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
     ids = small_ids(waterfall.rows)
     return [
@@ -82,12 +82,12 @@ def lay_out(waterfall: Timeline, bar: int) -> list[Line]:
 
 
 def name_of(row: Row) -> str:
-    """What a row is called: the tool's label, indented for a call inside another."""
+    """The row's name: the tool's label, indented for a nested call."""
     return row.name if row.parent is None else f"↳ {row.name}"
 
 
 def small_ids(rows: Sequence[Row]) -> dict[str, str]:
-    """The ids to show beside the names; none for a numbered call that is the only one of its name."""
+    """The ids to show beside the names; none for a numbered call whose name is unique."""
     names = Counter(row.name for row in rows)
     return {
         row.id: ""
@@ -98,7 +98,7 @@ def small_ids(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def axis(waterfall: Timeline, bar: int) -> str:
-    """The time axis above the bars."""
+    """Draw the time axis above the bars."""
     span = max([waterfall.duration, *(row.end for row in waterfall.rows)]) or 1.0
     step = next((step for step in TICK_MARKS if span / step * 9 <= bar), span)
     line = ""
@@ -111,7 +111,7 @@ def axis(waterfall: Timeline, bar: int) -> str:
 
 
 def summarise(row: Row) -> str:
-    """What became of a call, in a few words."""
+    """Describe a call's result in a few words."""
     if row.status == "succeeded":
         return ", ".join(_good(row))
     if row.status == "failed":
@@ -124,7 +124,7 @@ def summarise(row: Row) -> str:
 
 
 def _open(row: Row) -> str:
-    """Where a call stands that has not ended."""
+    """Describe the state of a call that has not ended."""
     if not row.segments:
         return "has not begun"
     if row.segments[-1].kind == "waiting":
@@ -135,7 +135,7 @@ def _open(row: Row) -> str:
 
 
 def kinds_in(waterfall: Timeline) -> set[CellKind]:
-    """What the legend has to explain."""
+    """The kinds that the legend must explain."""
     kinds: set[CellKind] = set()
     for row in waterfall.rows:
         kinds.update(kind_of(row, segment) for segment in row.segments)
@@ -146,7 +146,7 @@ def kinds_in(waterfall: Timeline) -> set[CellKind]:
 
 
 def draw(waterfall: Timeline, *, width: int) -> str:
-    """The whole picture in plain text."""
+    """Draw the whole picture in plain text."""
     lines = lay_out(waterfall, 1)
     name = min(32, max([len(_whole_name(line)) for line in lines], default=0))
     result = min(36, max([len(line.result) for line in lines], default=0))
@@ -166,7 +166,7 @@ def _whole_name(line: Line) -> str:
 
 
 def explain_signs(waterfall: Timeline) -> list[tuple[str, CellKind, str]]:
-    """The legend: what there is in this picture, and no more."""
+    """The legend, limited to what the picture contains."""
     present = kinds_in(waterfall)
     return [entry for entry in LEGEND if entry[1] in present]
 
@@ -181,13 +181,13 @@ def _wrap(entries: list[str], width: int) -> list[str]:
 
 
 def fit(text: str, width: int) -> str:
-    """The text in so many characters."""
+    """Pad or cut the text to ``width`` characters."""
     return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
 
 
 def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
     cells: list[Cell] = [(" ", "none")] * bar
-    free = 0  # an attempt too short for a cell takes the next one, so that none is painted over
+    free = 0  # the next free cell; a very short attempt gets it, so that no attempt covers another
     for segment in row.segments:
         start = min(max(_column(segment.start, span, bar), free), bar - 1)
         end = min(max(_column(segment.end, span, bar), start + (segment.kind not in PAUSES)), bar)
@@ -206,7 +206,7 @@ def _cells(row: Row, span: float, bar: int) -> tuple[Cell, ...]:
 
 
 def kind_of(row: Row, segment: Segment) -> CellKind:
-    """How a segment is drawn."""
+    """The kind in which a segment is drawn."""
     return "fallback" if segment.kind == "ok" and segment.tool != row.tool else segment.kind
 
 
@@ -215,7 +215,7 @@ def _column(at: float, span: float, bar: int) -> int:
 
 
 def label(at: float, step: float) -> str:
-    """A mark of the axis."""
+    """Format a mark of the axis."""
     if step < 1:
         return f"{at * 1000:g} ms" if step < 0.1 else f"{at:.1f} s"
     return f"{at:g} s"

@@ -1,11 +1,11 @@
-"""Where a turn's time went.
+"""Say where a turn's time went.
 
 Rules
 -----
-- ``path`` parts the turn's own time, along its critical path: every moment is counted once, so the parts add up to
-  the turn's duration. It answers "what would have to be faster".
-- ``work`` adds up the time of all calls, side by side or not. It answers "what did failures cost".
-- Time in which no call was under way is ``outside``: the turn's body, the model.
+- ``path`` divides the turn's own time along its critical path. Every moment counts once, so the parts add up to the
+  turn's duration. It answers "what would have to be faster".
+- ``work`` adds up the time of all calls, parallel or not. It answers "what did failures cost".
+- Time in which no call was running is ``outside``: the turn's body, or the model.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from failsoft.analysis.waterfall.model import PAUSES
 if TYPE_CHECKING:
     from failsoft.analysis.waterfall.model import Segment, SegmentKind, Timeline
 
-Kind = Literal["failed", "waiting", "held", "queued", "unfinished", "useful", "outside"]
+TimeKind = Literal["failed", "waiting", "held", "queued", "unfinished", "useful", "outside"]
 
-_KINDS: dict[SegmentKind, Kind] = {
+_KINDS: dict[SegmentKind, TimeKind] = {
     "ok": "useful",
     "failed": "failed",
     "timeout": "failed",
@@ -32,8 +32,8 @@ _KINDS: dict[SegmentKind, Kind] = {
     "left": "unfinished",
     "cancelled": "unfinished",
 }
-_ORDER: tuple[Kind, ...] = ("failed", "waiting", "held", "queued", "unfinished", "useful", "outside")
-KINDS: dict[Kind, str] = {  # as a label
+_ORDER: tuple[TimeKind, ...] = ("failed", "waiting", "held", "queued", "unfinished", "useful", "outside")
+KINDS: dict[TimeKind, str] = {  # labels
     "failed": "failed attempts",
     "waiting": "waiting to retry",
     "held": "held back by the service",
@@ -42,34 +42,34 @@ KINDS: dict[Kind, str] = {  # as a label
     "useful": "useful",
     "outside": "outside tools",
 }
-_MOST_NAMED = 3  # tools that one sentence names
-_LITTLE = 0.01  # of the whole: a share of nobody's below this is not worth a word
-_SHORT = 0.095  # seconds: below this milliseconds are said
+_MOST_NAMED = 3  # tools named in one sentence
+_LITTLE = 0.01  # fraction of the total below which queueing and outside time are not mentioned
+_SHORT = 0.095  # seconds; shorter times are shown in milliseconds
 
 
 class Share(NamedTuple):
     """A part of the time."""
 
-    kind: Kind
+    kind: TimeKind
     seconds: float
-    tool: str | None = None  # None: outside of all tools
+    tool: str | None = None  # None: outside all tools
     attempts: int = 0
 
 
 class Verdict(NamedTuple):
-    """Where the time went, as figures; as text, in a sentence."""
+    """Where the time went, as numbers; ``str()`` gives a sentence."""
 
     duration: float
     path: tuple[Share, ...]
     work: tuple[Share, ...]
 
-    def seconds(self, *kinds: Kind) -> float:
-        """How much of the turn's own time went into these."""
+    def seconds(self, *kinds: TimeKind) -> float:
+        """The turn's own time spent on these kinds."""
         return sum(share.seconds for share in self.path if share.kind in kinds)
 
     @property
     def loss(self) -> Share | None:
-        """The tool whose failures and waits took most, over all calls."""
+        """The tool whose failures and waits took most time over all calls."""
         lost: dict[str, Share] = {}
         for share in self.work:
             if share.kind in ("failed", "waiting", "held") and share.tool is not None:
@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """What all calls cost together, in a sentence or two; empty if there is nothing to tell."""
+        """What all calls cost together, in a sentence or two; empty if there is nothing to say."""
         total = sum(share.seconds for share in self.work)
         together = _list(_sum(share._replace(tool=None) for share in self.work), total)
         if not total or not together:
@@ -113,7 +113,7 @@ class Verdict(NamedTuple):
 
 
 def judge(waterfall: Timeline) -> Verdict:
-    """Work out where the time went."""
+    """Compute where the time went."""
     rows = [row for row in waterfall.rows if row.parent is None]
     path = list(_along((s for row in rows if row.critical for s in row.segments), waterfall.duration))
     work = [_share(segment, segment.duration) for row in rows for segment in row.segments]
@@ -121,12 +121,12 @@ def judge(waterfall: Timeline) -> Verdict:
 
 
 def say_seconds(seconds: float) -> str:
-    """A time as people say it."""
+    """Format a time for people."""
     return f"{seconds:.1f} s" if seconds >= _SHORT else f"{seconds * 1000:.0f} ms"
 
 
 def _along(segments: Iterable[Segment], duration: float) -> Iterator[Share]:
-    """Every moment of the turn once, with what it was used for."""
+    """Yield every moment of the turn once, with its use."""
     at = 0.0
     for segment in sorted(segments, key=lambda each: each.start):
         start = min(max(segment.start, at), duration)
@@ -142,8 +142,8 @@ def _share(segment: Segment, seconds: float) -> Share:
 
 
 def _sum(shares: Iterable[Share]) -> tuple[Share, ...]:
-    """One share a kind and tool: what was lost first, within a kind the largest first."""
-    sums: dict[tuple[Kind, str | None], Share] = {}
+    """Add up shares by kind and tool: losses first, within a kind the largest first."""
+    sums: dict[tuple[TimeKind, str | None], Share] = {}
     for share in shares:
         key = (share.kind, share.tool)
         so_far = sums.get(key, Share(share.kind, 0.0, share.tool))
@@ -154,7 +154,7 @@ def _sum(shares: Iterable[Share]) -> tuple[Share, ...]:
 
 
 def _list(shares: Iterable[Share], total: float) -> str:
-    by_kind: dict[Kind, list[Share]] = {kind: [] for kind in _ORDER}
+    by_kind: dict[TimeKind, list[Share]] = {kind: [] for kind in _ORDER}
     for share in shares:
         by_kind[share.kind].append(share)
     said = [
@@ -170,7 +170,7 @@ def _list(shares: Iterable[Share], total: float) -> str:
 
 
 def _groups(failed: list[Share]) -> list[list[Share]]:
-    """The largest each on its own, the rest together."""
+    """The largest shares separately, the rest together."""
     named, rest = failed[:_MOST_NAMED], failed[_MOST_NAMED:]
     return [[share] for share in named] + ([rest] if rest else [])
 

@@ -1,4 +1,4 @@
-"""A turn's timeline together with what can be asked of it: the verdict, plain data, text, a page."""
+"""A turn's timeline with its verdict and its output as plain data, text and HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from failsoft.analysis.waterfall.verdict import Verdict, judge
 
 @dataclass(frozen=True, slots=True)
 class Waterfall(Timeline):
-    """A whole turn."""
+    """The waterfall of one turn."""
 
     @property
     def verdict(self) -> Verdict:
@@ -20,7 +20,7 @@ class Waterfall(Timeline):
         return judge(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The picture as plain data that ``json.dumps`` takes; times in seconds, to the millisecond."""
+        """Return the picture as plain data for ``json.dumps``; times in seconds, to the millisecond."""
         return {
             "turn_id": self.turn_id,
             "duration": round_ms(self.duration),
@@ -30,11 +30,11 @@ class Waterfall(Timeline):
         }
 
     def to_html(self) -> str:
-        """The picture as one HTML file: nothing is fetched, nothing runs, text from outside stays text."""
+        """Return the picture as one HTML file without scripts and external resources; foreign text is escaped."""
         from failsoft.analysis.waterfall.html import to_html  # start-up: few turns are exported
 
         return to_html(self)
 
     def __str__(self) -> str:
-        """The picture in plain text, 100 columns wide."""
+        """Draw the picture in plain text, 100 columns wide."""
         return draw(self, width=100)

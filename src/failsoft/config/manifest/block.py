@@ -1,12 +1,12 @@
-"""What all blocks of a manifest have in common.
+"""The base of all manifest blocks.
 
 Rules
 -----
-- A block describes what may be *written*: names in snake_case and camelCase, older names, short forms. ``make`` turns
-  it into the value that the rest of failsoft uses, which does the last checks itself.
-- A block holds only what was given (``given``): defaults are written in ``core.model.options`` and nowhere else.
-- ``x_ms: 500`` and ``x: 500ms`` say the same, so only one of them may be there.
-- Unknown keys are refused. Where a Python caller hands over a finished value, it is taken as it is.
+- A block describes what may be *written*: snake_case and camelCase names, older names, short forms. ``make`` converts
+  it to the value that failsoft uses. That value does the final validation.
+- A block holds only what was given (``given``). The defaults are in ``core.model.options`` and nowhere else.
+- ``x_ms: 500`` and ``x: 500ms`` mean the same, so only one of them is allowed.
+- Unknown keys are refused. A finished value from Python passes unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from failsoft.core.model.validation import read_code
 
 
 class Conflict(ValueError):
-    """Things in one block that do not go together: each key, and what to do about it."""
+    """Keys in one block that exclude each other: each key, and what to do about it."""
 
     def __init__(self, *parts: tuple[str, str]) -> None:
         super().__init__("; ".join(f"{key}: {message}" for key, message in parts))
@@ -46,12 +46,12 @@ class Conflict(ValueError):
 
 
 def spellings(*names: str) -> AliasChoices:
-    """Every name that a field answers to."""
+    """All spellings of a field."""
     return AliasChoices(*dict.fromkeys(spelling for name in names for spelling in (name, to_camel(name))))
 
 
 def as_written(description: str, *names: str) -> Any:
-    """A field that may be left out; ``names`` if it has others than its own."""
+    """An optional field; ``names`` replace its own name."""
     return Field(default=None, description=description, validation_alias=spellings(*names) if names else None)
 
 
@@ -64,41 +64,41 @@ class Block(BaseModel):
         alias_generator=AliasGenerator(validation_alias=lambda name: spellings(name.rstrip("_"))),
     )
 
-    shorthand: ClassVar[dict[str, Any] | None] = None  # the schema of a short form, if there is one
-    makes: ClassVar[type | None] = None  # the options whose defaults apply, for the schema
-    later: ClassVar[dict[str, str]] = {}  # keys that are not known yet, and what to say of them
-    instead: ClassVar[dict[str, str]] = {}  # keys that people write by mistake, and what to say of them
-    written: ClassVar[dict[str, str]] = {}  # how fields that are mappings are written, by field
+    shorthand: ClassVar[dict[str, Any] | None] = None  # the schema of the short form, if there is one
+    makes: ClassVar[type | None] = None  # the options class whose defaults the schema shows
+    later: ClassVar[dict[str, str]] = {}  # keys of later versions, and the message for each
+    instead: ClassVar[dict[str, str]] = {}  # common wrong keys, and the message for each
+    written: ClassVar[dict[str, str]] = {}  # examples of fields that are mappings
 
     @classmethod
     def expand(cls, value: Any) -> Any:
-        """A short form written out, or what it stands for."""
+        """Expand a short form to a mapping or to the finished value."""
         return value
 
     @classmethod
     def keys(cls) -> dict[str, str]:
-        """Every key that may be written, and the field that it means."""
+        """All accepted keys, and the field of each."""
         return {key: name for name in cls.model_fields for key in keys_of(cls, name)}
 
     def given(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
-        """What was written, by field; ``x_ms`` comes as ``x``."""
+        """The fields that were written; ``x_ms`` is returned as ``x``."""
         names = [name for name in type(self).model_fields if name in self.model_fields_set]
         self.refuse_both(*((name, name.removesuffix("_ms")) for name in names if name.endswith("_ms")))
         return {name.removesuffix("_ms"): getattr(self, name) for name in names if name not in without}
 
     def refuse_both(self, *pairs: tuple[str, str]) -> None:
-        """Refuse the first of each pair of fields where the second is there too."""
+        """Refuse the first field of each pair if the second is written too."""
         both = [(one, other) for one, other in pairs if {one, other} <= self.model_fields_set]
         if both:
             raise Conflict(*((one, f"{other} is there too, and says the same: keep one") for one, other in both))
 
     def make(self) -> Any:
-        """The value that this describes."""
+        """Make the value that this block describes."""
         raise NotImplementedError
 
 
 class From:
-    """Annotates a value that is written as a block (or handed over finished, as one of ``ready``)."""
+    """Annotation for a value that is written as a block, or passed finished as one of ``ready``."""
 
     def __init__(self, block: type[Block], *ready: type) -> None:
         self.block = block
@@ -119,14 +119,14 @@ class From:
 
 
 def keys_of(block: type[Block], name: str) -> tuple[str, ...]:
-    """The keys that a field answers to, the usual one first."""
+    """The accepted keys of a field, the usual one first."""
     alias = block.model_fields[name].validation_alias
     assert isinstance(alias, AliasChoices), "every field of a block has spellings"
     return tuple(str(choice) for choice in alias.choices)
 
 
 def block_at(block: type[Block], path: Path) -> type[Block] | None:
-    """The block that describes what is at ``path``, or None where no block does."""
+    """The block class that describes the value at ``path``; None if no block does."""
     while path:
         name = block.keys().get(str(path[0]))
         if name is None:
@@ -140,7 +140,7 @@ def block_at(block: type[Block], path: Path) -> type[Block] | None:
 
 
 def _inner(annotation: Any) -> tuple[type[Block] | None, int]:
-    """The block within an annotation, and how many lists or mappings are around it."""
+    """The block class inside an annotation, and how many lists or mappings surround it."""
     for data in getattr(annotation, "__metadata__", ()):
         if isinstance(data, From):
             return data.block, 0
@@ -152,7 +152,7 @@ def _inner(annotation: Any) -> tuple[type[Block] | None, int]:
 
 
 class OneOrMore:
-    """Annotates a tuple that may be written as one text."""
+    """Annotation for a tuple of texts that may be written as a single text."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_before_validator_function(
@@ -167,7 +167,7 @@ class OneOrMore:
 
 
 class Read:
-    """Annotates a plain value that is read by a function."""
+    """Annotation for a plain value that a function reads."""
 
     def __init__(self, read: Callable[[Any], Any], schema: dict[str, Any]) -> None:
         self.read = read
@@ -189,7 +189,7 @@ _NUMBER = {"type": "number", "minimum": 0}
 _SIZE = {
     "anyOf": [{"type": "string", "pattern": f"^{SIZE}$", "examples": ["512MB"]}, {"type": "integer", "minimum": 1}]
 }
-_WORDS = "|".join(code.title().replace("_", "") for code in Code)  # S-layers' spelling
+_WORDS = "|".join(code.title().replace("_", "") for code in Code)  # the CamelCase spelling
 _CODE = {"type": "string", "anyOf": [{"enum": list(Code)}, {"pattern": f"^(ErrorStatusCode\\.)?({_WORDS})$"}]}
 
 
@@ -213,6 +213,6 @@ Duration = Annotated[float, Read(seconds, _DURATION)]
 Delay = Annotated[float, Read(partial(seconds, zero=True), _DURATION)]
 Milliseconds = Annotated[float, Read(_milliseconds, _NUMBER)]
 DelayMs = Annotated[float, Read(partial(_milliseconds, zero=True), _NUMBER)]
-DurationOrMs = Annotated[float, Read(partial(seconds, bare_ms=True), {"anyOf": [_DURATION, _NUMBER]})]  # R17
+DurationOrMs = Annotated[float, Read(partial(seconds, bare_ms=True), {"anyOf": [_DURATION, _NUMBER]})]
 Size = Annotated[int, Read(size, _SIZE)]
 ErrorCode = Annotated[Code, Read(read_code, _CODE)]

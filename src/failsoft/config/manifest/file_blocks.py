@@ -1,6 +1,6 @@
-"""The manifest as a file: its sections, and the blocks for turns and policies.
+"""The sections of a manifest file, and the blocks for turns and policies.
 
-S-spec's examples have one tool, ``tool: {id: ...}``; ours have many, ``tools: {<id>: ...}``. A file has one of the two.
+A file has one tool (``tool: {id: ...}``) or several (``tools: {<id>: ...}``), not both.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ Language = Annotated[Text, AfterValidator(_language), WithJsonSchema({"type": "s
 
 
 class TurnBlock(Block):
-    """How long a turn may take, and what becomes of a call that is still running then."""
+    """How long a turn may take, and what happens to a call that is still running then."""
 
     makes = TurnOptions
 
     timeout: Duration | None = as_written("How long a turn may take; null: no limit.")
     timeout_ms: Milliseconds = as_written("How long a turn may take, in milliseconds.")
-    on_timeout: OnTimeout = as_written("What becomes of a call that is still running then: left behind, or cancelled.")
+    on_timeout: OnTimeout = as_written("Whether a call that is still running then is abandoned (leave) or cancelled.")
 
     def make(self) -> TurnOptions:
         return TurnOptions(**self.given())
 
 
 class WhenBlock(Block):
-    """The conditions of a policy: all that are there must hold."""
+    """The conditions of a policy. All of them must hold."""
 
-    tool: Annotated[tuple[Text, ...], OneOrMore()] = as_written("Ids of tools; * and ? stand for other characters.")
+    tool: Annotated[tuple[Text, ...], OneOrMore()] = as_written("Ids of tools; * and ? are wildcards.")
     tags: Annotated[tuple[Text, ...], OneOrMore()] = as_written("The tool has one of these tags.")
-    category: Annotated[tuple[Category, ...], OneOrMore()] = as_written("Whose move it is.")
+    category: Annotated[tuple[Category, ...], OneOrMore()] = as_written("Who must act.")
     code: Annotated[tuple[ErrorCode, ...], OneOrMore()] = as_written("The error's code.")
     classification: Classification = as_written("Whether the same call may work later.")
-    attempt: Whole = as_written("The failed attempt has this number or a higher one.")
+    attempt: Whole = as_written("The number of the failed attempt is at least this.")
     breaker: Annotated[tuple[State, ...], OneOrMore()] = as_written("The state of the tool's circuit.")
     turn_left: Duration = as_written("Less than this is left of the turn.")
     effect: Annotated[tuple[Effect, ...], OneOrMore()] = as_written("Whether the tool has acted.")
@@ -78,30 +78,30 @@ class WhenBlock(Block):
 
 
 class ThenBlock(Block):
-    """What is to be done."""
+    """What to do about a failure."""
 
     shorthand: ClassVar[dict[str, Any] | None] = {"enum": list(get_args(Strategy))}
 
-    strategy: Strategy = as_written("What is to be done.")
-    delay: Delay = as_written("Wait before the retry.")
+    strategy: Strategy = as_written("What to do.")
+    delay: Delay = as_written("Delay before the retry.")
     tool: Text = as_written("The alternative tool.")
-    message: Text = as_written("What the user is told.")
+    message: Text = as_written("The text for the user.")
 
     @classmethod
     def expand(cls, value: Any) -> Any:
-        return Then(strategy=value) if isinstance(value, str) else value  # type: ignore[arg-type] # it looks itself
+        return Then(strategy=value) if isinstance(value, str) else value  # type: ignore[arg-type] # Then validates it
 
     def make(self) -> Then:
         return Then(**self.given())
 
 
 class PolicyBlock(Block):
-    """One rule of the policy book: the first that matches decides."""
+    """One policy. The first that matches decides."""
 
-    name: Text = Field(description="What the policy is called where it is given as a reason.")
+    name: Text = Field(description="The policy's name, given as the reason for its decisions.")
     when: Annotated[When, From(WhenBlock, When)] = as_written("The conditions; none: always.")
-    then: Annotated[Then, From(ThenBlock, Then)] = Field(description="What is to be done.")
-    even_if_effect_unknown: Flag = as_written("Retry even what may have happened already.")
+    then: Annotated[Then, From(ThenBlock, Then)] = Field(description="What to do.")
+    even_if_effect_unknown: Flag = as_written("Retry even if the call may have taken effect.")
 
     def make(self) -> Policy:
         return Policy(**self.given())
@@ -111,7 +111,7 @@ Policies = tuple[Annotated[Policy, From(PolicyBlock, Policy)], ...]
 
 
 class BookBlock(Block):
-    """A policy book on its own."""
+    """A list of policies without a manifest."""
 
     policies: Policies = Field(description="The policies, the most important one first.")
 
@@ -128,24 +128,24 @@ class ManifestBlock(Block):
         "turn": '{"timeout": "5m"}',
     }
 
-    version: Version = as_written("The version of the manifest's form: 1.")
-    defaults: Annotated[Layer, From(SharedBlock)] = as_written("What holds for every tool that says nothing else.")
+    version: Version = as_written("The version of the manifest's format: 1.")
+    defaults: Annotated[Layer, From(SharedBlock)] = as_written("Options of every tool that does not set them itself.")
     turn: Annotated[TurnOptions, From(TurnBlock, TurnOptions)] = as_written("How long a turn may take.")
     tools: dict[Text, Annotated[Tool, From(ToolBlock)]] = as_written("The tools, by id.")
     tool: Annotated[Tool, From(ToolBlock)] = as_written("The only tool, with its id; for several write tools.")
-    policies: Policies = as_written("What is to be done about failures: the first policy that matches decides.")
+    policies: Policies = as_written("What to do about failures: the first policy that matches decides.")
     memory: Annotated[
         Memory,
-        BeforeValidator(lambda value: "off" if value is False else value),  # unquoted, off is no text to some readers
+        BeforeValidator(lambda value: "off" if value is False else value),  # some readers take off for false
         WithJsonSchema({"enum": [*get_args(Memory), False]}),
-    ] = as_written("Whether what worked before is only quoted, acted upon, or not kept.")
+    ] = as_written("Whether earlier recoveries are only quoted (advise), acted upon (act), or not kept (off).")
     undeclared: Undeclared = as_written(
-        "Which tools may be repeated that do not say whether they read or write: recognise (by name and description; "
-        "when unsaid), as_specified (all), never_repeat (none that may have taken effect)."
+        "Which tools without declared effects may be repeated: recognise (by name and description; the default), "
+        "as_specified (all), never_repeat (none that may have taken effect)."
     )
-    language: Language = as_written("The language of explanations, where nobody asks for another; en when unsaid.")
+    language: Language = as_written("The language of explanations, unless a caller asks for another; default: en.")
     explanations: dict[Language, dict[Text, Text]] = as_written(
-        "Texts of your own, by language and key: user.tool_transient, flight_search/user, turn.completed …"
+        "Your own texts, by language and key: user.tool_transient, flight_search/user, turn.completed …"
     )
 
     def make(self) -> dict[str, Any]:

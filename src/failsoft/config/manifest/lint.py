@@ -1,12 +1,12 @@
-"""What is legal but hardly meant: the warnings of ``failsoft check``, and what only shows when all is known.
+"""Warnings of ``failsoft check``: what is legal but probably a mistake, and what shows only in the whole manifest.
 
 Rules
 -----
 - An *error* cannot work: a tool that does not exist, two policies that contradict each other.
-- A *warning* works, but differently from what a reader would think: a policy that is never reached, retries that
-  outlast their turn, a default that nothing uses.
-- Tools may also come from code. Whoever knows them says so (``known``). A fallback or a plan's tool that is nowhere is an
-  error all the same: a tool that code registers can be listed in the manifest without an entrypoint.
+- A *warning* works, but not as a reader would expect: a policy that is never reached, retries that exceed their turn's
+  time, a default that nothing uses.
+- Code may register more tools; ``known`` lists them. A fallback or a plan's tool that is in neither place is an error:
+  the manifest can list a tool from code without an entry point.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from failsoft.core.resilience.policy import Policy
 
 Finding = tuple[Severity, str, str, str]  # severity, place, field, message
 
-_COUNTED_RETRIES = 50  # the waits of these are added up one by one, those of the rest are the longest there is
+_COUNTED_RETRIES = 50  # delays added up one by one; each further one counts as the longest delay
 
 
 def check(manifest: Manifest, plan: Plan | None = None, *, known: Collection[str] | None = None) -> list[Problem]:
-    """Look a manifest over, and a plan that is to run with it; ``known`` are the tools that code registers."""
+    """Check a manifest, and a plan to run with it. ``known`` are the tools that code registers."""
     tools = _Tools(manifest, known)
     findings = [*_check_tools(manifest, tools), *_check_policies(manifest.policies, tools)]
     if plan is not None:
@@ -43,14 +43,14 @@ def check(manifest: Manifest, plan: Plan | None = None, *, known: Collection[str
 
 
 class _Tools:
-    """The tools that there are, as far as is known."""
+    """The known tools."""
 
     def __init__(self, manifest: Manifest, known: Collection[str] | None) -> None:
         self.ids = {*manifest.tools, *(known or ())}
         self.in_code = known
 
     def find(self, id: str, place: str, field: str, *, missing: Severity = "error") -> Iterator[Finding]:
-        """Say so if there is no such tool; ``missing`` is how bad that is while code may still register it."""
+        """Report a tool that does not exist. ``missing`` is the severity if code may still register it."""
         if id in self.ids:
             return
         close = did_you_mean(id, self.ids)
@@ -144,12 +144,12 @@ def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:
     return "warning", place, field, f"is never reached: {where} comes first and matches all that it does"
 
 
-# How other tools write a reference; a plain $id only where the id cannot be an amount of money
+# References as other products write them; a bare $id only if it cannot be an amount of money
 _PLACEHOLDER = re.compile(r"\$\{ *([^{} ]+) *\}|\{\{ *([^{} ]+) *\}\}|\$([A-Za-z_][\w-]*)")
 
 
 def find_odd_arguments(plan: Plan) -> Iterator[tuple[str, str]]:
-    """The arguments of a plan that look like references, but are handed to tools as they are: where, and what."""
+    """Find arguments that look like references but are passed unchanged: their place, and a message."""
     ids = {call.id for call in plan.calls}
     for number, call in enumerate(plan.calls):
         for path, message in _odd_arguments(call, f"calls[{number}]", ids):
@@ -203,7 +203,7 @@ def _check_plan(plan: Plan, manifest: Manifest, tools: _Tools) -> Iterator[Findi
 
 
 def _with(call: PlannedCall, options: ToolOptions) -> ToolOptions:
-    """A tool's options with a call's own word over them."""
+    """Merge a call's own options into its tool's."""
     retry = call.retry or {}
     return replace(
         options,
@@ -215,14 +215,14 @@ def _with(call: PlannedCall, options: ToolOptions) -> ToolOptions:
 
 
 def _attempts(retry: RetryOptions) -> int:
-    """How many there can be in one call."""
+    """The most attempts that one call can make."""
     if retry.rules is not None:
         return 1 + sum(rule.max_attempts - 1 for rule in retry.rules)
     return retry.max_attempts
 
 
 def _longest(options: ToolOptions) -> float | None:
-    """How long one call can take without its fallbacks (R4), None if there is no limit."""
+    """The longest time that one call can take without its fallbacks; None if there is no limit."""
     if options.timeout is None:
         return None
     retry, retries = options.retry, _attempts(options.retry) - 1

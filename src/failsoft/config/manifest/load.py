@@ -1,6 +1,6 @@
-"""From text or mapping to values: manifests, and the options that Python callers write as mappings.
+"""Load manifests, and options that Python callers write as mappings.
 
-Whatever is wrong is raised as one ``ManifestError`` that lists all problems; nothing is half loaded.
+All problems are raised together as one ``ManifestError``. Nothing is loaded in part.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from failsoft.core.turn.cycles import find_cycles, say_cycle
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ManifestTool:
-    """A tool of a manifest. ``layer`` is what the file says of it, to be laid over what code says."""
+    """A tool in a manifest. ``layer`` holds the file's own options for it, which win over those in code."""
 
     options: ToolOptions
     layer: Layer
-    entrypoint: Entrypoint | None = None  # None: a tool that code registers
+    entrypoint: Entrypoint | None = None  # None: code registers the tool
     place: str = ""  # file:line:column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """What a manifest says."""
+    """A loaded manifest."""
 
     name: str = ""
     version: int = 1
@@ -45,7 +45,7 @@ class Manifest:
     turn: TurnOptions = field(default_factory=TurnOptions)
     tools: Mapping[str, ManifestTool] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
-    memory: Memory = "advise"  # what worked before is quoted, not acted upon
+    memory: Memory = "advise"  # earlier recoveries are quoted, not acted upon
     language: str = "en"
     explanations: Mapping[str, Texts] = field(default_factory=dict)  # by language
     undeclared: Undeclared = "recognise"
@@ -61,7 +61,7 @@ def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest
     if said is not None:
         _refuse_texts(document, said)
     raise_problems(document.problems)
-    assert said is not None, "what cannot be parsed has problems"
+    assert said is not None, "a document that cannot be parsed has problems"
     policies = tuple(
         replace(policy, place=document.place(("policies", number)))
         for number, policy in enumerate(said.get("policies", ()))
@@ -70,13 +70,13 @@ def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest
 
 
 def parse_options(options: Mapping[str, Any], *, place: str = "") -> Layer:
-    """What a Python caller says about a tool, under any of the names that a manifest may use, as a layer."""
+    """Parse a tool's options, written with any of a manifest's names, to a layer."""
     layer: Layer = _parse(OptionsBlock, options, place)
     return layer
 
 
 def parse_tool(options: Mapping[str, Any], *, place: str = "") -> ToolOptions:
-    """The same as finished options; ``id`` must be among them."""
+    """Parse a tool's options, ``id`` included, to ``ToolOptions``."""
     layer = parse_options(options, place=place)
     if "id" not in layer:
         raise_problems([Document(place).problem(("id",), "is missing")])
@@ -84,18 +84,18 @@ def parse_tool(options: Mapping[str, Any], *, place: str = "") -> ToolOptions:
 
 
 def parse_option(name: str, value: Any, *, place: str = "") -> dict[str, Any]:
-    """One of them, as keywords for ``ToolOptions`` or ``dataclasses.replace``; ``errorHandling`` comes to several."""
+    """Parse one option to keywords for ``ToolOptions`` or ``dataclasses.replace``; ``errorHandling`` makes several."""
     return finish(parse_options({name: value}, place=place))
 
 
 def parse_policies(policies: Iterable[Policy | Mapping[str, Any]], *, place: str = "") -> tuple[Policy, ...]:
-    """A policy book that is written in Python."""
+    """Parse policies written in Python."""
     book: tuple[Policy, ...] = _parse(BookBlock, {"policies": policies}, place)
     return tuple(replace(policy, place=policy.place or place) for policy in book)
 
 
 def open_document(source: str | bytes | Mapping[str, Any], name: str) -> Document:
-    """The document that a text or a mapping is; raises for a text that cannot be read to its end."""
+    """Open a text or a mapping as a document; raise for a text that cannot be read to its end."""
     document = Document(name, dict(source)) if isinstance(source, Mapping) else read(source, name=name)
     if not document.is_whole:
         raise_problems(document.problems)
@@ -110,7 +110,7 @@ def _parse(block: Any, value: Mapping[str, Any], place: str) -> Any:
 
 
 def _refuse_cycles(document: Document) -> None:
-    """Told from what is written and not from what was made of it, so that it is told beside all other problems."""
+    """Find cycles in the written text, not in the parsed tools, so that they are reported with all other problems."""
     paths: dict[str, Path] = {}
     edges: dict[str, list[str]] = {}
     for section, written in _items(document.value):
@@ -121,12 +121,12 @@ def _refuse_cycles(document: Document) -> None:
             paths |= {str(id): ("tool",) for key, id in _items(written) if key == "id"}
             edges |= {id: list(_fallbacks(written)) for id, path in paths.items() if path == ("tool",)}
     for cycle in find_cycles(edges):
-        message = f"these tools stand in for each other in a circle, {say_cycle(cycle)}: drop one of the fallbacks"
+        message = f"these tools are fallbacks of each other in a cycle, {say_cycle(cycle)}: drop one of the fallbacks"
         document.problems.append(document.problem((*paths[cycle[0]], "fallbacks"), message))
 
 
 def _refuse_texts(document: Document, said: Mapping[str, Any]) -> None:
-    """Texts that nothing would show, or that ask for a fact which nobody gives."""
+    """Report texts that nothing shows, and texts with unknown facts."""
     languages = said.get("explanations", {})
     for language, texts in languages.items():
         for key, text in texts.items():
@@ -141,7 +141,7 @@ def _refuse_texts(document: Document, said: Mapping[str, Any]) -> None:
 
 
 def _fallbacks(tool: object) -> Iterator[str]:
-    """The ids of a tool's fallbacks, as far as they can be seen."""
+    """The ids of a tool's fallbacks, as far as they are readable."""
     for key, value in _items(tool):
         if key in keys_of(OptionsBlock, "error_handling"):
             yield from _fallbacks(value)
@@ -156,7 +156,7 @@ def _items(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def _assemble(document: Document, said: Mapping[str, Any]) -> dict[str, ManifestTool]:
-    """The tools with the file's defaults below them."""
+    """Merge each tool with the file's defaults."""
     tools = {}
     for id, tool in said["tools"].items():
         path: Path = ("tools", id) if "tools" in document.value else ("tool",)

@@ -1,14 +1,13 @@
-"""A plan: a turn as data.
+"""Plans: a turn as data.
 
 Rules
 -----
-- ``{"$ref": "flights"}`` in a call's arguments, at any depth of mappings and lists, stands for the value of the call
-  ``flights``, and makes this call wait for it. ``flights.price`` and ``flights[0].id`` stand for parts of that value; a
-  call of exactly that id comes first. ``{"$literal": ...}`` stands for what is in it, ``$ref`` included. Both stand
-  alone in their mapping.
-- A call without an id is ``<tool>-1``, ``<tool>-2`` and so on, past the ids that are taken.
-- Refused, by name: an id that is there twice, a reference to no call, and a cycle (with its path). Everything that is
-  wrong is said at once. A tool that does not exist is no mistake of the plan's form: its call fails, the others run.
+- ``{"$ref": "flights"}`` in a call's arguments, at any depth, is replaced by the value of the call ``flights``, which
+  runs first. ``flights.price`` and ``flights[0].id`` refer to parts of that value; a call with exactly that id wins.
+  ``{"$literal": ...}`` is replaced by its content, unread. Each must be the only key of its mapping.
+- A call without an id is called ``<tool>-1``, ``<tool>-2`` and so on, skipping ids in use.
+- Refused: an id used twice, a reference to no call, and a cycle. All problems are reported together. An unknown tool is
+  not a problem of the plan: its call fails, the others run.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from failsoft.core.model.options import RetryOptions
 from failsoft.core.turn.cycles import find_cycles, say_cycle
 
 REF, LITERAL = "$ref", "$literal"
-DEEPEST = 64  # levels of arguments; a mapping made in Python can even contain itself
+DEEPEST = 64  # levels of arguments; a mapping made in Python may contain itself
 MOST_PARTS = 1_000_000  # values in the arguments of one call
 _PATH_START = re.compile(r"[.\[]")
 _STEP = r"""\.([^.\[\]"']+)|\[(-?[0-9]{1,9})\]|\[(?:"([^"]*)"|'([^']*)')\]"""
@@ -42,7 +41,7 @@ _PATH_STEP, _WHOLE_PATH = re.compile(_STEP), re.compile(f"(?:{_STEP})+")
 
 
 class Ref(NamedTuple):
-    """Stands in a planned call's arguments for the value of another call, or for a part of it."""
+    """A reference in a planned call's arguments to the value of another call, or to a part of it."""
 
     id: str
     path: tuple[str | int, ...] = ()  # keys and positions that lead to the part
@@ -54,17 +53,17 @@ class PlannedCall:
 
     id: str
     tool: str
-    args: Mapping[str, Any] = field(default_factory=dict)  # with a Ref wherever a value is to come
+    args: Mapping[str, Any] = field(default_factory=dict)  # may contain Refs
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # call id -> arguments that its value fills
     required: bool | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float | None = None  # None: the tool's
-    retry: Layer | RetryOptions | None = None  # over the tool's
+    timeout: float | None = None  # None: the tool's timeout
+    retry: Layer | RetryOptions | None = None  # merged into the tool's options
     idempotency_key: str | None = None
     place: str = ""  # file:line:column
 
     def fill(self, find: Callable[[Ref], Any]) -> dict[str, Any]:
-        """The arguments with every ``Ref`` replaced by what ``find`` gives for it."""
+        """Return the arguments with every ``Ref`` replaced by ``find(ref)``."""
         waiting = {argument for arguments in self.needs.values() for argument in arguments}
         return {name: _fill(value, find) if name in waiting else value for name, value in self.args.items()}
 
@@ -74,7 +73,7 @@ class Plan:
     """A turn as data."""
 
     calls: tuple[PlannedCall, ...]
-    timeout: float | None = None  # None: the runtime's
+    timeout: float | None = None  # None: the runtime's timeout
     thread: str | None = None
     name: str = ""
 
@@ -82,18 +81,18 @@ class Plan:
 class CallBlock(Block):
     """A call of a plan."""
 
-    id: Text = as_written("The call's name within the plan.")
+    id: Text = as_written("The call's id within the plan.")
     tool: Text = Field(description="The id of the tool.")
     args: dict[str, Any] = as_written(
-        'Its arguments; {"$ref": "<call>"} stands for another call\'s value, {"$ref": "<call>.price"} for a part of it.'
+        'Its arguments; {"$ref": "<call>"} means another call\'s value, {"$ref": "<call>.price"} a part of it.'
     )
-    depends_on: tuple[Text, ...] = as_written("Calls that must have ended well before this one starts.")
+    depends_on: tuple[Text, ...] = as_written("Calls that must succeed before this one starts.")
     required: Flag | None = as_written("What a failed dependency means: true escalates, false skips.")
-    defaults: dict[Text, Any] = as_written("What stands in for a failed dependency, by argument.")
+    defaults: dict[Text, Any] = as_written("Values that replace a failed dependency's, by argument.")
     timeout: Duration = as_written("How long an attempt may take.")
     timeout_ms: Milliseconds = as_written("How long an attempt may take, in milliseconds.")
-    retry: Retry = as_written("Its retries, over the tool's.", "retry", "retry_policy")
-    idempotency_key: Text = as_written("The key that makes repeating it safe.")
+    retry: Retry = as_written("Its retry options, merged into the tool's.", "retry", "retry_policy")
+    idempotency_key: Text = as_written("Its idempotency key, which makes repeating it safe.")
 
     instead: ClassVar[dict[str, str]] = dict.fromkeys(("arguments", "params", "parameters", "input"), "write args")
 
@@ -126,12 +125,12 @@ def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Pla
     )
     _refuse_nonsense(document, calls)
     raise_problems(document.problems)
-    assert plan is not None, "what cannot be parsed has problems"
+    assert plan is not None, "a document that cannot be parsed has problems"
     return Plan(**plan, calls=calls, name=document.name)
 
 
 def _readable(value: Any) -> list[dict[str, Any]]:
-    """As much of a faulty plan's calls as references can be looked for in: all mistakes are reported at once."""
+    """Collect the readable parts of a faulty plan's calls, so that wrong references are reported too."""
     calls = value.get("calls") if isinstance(value, Mapping) else None
     found = []
     for call in calls if isinstance(calls, list | tuple) else ():
@@ -159,10 +158,10 @@ def _fill(value: Any, find: Callable[[Ref], Any]) -> Any:
 
 
 def read_ref(text: str, ids: Collection[str]) -> Ref | None:
-    """The call, or the part of its value, that a reference means; None if what follows the id is no path.
+    """Parse a reference to a call or a part of its value; None if the text after the id is not a path.
 
-    An exact id comes first, then the longest id that a path can follow. A reference to no call keeps its whole text, or
-    what stands before a path.
+    An exact id wins, then the longest id that is followed by a path. A reference to no call keeps its whole text, or
+    the text before a path.
     """
     if text in ids:
         return Ref(text)
@@ -184,7 +183,7 @@ def _read_path(text: str) -> tuple[str | int, ...] | None:
 
 
 def reach(value: Any, path: tuple[str | int, ...]) -> Any:
-    """The part of a value that a path leads to; raises ``LookupError`` in words."""
+    """Return the part of a value at ``path``; raise ``LookupError`` with a sentence if there is none."""
     for number, step in enumerate(path):
         try:
             value = _step(value, step)
@@ -204,11 +203,11 @@ def _step(value: Any, step: str | int) -> Any:
         return value[step]
     if step.startswith("_"):
         raise AttributeError(step)
-    return getattr(value, step)  # a field of a dataclass, a model, a named tuple
+    return getattr(value, step)  # a field of a dataclass, a model or a named tuple
 
 
 def _name(calls: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The ids, those that were left out included."""
+    """The ids of all calls, generated ones included."""
     taken = {call["id"] for call in calls if "id" in call}
     numbers: Counter[str] = Counter()
     ids = []
@@ -232,7 +231,7 @@ def _read_call(document: Document, path: Path, call: dict[str, Any], ids: Collec
 
 
 class _Refs:
-    """Reads the arguments of one call, and notes whose values they need."""
+    """Reads the arguments of one call, and collects the calls that they refer to."""
 
     def __init__(self, document: Document, ids: Collection[str]) -> None:
         self._ids = ids
@@ -242,7 +241,7 @@ class _Refs:
         self._parts = 0
 
     def read(self, value: Any, path: Path, argument: str, depth: int = 1) -> Any:
-        if self._too_deep:  # once is enough: a value that contains itself has no end
+        if self._too_deep:  # report it once: a value that contains itself never ends
             return None
         self._parts += 1
         if depth > DEEPEST or self._parts > MOST_PARTS:
@@ -267,7 +266,7 @@ class _Refs:
         elif not isinstance(value[REF], str):
             self._note((*path, REF), "is not the id of a call: write a text")
         elif (ref := read_ref(value[REF], self._ids)) is None:
-            self._note((*path, REF), f"{value[REF]!r:.80} is no path: write it like flights.price or flights[0].id")
+            self._note((*path, REF), f"{value[REF]!r:.80} is not a path: write it like flights.price or flights[0].id")
         else:
             self.needs[ref.id] = tuple(dict.fromkeys((*self.needs.get(ref.id, ()), argument)))
             return ref

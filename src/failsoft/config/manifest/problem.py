@@ -1,4 +1,4 @@
-"""One thing that is wrong with a file or with a mapping of options, and where."""
+"""A problem in a file or in a mapping of options, and its position."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from failsoft.errors import ManifestError
 Path = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 
-MOST = 100  # problems that one error lists: nobody reads on
+MOST = 100  # problems listed in one error
 _LONGEST_KEY = 60
 _PLACE = re.compile(r"(.*):([0-9]+):([0-9]+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong and what would be right; as text ``file:line:column: field: message``."""
+    """What is wrong and what would be right. Its text is ``file:line:column: field: message``."""
 
     message: str
     field: str = ""
-    name: str = ""  # of the file, or whatever the options belong to
-    line: int = 0  # both from 1; 0: it has no lines
+    name: str = ""  # the file, or the owner of the options
+    line: int = 0  # line and column count from 1; 0: not a file
     column: int = 0
     severity: Severity = "error"
 
     @classmethod
     def at(cls, place: str, field: str, message: str, severity: Severity) -> Problem:
-        """A problem at a place that is known as text."""
+        """Make a problem from a place given as text."""
         known = _PLACE.fullmatch(place)
         name, line, column = known.groups() if known else (place, 0, 0)
         return cls(message, field, name, int(line), int(column), severity)
 
     @property
     def place(self) -> str:
-        """As much as is known of ``file:line:column``."""
+        """The known part of ``file:line:column``."""
         return f"{self.name}:{self.line}:{self.column}" if self.line else self.name
 
     def __str__(self) -> str:
         line = ": ".join(part for part in (self.place, self.field, self.message) if part)
-        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)  # a file may hold anything
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)  # may be anything
 
 
 def name_field(path: Path) -> str:
-    """A path as people write it: ``tools.search.fallbacks[0].tool``."""
+    """Format a path: ``tools.search.fallbacks[0].tool``."""
     said = ""
     for part in path:
         said += f"[{part}]" if isinstance(part, int) else f"{'.' if said else ''}{part[:_LONGEST_KEY]}"
@@ -54,7 +54,7 @@ def name_field(path: Path) -> str:
 
 
 def raise_problems(problems: Iterable[Problem]) -> None:
-    """Raise all of them at once, in the order of the file, if there are any."""
+    """Raise all problems together, in the order of the file, if there are any."""
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.column))
     if ordered:
         more = [f"... and {len(ordered) - MOST} more"] if len(ordered) > MOST else []

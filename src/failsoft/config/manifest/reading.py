@@ -1,14 +1,14 @@
-"""Read YAML (and so JSON) strictly: plain values, with the line and column of every one of them.
+"""Read YAML (and so JSON) strictly: plain values, each with its line and column.
 
-Rules (T26, security 14)
+Rules
 -----
-- One document of UTF-8, at most 256 kB, nested at most 32 deep.
-- No anchors, aliases, merge keys or tags. Keys are text and occur once. Words mean what ``scalars`` says.
+- One UTF-8 document of at most 256 kB, nested at most 32 deep.
+- No anchors, aliases, merge keys or tags. Keys are text and occur once. ``scalars`` says what unquoted words mean.
 - A key without a value is refused: ``timeout:`` would mean "no timeout" by accident.
-- What can be read around is reported together; a mistake in the syntax ends the reading.
+- Problems are collected and reported together; only a syntax error stops the reading.
 
-Why from events and not from ``compose``: values are built in one pass with a stack of their own, so no depth of
-nesting meets the interpreter's recursion limit, and an alias is refused before it is followed.
+Why events and not ``compose``: values are built in one pass with an explicit stack, so deep nesting cannot exceed the
+interpreter's recursion limit, and an alias is refused before it is followed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from failsoft.config.manifest.scalars import mend, resolve, resolve_key
 LARGEST = 256 * 1024  # bytes
 DEEPEST = 32
 
-_BREAK = re.compile("[\x85\u2028\u2029]")  # the end of a line to some versions of YAML, a character to JSON
+_BREAK = re.compile("[\x85\u2028\u2029]")  # line ends in some versions of YAML, plain characters in JSON
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
-_SENTENCES = (  # what the parser says about which part, in its words; and in ours, {where} is where that part began
+_SENTENCES = (  # the parser's message, and ours; {where} is the start of the part that is not closed
     (r".*'\\t'.*", "a tab cannot be here: use spaces"),
     (r".*flow sequence.*", "the bracket of {where} is not closed, or a comma is missing before this"),
     (r".*flow mapping.*", "the brace of {where} is not closed, or a comma is missing before this"),
@@ -48,7 +48,7 @@ Position = tuple[int, int]  # line and column, from 1
 
 @dataclass(slots=True)
 class Document:
-    """What was read, and where everything in it stands. Without positions it is a mapping that was made in Python."""
+    """A parsed document and the position of each value. A mapping made in Python has no positions."""
 
     name: str
     value: Any = None
@@ -56,26 +56,26 @@ class Document:
     is_whole: bool = True  # whether the end was reached
     values: dict[Path, Position] = field(default_factory=dict)
     keys: dict[Path, Position] = field(default_factory=dict)
-    spoiled: set[Path] = field(default_factory=set)  # values that reading has found fault with
+    spoiled: set[Path] = field(default_factory=set)  # values that already have a problem
 
     def problem(self, path: Path, message: str, *, key: bool = False, severity: Severity = "error") -> Problem:
-        """A problem at the value (or at the key) of ``path``, or as near to it as the document knows."""
+        """Make a problem at the value (or the key) of ``path``, or at the nearest known position."""
         exact = (self.keys if key else self.values).get(path)
         nearest = (self.values.get(path[:length]) for length in range(len(path), -1, -1))
         line, column = exact or next((position for position in nearest if position), (0, 0))
         return Problem(message, name_field(path), self.name, line, column, severity)
 
     def place(self, path: Path) -> str:
-        """``file:line:column`` of the key of ``path``."""
+        """The ``file:line:column`` of the key of ``path``."""
         return self.problem(path, "", key=True).place
 
     def is_spoiled(self, path: Path) -> bool:
-        """Whether reading has found fault with what is at ``path``, or around it."""
+        """True if reading found a problem at ``path`` or around it."""
         return any(path[:length] in self.spoiled for length in range(len(path) + 1))
 
 
 def read(source: str | bytes, *, name: str) -> Document:
-    """Read the text of a file. Never raises for what is in it: see the document's ``problems``."""
+    """Read the text of a file. Never raises for its content: see the document's ``problems``."""
     builder = _Builder(Document(name))
     text = ""
     try:
@@ -91,13 +91,13 @@ def read(source: str | bytes, *, name: str) -> Document:
         builder.give_up(f"the character {shown} cannot be here", _count(text[: wrong.position]))
     except yaml.MarkedYAMLError as wrong:
         builder.give_up(_explain(wrong), _position(wrong.problem_mark or wrong.context_mark))
-    except (yaml.YAMLError, ValueError, OverflowError):  # an escape or a version with a number beyond all bounds
+    except (yaml.YAMLError, ValueError, OverflowError):  # such as an escape or a version with an enormous number
         builder.give_up("cannot be read from here on")
     return builder.document
 
 
 class _Unreadable(Exception):
-    """The reading ends here."""
+    """Stops the reading."""
 
     def __init__(self, message: str, position: Position | None = None) -> None:
         super().__init__(message)
@@ -110,12 +110,12 @@ class _Frame:
 
     value: dict[str, Any] | list[Any]
     path: Path
-    key: str | None = None  # of a mapping: the key that waits for its value
-    is_repeated: bool = False  # that key was there before: its value is dropped
+    key: str | None = None  # in a mapping: the key whose value comes next
+    is_repeated: bool = False  # the key occurred before: its value is dropped
 
 
 class _Builder:
-    """Builds a document out of events."""
+    """Builds a document from parser events."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -183,7 +183,7 @@ class _Builder:
         elif event.anchor is not None:
             self._note(path, "an anchor is for aliases, and these are not taken: drop it", at)
         elif event.tag is not None:
-            self._note(path, "a tag is not needed: drop it, and quote what is text", at)
+            self._note(path, "a tag is not needed: drop it, and quote texts", at)
 
     def _path(self) -> Path:
         if not self._stack:

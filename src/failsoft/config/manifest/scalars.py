@@ -1,7 +1,7 @@
-"""What an unquoted word of YAML means, where all versions of YAML and JSON agree; ``ValueError`` where they do not.
+"""Read unquoted YAML words on which all versions of YAML and JSON agree; raise ``ValueError`` for the others.
 
-Numbers, ``true``, ``false`` and ``null`` are those of JSON. ``no`` is false to some readers, ``1:30`` is 90, ``010`` is
-8, a date is a date: each is refused with what to write instead. There is no NaN and no infinity.
+Numbers, ``true``, ``false`` and ``null`` are those of JSON. Some readers take ``no`` for false, ``1:30`` for 90,
+``010`` for 8, or convert dates: these are refused with what to write instead. NaN and infinity are refused too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ODD_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][
 
 
 def resolve(text: str) -> Scalar:
-    """The value of an unquoted word."""
+    """Return the value of an unquoted word."""
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
     if len(text) > LONGEST_NUMBER and _FLOAT.fullmatch(text):
@@ -40,20 +40,20 @@ def resolve(text: str) -> Scalar:
 
 
 def resolve_key(text: str) -> str:
-    """The key that an unquoted word is; a number is taken as it is written, as JSON would have it in quotes."""
+    """Return an unquoted key as text. A number stays as it is written."""
     if not text:
         raise ValueError("a key is missing before the colon")
     if text == "<<":
         raise ValueError("<< merges another mapping: write its keys out")
     if text.lower() in _CONSTANTS:
-        raise ValueError(f'is no text: put the key in quotes, "{text}"')
+        raise ValueError(f'is not a text: put the key in quotes, "{text}"')
     if not _INTEGER.fullmatch(text):
         _refuse_traps(text)
     return text
 
 
 def mend(text: str) -> str:
-    """A quoted text in which JSON's pairs of surrogate escapes are one character."""
+    """Join the surrogate pairs that JSON escapes leave in a quoted text."""
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""The manifest's JSON Schema, out of the blocks: every spelling of every key, with descriptions and defaults.
+"""The manifest's JSON Schema, generated from the blocks: every spelling of every key, with descriptions and defaults.
 
-The shipped ``schema/failsoft.schema.json`` is what this makes (a test compares them); editors find it by the modeline.
-It says what a block looks like. What needs more than one block to see (cycles, contradictions) only the loader knows.
+The shipped ``schema/failsoft.schema.json`` is generated here (a test compares them); editors find it by the modeline.
+It describes single blocks. Problems that involve several blocks (cycles, contradictions) are found only by the loader.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from failsoft.core.model.durations import Seconds, text
 
 
 def schema() -> dict[str, Any]:
-    """The schema as plain data."""
+    """Return the schema as plain data."""
     made = _tidy(ManifestBlock.model_json_schema())
     blocks = {block.__name__: block for block in _blocks(Block)}
     for name, described in made["$defs"].items():
@@ -32,7 +32,7 @@ def _blocks(block: type[Block]) -> Iterator[type[Block]]:
 
 
 def _tidy(value: Any) -> Any:
-    """Without titles, which only repeat the keys, and without pydantic's defaults, which are ours for "unsaid"."""
+    """Remove titles, which only repeat the keys, and pydantic's defaults, which mean "not given"."""
     if isinstance(value, list):
         return [_tidy(item) for item in value]
     if not isinstance(value, dict):
@@ -45,7 +45,7 @@ def _tidy(value: Any) -> Any:
 
 
 def _respell(described: dict[str, Any], block: type[Block]) -> None:
-    """Add the other spellings of each key; a key that must be there may have any of its spellings."""
+    """Add the other spellings of each key. A required key may have any of its spellings."""
     properties: dict[str, Any] = {}
     required = []
     for name, info in block.model_fields.items():
@@ -63,7 +63,7 @@ def _respell(described: dict[str, Any], block: type[Block]) -> None:
 
 
 def _default(block: type[Block], name: str) -> dict[str, Any]:
-    """The default that applies, where it is a plain value."""
+    """The default of a field, if it is a plain value."""
     for option in fields(block.makes) if block.makes else ():
         if option.name == name and option.default not in (MISSING, None, "", ()):
             default = option.default

@@ -1,8 +1,8 @@
-"""The blocks that say something about a tool: what may be written, and what it comes to.
+"""Manifest blocks that describe a tool.
 
-S-spec's names (``retry_policy``, ``circuit_breaker``, ``timeout_ms``) and S-layers' (``errorHandling``, ``nodeId``,
-``cooldown``) stand beside ours. A tool's block makes a *layer* (``config.layering``). Descriptions go into the schema,
-where editors show them.
+Other established names are accepted too: ``retry_policy``, ``circuit_breaker``, ``timeout_ms``, ``errorHandling``,
+``nodeId``, ``cooldown``. A tool's block makes a *layer* (``config.layering``). Editors show the descriptions, which
+become part of the schema.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ Rules = tuple[Annotated[RetryRule, From(RuleBlock, RetryRule)], ...]
 
 
 class RetryBlock(Block):
-    """When and how often a failed attempt is repeated."""
+    """When and how often a failed attempt is retried."""
 
     makes = RetryOptions
     instead: ClassVar[dict[str, str]] = {
@@ -79,22 +79,22 @@ class RetryBlock(Block):
         "timeout": "write max_total_time; the timeout of an attempt stands beside retry",
     }
 
-    strategy: Literal["exponential_backoff"] = as_written("The only one there is.")
+    strategy: Literal["exponential_backoff"] = as_written("The only strategy.")
     max_attempts: Whole = as_written("Attempts in all, the first one included.")
-    initial_delay: Delay = as_written("Wait before the first retry.")
-    initial_delay_ms: DelayMs = as_written("Wait before the first retry, in milliseconds.")
-    max_delay: Delay = as_written("Longest wait between two attempts.")
-    max_delay_ms: DelayMs = as_written("Longest wait between two attempts, in milliseconds.")
+    initial_delay: Delay = as_written("Delay before the first retry.")
+    initial_delay_ms: DelayMs = as_written("Delay before the first retry, in milliseconds.")
+    max_delay: Delay = as_written("Longest delay between two attempts.")
+    max_delay_ms: DelayMs = as_written("Longest delay between two attempts, in milliseconds.")
     multiplier: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = as_written(
-        "Each wait is this much longer."
+        "Factor from one delay to the next."
     )
-    jitter_percent: Annotated[float, Field(strict=True, ge=0, le=100)] = as_written("Each wait varies by this much.")
+    jitter_percent: Annotated[float, Field(strict=True, ge=0, le=100)] = as_written(
+        "Random variation of each delay, in percent."
+    )
     max_total_time: Delay = as_written("No retry starts later than this after the first failure.")
     max_total_time_ms: DelayMs = as_written("No retry starts later than this after the first failure, in milliseconds.")
-    max_hint_wait: Delay = as_written(
-        "Longest time that a call waits in all because a server asks for it (Retry-After)."
-    )
-    max_hint_wait_ms: DelayMs = as_written("The same in milliseconds.")
+    max_hint_wait: Delay = as_written("Longest total wait of a call that servers ask for (Retry-After).")
+    max_hint_wait_ms: DelayMs = as_written("Longest total wait that servers ask for, in milliseconds.")
     rules: Rules = as_written(
         "Retries by error code: the first rule that lists the code applies; no rule, no retry; []: none."
     )
@@ -109,7 +109,7 @@ class RetryBlock(Block):
 
 
 class BreakerBlock(Block):
-    """When a tool is cut off, and for how long."""
+    """When the tool's circuit opens, and for how long."""
 
     makes = BreakerOptions
 
@@ -117,7 +117,7 @@ class BreakerBlock(Block):
     success_threshold: Whole = as_written("Consecutive successes that close it again.")
     timeout: Duration = as_written("How long the circuit stays open.")
     timeout_ms: Milliseconds = as_written("How long the circuit stays open, in milliseconds.")
-    count: Count = as_written("What counts as a failure: every attempt, or a whole call after its retries.")
+    count: Count = as_written("What counts as a failure: each failed attempt, or a call that failed after its retries.")
 
     def make(self) -> Layer:
         layer = self.given()
@@ -132,7 +132,7 @@ class CooldownBlock(Block):
     cooldown_duration: DurationOrMs = as_written("How long the circuit stays open; a bare number is milliseconds.")
 
     def make(self) -> Layer:
-        # R3: S-layers counts executions
+        # A cooldown counts calls, not attempts
         names = {"min_consecutive_failures": "failure_threshold", "cooldown_duration": "timeout"}
         return {"count": "calls", **{names[name]: value for name, value in self.given().items()}}
 
@@ -155,13 +155,13 @@ class FallbackHandlingBlock(Block):
 class FallbackBlock(Block):
     """Another tool for the same job."""
 
-    shorthand: ClassVar[dict[str, Any] | None] = {"type": "string", "description": "The id of the tool that stands in."}
+    shorthand: ClassVar[dict[str, Any] | None] = {"type": "string", "description": "The id of the fallback tool."}
 
-    tool: Text = Field(description="The id of the tool that stands in.", validation_alias=spellings("tool", "node_id"))
-    handle_errors: ErrorCodes = as_written("The error codes that it takes; none: all of them.")
+    tool: Text = Field(description="The id of the fallback tool.", validation_alias=spellings("tool", "node_id"))
+    handle_errors: ErrorCodes = as_written("The error codes that it handles; empty: all.")
     cooldown: Cooldown = as_written("When this fallback is left out, and for how long.")
     retry: Retry = as_written("Its retries as a fallback.", "retry", "retry_policy")
-    error_handling: Annotated[Layer, From(FallbackHandlingBlock)] = as_written("The same in another form.")
+    error_handling: Annotated[Layer, From(FallbackHandlingBlock)] = as_written("Retries and cooldown in one block.")
 
     @classmethod
     def expand(cls, value: Any) -> Any:
@@ -181,33 +181,33 @@ Fallbacks = tuple[Annotated[Fallback, From(FallbackBlock, Fallback)], ...]
 class HandlingBlock(FallbackHandlingBlock):
     """Three layers of protection: retries, fallbacks, cooldown."""
 
-    cooldown: Cooldown = as_written("When the tool is cut off, and for how long.")
-    fallbacks: Fallbacks = as_written("Tools that stand in, in this order.")
+    cooldown: Cooldown = as_written("When the tool's circuit opens, and for how long.")
+    fallbacks: Fallbacks = as_written("Fallback tools, in this order.")
 
 
 class OverrideBlock(Block):
-    """A tool's own word on its errors: the first that matches decides."""
+    """A tool's own classification of an error. The first match decides."""
 
-    http_status: Annotated[int, Field(strict=True, ge=100, le=599)] = as_written("The HTTP status of the error.")
-    code: Text = as_written("Its error code, or the provider's own.")
-    exception: Text = as_written("The name of its exception class, with or without the module.")
-    pattern: Text = as_written("A regular expression, searched in its text.")
-    as_: Classification = as_written("What it is then: transient or permanent.")
-    category: Category = as_written("Whose move it is then.")
-    to_code: ErrorCode = as_written("The code that it has then.")
-    effect: Effect = as_written("Whether the tool has acted then.")
+    http_status: Annotated[int, Field(strict=True, ge=100, le=599)] = as_written("Condition: the error's HTTP status.")
+    code: Text = as_written("Condition: the error's code, or the provider's own code.")
+    exception: Text = as_written("Condition: the exception's class name, with or without the module.")
+    pattern: Text = as_written("Condition: a regular expression found in the error's text.")
+    as_: Classification = as_written("Result: transient or permanent.")
+    category: Category = as_written("Result: who must act.")
+    to_code: ErrorCode = as_written("Result: the error's code.")
+    effect: Effect = as_written("Result: whether the tool has acted.")
 
     def make(self) -> Override:
         return Override(**self.given())
 
 
 class ProcessBlock(Block):
-    """A worker process, killed at the deadline."""
+    """A worker process that is killed at the deadline."""
 
     max_calls: Whole = as_written("Calls that one worker serves before it is replaced.")
     max_memory: Size = as_written("Memory that a worker may hold before it is replaced.")
-    context: tuple[Text, ...] = as_written('Context variables that reach the worker, as "module:variable".')
-    values: Values = as_written("How results come back: pickle, or json for tools that you do not trust.")
+    context: tuple[Text, ...] = as_written('Context variables copied to the worker, as "module:variable".')
+    values: Values = as_written("Format of results: pickle, or json for tools that you do not trust.")
 
     def make(self) -> Isolation:
         return Isolation(kind="process", **self.given())
@@ -236,7 +236,7 @@ class IsolationBlock(Block):
     @classmethod
     def expand(cls, value: Any) -> Any:
         if isinstance(value, str):
-            return Isolation(kind=value)  # type: ignore[arg-type] # it looks itself
+            return Isolation(kind=value)  # type: ignore[arg-type] # Isolation validates it
         return {"process": value} if isinstance(value, Mapping) and value.keys() == {"values"} else value
 
     def make(self) -> Isolation:
@@ -244,7 +244,7 @@ class IsolationBlock(Block):
 
 
 class SharedBlock(Block):
-    """What can be said about all tools at once."""
+    """Options that may apply to all tools."""
 
     makes = ToolOptions
     instead: ClassVar[dict[str, str]] = {
@@ -277,21 +277,20 @@ class SharedBlock(Block):
 
     timeout: Duration | None = as_written("How long an attempt may take; null: no limit.")
     timeout_ms: Milliseconds = as_written("How long an attempt may take, in milliseconds.")
-    retry: Retry = as_written("When and how often a failed attempt is repeated.", "retry", "retry_policy")
-    breaker: Breaker = as_written("When the tool is cut off, and for how long.", "breaker", "circuit_breaker")
+    retry: Retry = as_written("When and how often a failed attempt is retried.", "retry", "retry_policy")
+    breaker: Breaker = as_written("When the tool's circuit opens, and for how long.", "breaker", "circuit_breaker")
     cooldown: Cooldown = as_written("A breaker that counts calls after their retries.")
     classification: tuple[Annotated[Override | Callable[[Any], Any], From(OverrideBlock, Override, Callable)], ...] = (
-        as_written("What particular errors mean: the first entry that matches decides.")
+        as_written("The meaning of particular errors: the first match decides.")
     )
-    idempotent: Flag | None = as_written("Whether doing it twice is the same as doing it once.")
+    idempotent: Flag | None = as_written("Whether running it twice has the same effect as running it once.")
     isolation: Annotated[Isolation, From(IsolationBlock, Isolation)] = as_written("Where a sync tool runs.")
     concurrency: Whole | None = as_written("Attempts at a time; null: no limit.")
-    queue: Annotated[int, Field(strict=True, ge=0)] = as_written("How many may wait for a slot.")
-    check_types: Flag = as_written("Whether the types of arguments are checked before the tool runs, in calls by name.")
+    queue: Annotated[int, Field(strict=True, ge=0)] = as_written("Calls that may wait for a slot.")
+    check_types: Flag = as_written("Whether calls by name check the types of arguments before the tool runs.")
     accept_partial: Annotated[AcceptPartial, Read(read_accept_partial, {"enum": [True, False, "after_retries"]})] = (
         as_written(
-            "Whether a partial result is good enough: true takes it at once, after_retries when retries bring no more, "
-            "false never."
+            "Whether a partial result is accepted: true at once, after_retries if retries return no more, false never."
         )
     )
 
@@ -309,22 +308,22 @@ class SharedBlock(Block):
 
 
 class OptionsBlock(SharedBlock):
-    """What can be said about a tool, in a file or in Python."""
+    """The options of one tool, in a file or in Python."""
 
-    id: Text = as_written("The tool's name.")
-    label: Text = as_written("How people call it; the id with spaces when unsaid.")
+    id: Text = as_written("The tool's id.")
+    label: Text = as_written("The tool's name for people; default: the id with spaces.")
     tags: tuple[Text, ...] = as_written("Words that policies can refer to.")
-    fallbacks: Fallbacks = as_written("Tools that stand in, in this order.")
+    fallbacks: Fallbacks = as_written("Fallback tools, in this order.")
     error_handling: Annotated[Layer, From(HandlingBlock)] = as_written("Retries, fallbacks and cooldown in one block.")
     enabled: Flag = as_written("Whether the tool may be used; false: it is not run, and not offered to models.")
     required: Flag | None = as_written("What a failed dependency means: true escalates, false skips.")
-    defaults: dict[Text, Any] = as_written("What stands in for a failed dependency, by argument.")
-    read_only: Flag = as_written("Whether it changes nothing; then it is repeated freely.")
-    idempotency_key: Text | None = as_written("The parameter that receives a key which makes repeating safe.")
+    defaults: dict[Text, Any] = as_written("Values that replace a failed dependency's, by argument.")
+    read_only: Flag = as_written("Whether it changes nothing; it is then repeated freely.")
+    idempotency_key: Text | None = as_written("The parameter that receives an idempotency key.")
     requests: Requests = as_written(
         "Whether it makes one request or many; after many, an error never means that nothing happened."
     )
-    output: Any = as_written("What the value must look like, as a JSON Schema.")
+    output: Any = as_written("The JSON Schema that the value must match.")
 
     def layer(self) -> dict[str, Any]:
         layer = super().layer()
@@ -335,32 +334,32 @@ class OptionsBlock(SharedBlock):
 
 
 class Tool(NamedTuple):
-    """A tool as a manifest has it: what was said about it, and where it is found."""
+    """A tool in a manifest: its options as a layer, and its entry point."""
 
     layer: Layer
     entrypoint: Entrypoint | None
 
 
 class EntrypointBlock(Block):
-    """Where the tool is found: a function or a command."""
+    """The tool's entry point: a function or a command."""
 
     later: ClassVar[dict[str, str]] = dict.fromkeys(("http", "mcp"), "is not supported yet: write function or command")
     instead: ClassVar[dict[str, str]] = dict.fromkeys(("path", "module"), 'write function: "package.module:name"')
 
     function: Text = as_written('A Python function, as "package.module:name".')
     command: tuple[Annotated[str, Field(strict=True)], ...] = as_written(
-        "A program and its arguments; it reads JSON and writes JSON. There is no shell."
+        "A program and its arguments; it reads and writes JSON. No shell is used."
     )
-    env: tuple[Text, ...] = as_written("The environment variables that the command gets, by name.")
-    exit_codes: dict[int, ErrorCode] = as_written("What the command's exit statuses mean, beside the usual ones.")
-    max_output: Size = as_written("How much the command may write.")
+    env: tuple[Text, ...] = as_written("Names of the environment variables that the command receives.")
+    exit_codes: dict[int, ErrorCode] = as_written("Meanings of the command's exit codes, added to the built-in ones.")
+    max_output: Size = as_written("The largest output of the command.")
 
     @classmethod
     def expand(cls, value: Any) -> Any:
         if isinstance(value, str):
             module, _, name = value.replace(":", ".").rpartition(".")
             like = f"{module}:{name}" if module else f"package.module:{name}"
-            raise ValueError(  # noqa: TRY004 - pydantic takes ValueErrors for problems
+            raise ValueError(  # noqa: TRY004 - pydantic turns only ValueErrors into problems
                 f'{brief(value)} is not a mapping: write {{"function": "{like}"}}'
             )
         return value
@@ -383,12 +382,12 @@ class EntrypointBlock(Block):
 
 
 class ToolBlock(OptionsBlock):
-    """A tool of a manifest."""
+    """A tool in a manifest."""
 
-    entrypoint: Annotated[Entrypoint, From(EntrypointBlock)] = as_written("Where the tool is found.")
-    output: dict[str, Any] = as_written("What the value must look like, as a JSON Schema.")
+    entrypoint: Annotated[Entrypoint, From(EntrypointBlock)] = as_written("The tool's entry point.")
+    output: dict[str, Any] = as_written("The JSON Schema that the value must match.")
 
-    def make(self) -> Tool:  # type: ignore[override] # a file says more about a tool than Python does
+    def make(self) -> Tool:  # type: ignore[override] # a file also has an entry point
         layer = self.layer()
         entrypoint = layer.pop("entrypoint", None)
         assemble({"id": "any"}, layer)
@@ -396,7 +395,7 @@ class ToolBlock(OptionsBlock):
 
 
 def _spread(given: dict[str, Any], *, cooldown: str) -> dict[str, Any]:
-    """Put what ``error_handling`` says where it belongs; ``cooldown`` is the name of that place."""
+    """Move the parts of ``error_handling`` to their fields; ``cooldown`` names the field for its cooldown."""
     handling = given.pop("error_handling", {})
     for part, name in (("cooldown", cooldown), ("fallbacks", "fallbacks")):
         if part in handling:

@@ -1,4 +1,4 @@
-"""Make of a document what a block says, or say what is wrong: its place, what it is, what would be right."""
+"""Validate a document with a block, and word each problem: its place, what is wrong, what would be right."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _brief.maxdict = _brief.maxlist = _brief.maxtuple = 2
 
 
 def parse(block: type[Block], document: Document) -> Any:
-    """What the block makes of the document; None where it cannot, and then the document has problems."""
+    """Return what the block makes of the document; None if it has problems, which are added to the document."""
     try:
         return _adapter(block).validate_python(document.value)
     except ValidationError as error:
@@ -99,12 +99,12 @@ def _unknown(path: Path, block: type[Block], document: Document) -> str:
         )
         return f"{other} is there too, and says the same: keep one"
     known = ", ".join(dict.fromkeys(name.rstrip("_") for name in block.model_fields if not name.endswith("_ms")))
-    alike = [name for name in keys if name.islower() == key.islower()]  # the spelling that is used here
+    alike = [name for name in keys if name.islower() == key.islower()]  # suggest the spelling style used here
     return f"is not known here{did_you_mean(key, alike) or f'; known are {known}'}"
 
 
 def _refused(error: ValueError, path: Path, block: type[Block] | None, document: Document) -> Iterator[Problem]:
-    """A value that its own checks refuse; they name the field where they look at several."""
+    """Word a value's own ``ValueError``, at the field that it names."""
     parts: tuple[tuple[str, str], ...] = (("", str(error)),)
     if isinstance(error, Conflict):
         parts = error.parts

@@ -19,8 +19,8 @@ the model's text) and ``steps`` (a part of the operator's) are chosen by rule or
 
 Facts for a call: ``tool label Label code category rule reason message data attempts tries when names wanted root retry
 effect steps decision path inside`` (the last two for ``nested`` texts). ``Label`` starts with a capital letter;
-``data`` is the message quoted as data. ``message`` and ``data`` contain the tool's own words: do not use them in texts for the
-user. Facts for a turn: those in its English texts.
+``data`` is the message quoted as data. ``message`` and ``data`` contain the tool's own words: do not use them in texts
+for the user. Facts for a turn: those in its English texts.
 
 Why a plain mapping: templates, languages and tests all merge with ``{**ENGLISH, **yours}``.
 """

@@ -1,21 +1,20 @@
-"""The base of everything that failsoft raises, and the errors that are the caller's to mend.
+"""The base class of failsoft's errors, and the errors that a caller must fix.
 
-A failed call's exceptions (``CallFailed`` and kin) carry an ``Outcome`` and are defined beside it in
-``core.model.outcome``. Users import all of them from ``failsoft.errors``, which is the module that pickles and
-tracebacks name.
+The exceptions of a failed call (``CallFailed`` and its subclasses) carry an ``Outcome`` and are defined beside it in
+``core.model.outcome``. Users import all of them from ``failsoft.errors``; pickles and tracebacks name that module.
 """
 
 from __future__ import annotations
 
 
 class FailsoftError(Exception):
-    """Everything that failsoft raises of its own accord: ``except FailsoftError`` catches it all."""
+    """The base class of all errors that failsoft itself raises."""
 
     __module__ = "failsoft.errors"
 
 
 class ManifestError(FailsoftError):
-    """A manifest, a plan or an option is wrong. ``problems`` has them all, each ``place: field: what, what instead``."""
+    """A manifest, a plan or an option is wrong. ``problems`` lists them, each as ``place: field: message``."""
 
     __module__ = "failsoft.errors"
 
@@ -25,6 +24,6 @@ class ManifestError(FailsoftError):
 
 
 class TurnError(FailsoftError):
-    """A turn was used in a way that cannot work: after its end, from another event loop, with a cycle in it."""
+    """A turn was used wrongly: after its end, from another event loop, with a cycle in it."""
 
     __module__ = "failsoft.errors"

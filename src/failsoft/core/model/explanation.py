@@ -1,4 +1,4 @@
-"""The texts of an explanation, as data. ``core.explain`` writes them; an outcome, an offer and an escalation carry them."""
+"""The texts of an explanation as data. ``core.explain`` writes them; outcomes, offers and escalations carry them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 
 class Explanation(NamedTuple):
-    """One failure in three texts."""
+    """Three texts about one failure."""
 
-    user: str  # calm, stable, nothing from inside
+    user: str  # calm, stable, without internals
     model: str  # what failed, whether it may have taken effect, whether calling again can help
     operator: str  # everything, and what to do
 
     def to_dict(self) -> dict[str, Any]:
-        """The texts as plain data."""
+        """Return the texts as plain data."""
         return self._asdict()

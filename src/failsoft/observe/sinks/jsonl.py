@@ -1,11 +1,11 @@
-"""The event stream as JSON lines in a file.
+"""Write the event stream to a file as JSON lines.
 
 Rules
 -----
-- Events are appended in batches, by a thread of their own: within about a second, and when somebody flushes. A program
-  that ends without closing its runtime still has them written, within ``LAST`` seconds.
-- The file is opened for every batch: it may be moved away, and the next batch begins a new one.
-- What is in the way is told once, in one line: when the runtime is made, or when it comes up. Calls go on.
+- A separate thread appends events in batches: within about a second, and on ``flush``. A program that ends without
+  closing its runtime waits up to ``LAST`` seconds for them.
+- The file is opened for every batch. If it was moved away, the next batch creates a new one.
+- A problem is logged once, in one line: when the runtime is made, or when it occurs. Calls go on.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class TraceFile:
 
     def __init__(self, path: str | Path) -> None:
         self._name = path
-        self._path = Path(path).absolute()  # the program may go elsewhere
+        self._path = Path(path).absolute()  # the program may change its working directory
         self._told = False
         try:
             os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666))
         except OSError as error:
-            if error.errno != errno.ENXIO:  # a pipe that nobody reads yet
+            if error.errno != errno.ENXIO:  # a named pipe without a reader yet
                 self.complain(error)
 
     def write(self, batch: Run | Batch) -> None:
@@ -52,12 +52,12 @@ class TraceFile:
                 lines += _lines(stretch)
             else:
                 lines += [f"{_encode(record)}\n" for record in stretch]
-        # Half a character is written as JSON has it, which is what this handler makes of it.
+        # backslashreplace writes a lone surrogate as a JSON escape.
         with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write("".join(lines))
 
     def complain(self, error: Exception) -> None:
-        """Say once what is wrong."""
+        """Log the first problem."""
         if self._told:
             return
         self._told = True
@@ -75,14 +75,14 @@ class TraceFile:
 
 
 def write_to(trace: Recorder, path: str | Path) -> None:
-    """Have the stream appended to a file."""
+    """Append the stream to a file."""
     file = TraceFile(path)
     trace.attach_raw(file.write, name=f"trace file {os.fspath(path)!r}", complain=file.complain)
     _ALIVE.add(trace)
 
 
 def _lines(run: Run) -> Iterator[str]:
-    """A run of plain successes: its lines differ in a few places only."""
+    """Format a run of plain successes; its lines differ in few places."""
     turn = "null" if run.turn_id is None else quote(run.turn_id)
     second, stamp = -1, ""
     for seq, tool, call, began, ended in zip(

@@ -1,4 +1,4 @@
-"""Write what happens to the stdlib logger ``failsoft``.
+"""Write events to the stdlib logger ``failsoft``.
 
 Rules
 -----
@@ -52,7 +52,7 @@ _EXTRA = (
 
 
 class Entry(NamedTuple):
-    """One event on its way to the logger."""
+    """An event queued for the logger."""
 
     level: int
     event_type: str

@@ -1,4 +1,4 @@
-"""The SQLite file itself: its form, how it is written, read and pruned. ``stores.sqlite.store`` says when."""
+"""The SQLite file: its schema, and how it is written, read and pruned. ``stores.sqlite.store`` decides when."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from failsoft.observe.success_runs import unpack
 from failsoft.stores.ports import key_of
 from failsoft.stores.sqlite.location import MARK, refuse_foreign
 
-TOGETHER = 64  # rows in one statement: with each one the interpreter's lock is let go and waited for
-WAL_SIZE = 8 << 20  # bytes that its file keeps when it is begun anew
+TOGETHER = 64  # rows per statement; each statement releases the GIL and waits for it again
+WAL_SIZE = 8 << 20  # bytes of the WAL file kept after a checkpoint
 EMPTY = 6  # pages of a file without events
-ROW = 60  # bytes that a row takes beside its body, about
+ROW = 60  # approximate bytes of a row besides its body
 _PUT = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?)"
 
 
 def _keep_begun(connection: sqlite3.Connection) -> None:
-    """Turn open calls that must not be made twice into records of begun writes."""
+    """Migration: turn open calls that must not run twice into records of begun writes."""
     rows = connection.execute("SELECT key, value, until FROM record WHERE kind = 'pending'").fetchall()
     for key, text, until in rows:
         parts, value = key.split("/"), json.loads(text)
@@ -34,7 +34,7 @@ def _keep_begun(connection: sqlite3.Connection) -> None:
             connection.execute(_PUT, ("pending", place, begun, until))
 
 
-READS = 1  # the oldest form that can be read without being migrated
+READS = 1  # the oldest schema version that can be read without migration
 MIGRATIONS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
     # 1: version 0.1.0
     """
@@ -46,13 +46,13 @@ MIGRATIONS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
     """,
     # 2: begun writes have records of their own
     _keep_begun,
-    # 3: records that are over are found without looking at the others
+    # 3: find expired records without scanning the others
     "CREATE INDEX record_by_until ON record (until) WHERE until IS NOT NULL",
 )
 
 
 class Put(NamedTuple):
-    """A record on its way to the file."""
+    """A record to write."""
 
     kind: str
     key: str
@@ -61,7 +61,7 @@ class Put(NamedTuple):
 
 
 class Append(NamedTuple):
-    """An event, or a run of them, on its way to the file."""
+    """An event, or a run of events, to write."""
 
     turn_id: str | None
     timestamp: str | None
@@ -70,19 +70,19 @@ class Append(NamedTuple):
 
 
 class Request:
-    """A change whose result its caller waits for."""
+    """A change for whose result the caller waits."""
 
     def __init__(self) -> None:
-        self.withdrawn = False  # nobody waits any more: do nothing
-        self.done = False  # it is in the file
+        self.withdrawn = False  # the caller has given up: do not perform it
+        self.done = False  # committed
 
     def perform(self, connection: sqlite3.Connection, now: float) -> None:
-        """Make the change, inside a transaction."""
+        """Make the change inside a transaction."""
         raise NotImplementedError
 
 
 class Take(Request):
-    """A record to be read and deleted."""
+    """Read and delete one record."""
 
     def __init__(self, kind: str, key: str) -> None:
         super().__init__()
@@ -96,17 +96,17 @@ class Take(Request):
 
 
 class Claim(Request):
-    """Records to be kept where their keys are free."""
+    """Keep the records whose keys are free."""
 
     def __init__(self, kind: str, values: Mapping[str, str], until: float | None) -> None:
         super().__init__()
         self._kind = kind
         self._values = values
         self._until = until
-        self.taken: dict[str, str] = {}  # the values of keys that are not free
+        self.taken: dict[str, str] = {}  # the values of the keys that are not free
 
     def perform(self, connection: sqlite3.Connection, now: float) -> None:
-        self.taken = {}  # of an earlier try, which has been rolled back
+        self.taken = {}  # forget an earlier try that was rolled back
         for key, value in self._values.items():
             found = _find(connection, self._kind, key, now)
             if found is None:
@@ -119,25 +119,25 @@ Operation = Put | Append | Request
 
 
 def size_of(operations: Sequence[Operation]) -> int:
-    """How many records and events they are."""
+    """The number of records and events in the operations."""
     return sum(operation.events if isinstance(operation, Append) else 1 for operation in operations)
 
 
 def as_text(turn_id: str | None) -> str | None:
-    """An id as SQLite takes it: it knows no half characters."""
+    """Escape lone surrogates in an id: SQLite cannot store them."""
     if turn_id is None or turn_id.isascii():
         return turn_id
     return turn_id.encode("utf-8", "backslashreplace").decode()
 
 
 def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connection:
-    """A connection to a file in the form that this version knows; made if there is none."""
+    """Connect to the file, create it if there is none, and migrate it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     refuse_foreign(path)
     connection = sqlite3.connect(path, timeout=patience, check_same_thread=False)
     try:
         if connection.execute("PRAGMA application_id").fetchone() != (MARK,):
-            connection.execute(f"PRAGMA application_id = {MARK}")  # before WAL: then it is in the file itself
+            connection.execute(f"PRAGMA application_id = {MARK}")  # before WAL, so that it is in the file itself
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_SIZE}")
@@ -149,14 +149,14 @@ def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connect
 
 
 def connect_to_read(path: Path, *, patience: float) -> sqlite3.Connection:
-    """The same for somebody who only reads: then the file may also lie where nothing can be written."""
+    """Connect for reading only. The file may be in a place that cannot be written."""
     try:
         return connect(path, synchronous="normal", patience=patience)
     except sqlite3.OperationalError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         wal = path.with_name(f"{path.name}-wal")
         if code not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or wal.exists():
-            raise  # what is in the WAL would be missed
+            raise  # reading without the WAL would miss its content
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True, check_same_thread=False)
     try:
@@ -172,7 +172,7 @@ def connect_to_read(path: Path, *, patience: float) -> sqlite3.Connection:
 
 
 def find_newer(path: Path) -> str:
-    """Say that a newer failsoft has written the file there; empty if none has, or if nobody can tell."""
+    """Say that a newer failsoft has written the file; empty if not, or if it cannot be read."""
     if not path.is_file():
         return ""
     try:
@@ -185,7 +185,7 @@ def find_newer(path: Path) -> str:
 
 
 def newer(version: int) -> str:
-    """Say that a newer failsoft has written the file; empty if none has."""
+    """Say that a newer failsoft has written this schema version; empty if not."""
     known = len(MIGRATIONS)
     if version <= known:
         return ""
@@ -230,7 +230,7 @@ def _find(connection: sqlite3.Connection, kind: str, key: str, now: float) -> st
 
 
 def prune(connection: sqlite3.Connection, *, before: str | None, most: int | None, size: int | None) -> int:
-    """Drop events older than an ISO time, all but the latest ``most``, and what goes beyond ``size`` bytes."""
+    """Drop events older than an ISO time, all but the latest ``most``, and those beyond ``size`` bytes."""
     gone = 0
     with connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -244,7 +244,7 @@ def prune(connection: sqlite3.Connection, *, before: str | None, most: int | Non
 
 
 def _last_beyond(connection: sqlite3.Connection, size: int) -> int:
-    """The position up to which events have to go; 0 if the file is no larger. It looks at no more than these."""
+    """The last position to delete so that the file fits ``size``; 0 if it fits. Reads only the rows to delete."""
     pages, free, page = (
         connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "freelist_count", "page_size")
     )
@@ -259,7 +259,7 @@ def _last_beyond(connection: sqlite3.Connection, size: int) -> int:
 
 
 def _room(row: int, page: int) -> float:
-    """What a row takes: several share a page if they fit, and a long one has pages of its own."""
+    """The bytes of a row in the file: small rows share a page, a long row has pages of its own."""
     return page / (page // row) if row <= page else row + page / 2
 
 
@@ -270,7 +270,7 @@ def _delete(connection: sqlite3.Connection, where: str, value: Any) -> int:
 
 
 def expand(position: int, body: str | bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A row as the events that it holds."""
+    """Yield the events of a row."""
     if isinstance(body, str):
         yield position, json.loads(body)
     else:
@@ -279,13 +279,13 @@ def expand(position: int, body: str | bytes) -> Iterator[tuple[int, dict[str, An
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the file to the form that this version knows, one step at a time."""
+    """Migrate the file to the current schema version, one step at a time."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if words := newer(version):
         raise sqlite3.NotSupportedError(words)
     if version == len(MIGRATIONS):
         return
-    connection.execute("BEGIN IMMEDIATE")  # of several processes one does it
+    connection.execute("BEGIN IMMEDIATE")  # one process migrates, the others wait
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         for number, step in enumerate(MIGRATIONS[version:], version + 1):

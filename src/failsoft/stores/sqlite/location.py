@@ -1,12 +1,13 @@
-"""What lies where a SQLite store wants its file to be: nothing yet, a store of ours, or somebody else's file.
+"""Inspect the path of a SQLite store: no file yet, a failsoft store, or another program's file.
 
 Rules
 -----
-- A store of ours bears ``MARK`` as its application id: in the file's head, from before anything else is written to it.
-  (The first ones had none; they are known by their tables.) An empty file, and a database without tables, become one.
-- Anything else is somebody else's and is not touched, not even as SQLite does that opens and closes it.
-- Only a store of ours that is damaged is moved aside.
-- Where SQLite finds a database, nobody but SQLite opens it: whoever else closes it drops the locks of the whole process.
+- A failsoft store has ``MARK`` as its application id in the file header, written before anything else. (The first
+  version wrote none; its files are recognised by their tables.) An empty file or a database without tables is accepted.
+- Any other file is never touched, not even by letting SQLite open and close it for writing.
+- Only a damaged failsoft store is moved aside.
+- Only SQLite opens a file that SQLite recognises as a database: closing any other handle drops all POSIX locks that the
+  process holds on it.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from contextlib import closing
 from pathlib import Path
 
 MARK = 0x66736674  # "fsft"
-_MARK_AT = 68  # in the head of the file
+_MARK_AT = 68  # offset in the file header
 _TABLES = {"record", "event"}
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise if the file there is not ours, or damaged; nothing of it is changed by looking."""
+    """Raise if the file is not a failsoft store, or is damaged. Changes nothing."""
     found = _size(path)
     if not found:
         return
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(address, uri=True)) as connection:
         try:
-            # Looking does not see what waits beside the file. One that was cut off, or still is at it, while that is
-            # moved into it (the disk was full, the process was killed) has its new length in its head before it has it.
+            # Immutable mode ignores the WAL. If a checkpoint was interrupted or is under way (disk full, process
+            # killed), the header already has the new length but the file does not.
             connection.execute("PRAGMA writable_schema = ON")
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             if mark == MARK:
@@ -46,12 +47,12 @@ def refuse_foreign(path: Path) -> None:
 
 
 def is_no_database(error: Exception) -> bool:
-    """Is it the file's fault, for good?"""
+    """True if the file itself is damaged or not a database."""
     return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Which file has the name; None if there is none."""
+    """Device and inode of the file; None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -60,27 +61,27 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def find_obstacle(path: Path) -> str:
-    """What keeps a store from being written there, as far as can be seen without trying; empty if nothing does."""
+    """Say what prevents a store at ``path``, as far as can be seen without writing; empty if nothing does."""
     if path.is_dir():
         return "it is a directory: name a file in it"
     place = path
     while identity(place) is None and place != place.parent:
         place = place.parent
     if place != path and not place.is_dir():
-        return f"{place} is a file, no directory: name another place"
+        return f"{place} is a file, not a directory: name another place"
     if not os.access(place, os.W_OK):
         return f"your user may not write {'it' if place == path else f'in {place}'}: change that, or name another place"
     try:
         refuse_foreign(path)
     except sqlite3.NotSupportedError as error:
         return str(error)
-    except (sqlite3.Error, OSError):  # a damaged store is moved aside in time
+    except (sqlite3.Error, OSError):  # a damaged store is moved aside by the writer
         pass
     return ""
 
 
 def move_aside(path: Path, when: str) -> Path:
-    """Give a damaged file, and what belongs to it, another name that is free."""
+    """Rename a damaged file and its WAL files to a free name."""
     aside = free = path.with_name(f"{path.name}.damaged-{when}")
     number = 1
     while free.exists():
@@ -95,7 +96,7 @@ def move_aside(path: Path, when: str) -> Path:
 
 
 def _is_marked(path: Path) -> bool:
-    """Was it ours? For a file that SQLite cannot read."""
+    """True if a file that SQLite cannot read has failsoft's mark."""
     with path.open("rb") as file:
         return file.read(100)[_MARK_AT : _MARK_AT + 4] == MARK.to_bytes(4, "big")
 

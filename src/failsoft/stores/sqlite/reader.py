@@ -1,11 +1,12 @@
-"""How a SQLite store is read: by one connection, which follows the file's name and gives up soon.
+"""Read a SQLite store through one connection that follows the file's name and gives up soon.
 
 Rules
 -----
 - Any thread may read; one at a time does.
-- A file that was deleted, moved aside or replaced is not read on: what has its name now is.
-- Somebody who keeps even readers out is waited for ``PATIENCE``; then nothing is found, and for as long nobody waits.
-- A forked child opens the file anew, and never touches its parent's connection.
+- If the file was deleted, moved aside or replaced, the file that has its name now is read.
+- If another process locks out readers, a read waits ``PATIENCE`` seconds and finds nothing. For as long again, further
+  reads find nothing without waiting.
+- A forked child opens the file anew and never touches its parent's connection.
 - The connection is closed with the reader: programs need not close their stores.
 """
 
@@ -32,18 +33,18 @@ class Reader:
         self._complain = complain
         self.lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None  # that it is connected to
-        self._in_vain_until = 0.0
+        self._file: tuple[int, int] | None = None  # the file that the connection has open
+        self._blocked_until = 0.0
 
     def select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
-        """All rows; none if there is no file, or if it cannot be read."""
+        """Return all rows; none if there is no file or it cannot be read."""
         with self.lock:
             found = identity(self._path)
             if found is None or found != self._file:
                 self._let_go()
             if found is None and (obstacle := find_obstacle(self._path)):
-                self._complain(OSError(obstacle))  # now, rather than when the first event is written
-            if found is None or (self._connection is None and monotonic() < self._in_vain_until):
+                self._complain(OSError(obstacle))  # report it now, not with the first write
+            if found is None or (self._connection is None and monotonic() < self._blocked_until):
                 return []
             try:
                 if self._connection is None:
@@ -52,7 +53,7 @@ class Reader:
             except (sqlite3.Error, OSError) as error:
                 self._complain(error)
                 self._let_go()
-                self._in_vain_until = monotonic() + PATIENCE
+                self._blocked_until = monotonic() + PATIENCE
                 return []
 
     def close(self) -> None:
@@ -63,7 +64,7 @@ class Reader:
         self._let_go()
 
     def renew_after_fork(self) -> None:
-        """A forked child has its parent's lock as it was."""
+        """Replace the lock and the connection inherited from the parent process."""
         _INHERITED.append(self._connection)
         self.lock, self._connection = threading.Lock(), None
 
@@ -73,4 +74,4 @@ class Reader:
             self._connection = None
 
 
-_INHERITED: list[sqlite3.Connection | None] = []  # of a parent process: kept, so that they are not closed here
+_INHERITED: list[sqlite3.Connection | None] = []  # a parent's connections, kept so that they are not closed here

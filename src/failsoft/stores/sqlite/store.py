@@ -1,28 +1,26 @@
-"""Records and events in one SQLite file: what happened survives a crash of the process.
+"""Records and events in one SQLite file, which survives a crash of the process.
 
 Rules
 -----
-- One writer thread per store. It lets things come together for ``LINGER`` seconds, or until they are ``ENOUGH``, and
-  writes them in one transaction. Nobody waits for it but ``flush``, and for that it begins at once. What ``flush`` has
-  confirmed survives a crash of the process; with ``synchronous="full"`` also of the machine.
-- Several processes may use one file (WAL): each writes in short transactions and waits for the others' to end.
-- The file has a version. An older one is brought up step by step (``MIGRATIONS``); a newer one is not touched.
-- Troubles (disk full, file locked, read-only, gone) never reach a caller: what cannot be written is kept in memory up
-  to ``MOST_WAITING`` and tried again, then dropped; one warning, and counts in ``troubles``. Closing waits for as long
-  as it goes forward.
-- A file that is not ours is never touched. One of ours that is damaged is moved aside, with its name and the time in its
-  new name, never deleted. One that is deleted or replaced while it is in use is made anew, or gone on with, at the next
-  batch.
-- Retention: ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer does so itself,
-  every ten minutes and whenever an eighth of ``max_size`` has been added; the file then grows no further, though it
-  does not shrink.
-- What can never be written (the file is fine, the batch is not) is dropped and counted.
-- A run of plain successes (``observe.success_runs``) is one row, at the position of its last event; readers see the events.
-- A forked child writes with a thread and a connection of its own; what its parent has queued is the parent's to write.
-  SQLite has locks of its own, which stay as they are in the child: so a fork waits until it is done with, though not
-  for longer than ``FORK_SECONDS``.
+- One writer thread per store. It collects operations for ``LINGER`` seconds, or until there are ``ENOUGH``, and writes
+  them in one transaction. Only ``flush`` and requests wait for it, and make it start at once. Confirmed writes survive
+  a crash of the process; with ``synchronous="full"`` also a crash of the machine.
+- Several processes may use one file (WAL). Each writes in short transactions and waits for the others.
+- The file has a schema version. An older file is migrated step by step (``MIGRATIONS``); a newer one is not touched.
+- Failures (disk full, file locked, read-only, gone) never reach a caller. Up to ``MOST_WAITING`` operations stay in
+  memory and are retried; further ones are dropped. One warning is logged; ``troubles`` has the counts. ``close`` waits
+  as long as batches are being written.
+- A file that is not a failsoft store is never touched. A damaged store is moved aside under a name with the time, never
+  deleted. If the file is deleted or replaced while in use, the next batch goes to a new file, or to the replacement.
+- ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer prunes every ten minutes
+  and whenever an eighth of ``max_size`` has been added. The file then stops growing, but does not shrink.
+- A batch that can never be written (the file is fine, the batch is not) is dropped and counted.
+- A run of plain successes (``observe.success_runs``) is one row, at the position of its last event. Readers see the
+  single events.
+- A forked child writes with its own thread and connection. The parent writes what the parent has queued. SQLite's own
+  locks stay locked in a child, so a fork waits until SQLite is idle, at most ``FORK_SECONDS``.
 
-Why a thread and not one transaction a call: 500,000 rows a second in batches against a few thousand alone.
+Why a thread and not a transaction per call: 500,000 rows a second in batches, a few thousand otherwise.
 """
 
 from __future__ import annotations
@@ -61,26 +59,26 @@ from failsoft.stores.sqlite.location import find_obstacle, identity, is_no_datab
 from failsoft.stores.sqlite.reader import Reader
 
 MOST_WAITING = 200_000  # operations
-BATCH = 10_000  # operations in one transaction: another process waits no longer than this takes
+BATCH = 10_000  # operations per transaction; limits how long other processes wait
 LINGER = 0.1  # seconds
 ENOUGH = 32_768  # events and records
-BUSY_SECONDS = 5.0  # for which a write waits for others'
-CLOSE_SECONDS = 1.0  # without a batch getting done, after which closing gives up
-RETRY_SECONDS = 0.5  # after a write that failed
+BUSY_SECONDS = 5.0  # how long a write waits for other processes
+CLOSE_SECONDS = 1.0  # closing gives up after this time without a finished batch
+RETRY_SECONDS = 0.5  # after a failed write
 FORK_SECONDS = 0.5
 PRUNE_EVERY = 600.0
-LONGEST_JUMP = 3600.0  # seconds by which retention follows a wall clock that was set ahead
+LONGEST_JUMP = 3600.0  # seconds that retention follows a wall clock that was set forward
 
 log = logging.getLogger("failsoft")
 _encode = json.JSONEncoder(check_circular=False).encode
 
 
 class Troubles(NamedTuple):
-    """What could not be done."""
+    """Counts of what went wrong."""
 
-    failures: int  # writes that failed and were tried again
-    dropped: int  # operations that were given up
-    last: str = ""  # what was wrong
+    failures: int  # writes that failed and were retried
+    dropped: int  # records and events lost
+    last: str = ""  # the last error
 
 
 class SqliteStore:
@@ -98,29 +96,29 @@ class SqliteStore:
         if synchronous not in ("normal", "full"):
             raise ValueError(f"synchronous: {synchronous!r} is neither 'normal' nor 'full'")
         self._name = Path(path)
-        self._path = self._name.absolute()  # the program may go elsewhere
+        self._path = self._name.absolute()  # the program may change its working directory
         self._wall = wall
         self._synchronous = synchronous
         self._max_age = max_age  # seconds
         self._max_size = max_size  # bytes
-        self._pruned = 0.0  # when, by the wall clock
+        self._pruned = 0.0  # wall-clock time of the last pruning
         self._opened_at = wall(), time.monotonic()
-        self._added = 0  # bytes since then
+        self._added = 0  # bytes written since then
         self._renew_locks()
         self._waiting: list[Operation] = []  # in order
-        self._writing: list[Operation] = []  # a batch on its way to the file
-        self._size = 0  # of what is waiting or on its way, in events and records
-        self._settled = 0  # of what is done with: written, or given up
+        self._writing: list[Operation] = []  # the current batch
+        self._size = 0  # records and events in both lists
+        self._finished = 0  # records and events finished: written or dropped
         self._writer: threading.Thread | None = None
         self._closed = False
         self._failures = self._dropped = 0
         self._trouble = ""
-        self._known_dropped = 0  # when somebody was last told
+        self._known_dropped = 0  # losses already reported by ``flush``
         self._reader = Reader(self._path, self._complain)
-        self._opened: tuple[int, int] | None = None  # the file that the writer has found under the name
+        self._opened: tuple[int, int] | None = None  # the file that the writer has open
         _ALIVE.add(self)
 
-    # -- writing: queued, never raising ------------------------------------------------------------------------------
+    # -- writing: queued, never raises -------------------------------------------------------------------------------
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
         self._queue([Put(kind, key, json.dumps(value), None if ttl is None else self._wall() + ttl)])
@@ -129,7 +127,7 @@ class SqliteStore:
         self._queue([Put(kind, key, None, None)])
 
     def take(self, kind: Kind, key: str) -> Any:
-        """Read and delete a value in one step; None where there is none, and where the file cannot be written."""
+        """Read and delete a value in one step; None if there is none or the file cannot be written."""
         request = Take(kind, key)
         if not self._ask(request, BUSY_SECONDS):
             return None
@@ -138,7 +136,7 @@ class SqliteStore:
     def claim(
         self, kind: Kind, values: Mapping[str, Any], *, ttl: float | None = None, timeout: float
     ) -> Mapping[str, Any]:  # fmt: skip
-        """Keep the values whose keys are free, and wait until they are in the file; the values of the other keys."""
+        """Keep the values whose keys are free, wait until they are in the file, and return the values of the others."""
         texts = {key: json.dumps(value) for key, value in values.items()}
         request = Claim(kind, texts, None if ttl is None else self._wall() + ttl)
         if not self._ask(request, timeout):
@@ -146,14 +144,14 @@ class SqliteStore:
         return {key: json.loads(text) for key, text in request.taken.items()}
 
     def _renew_locks(self) -> None:
-        # Entered with ``with`` on the lock itself: no signal is handled in its __enter__, unlike in a Condition's
+        # Enter the lock itself, not the condition: a signal could be handled inside Condition.__enter__
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)  # for the writer
-        self._at_work = threading.Lock()  # while SQLite writes
-        self._waiters: list[tuple[int, threading.Lock]] = []  # what they want to be settled, and what wakes them
+        self._changed = threading.Condition(self._lock)  # wakes the writer
+        self._at_work = threading.Lock()  # held while SQLite writes
+        self._waiters: list[tuple[int, threading.Lock]] = []  # the count each waits for, and the lock that wakes it
 
     def _ask(self, request: Request, timeout: float) -> bool:
-        """Have the writer make a change, in its order; False if it is not known to be in the file by then.
+        """Let the writer perform a request in order; False if it is not confirmed within ``timeout`` seconds.
 
         Requests that wait at the same time share a transaction.
         """
@@ -172,7 +170,7 @@ class SqliteStore:
             )
 
     def _queue(self, operations: Sequence[Operation]) -> bool:
-        """Hand operations to the writer; False if there is no room for them."""
+        """Pass operations to the writer; False if there is no room."""
         size = size_of(operations)
         with self._lock:
             if self._closed or self._size + size > MOST_WAITING:
@@ -183,12 +181,12 @@ class SqliteStore:
             self._size += size
             if self._writer is None:
                 self._start_writer()
-            elif begins or self._size >= ENOUGH:  # it is not woken for nothing
+            elif begins or self._size >= ENOUGH:  # otherwise the writer is awake already
                 self._changed.notify_all()
             return True
 
     def _start_writer(self) -> None:
-        """Start the writer. An interpreter that is about to end may refuse: then ``flush`` writes."""
+        """Start the writer. If the interpreter is shutting down and refuses, ``flush`` writes instead."""
         writer = threading.Thread(target=self._write_all, name="failsoft sqlite", daemon=True)
         try:
             writer.start()
@@ -197,7 +195,7 @@ class SqliteStore:
         self._writer = writer
 
     def flush(self, timeout: float) -> bool:
-        """Wait until all is in the file; False if it is not by then, or if some has been dropped since last time."""
+        """Wait until everything is in the file; False if it is not in time, or if there were losses since last time."""
         known = self._known_dropped
         if not self._is_written(timeout):
             return False
@@ -206,12 +204,12 @@ class SqliteStore:
         return dropped == known
 
     def _is_written(self, timeout: float) -> bool:
-        """Have what is there now written, if it can be."""
+        """Wait until everything queued so far is written or dropped."""
         waiter = threading.Lock()
         waiter.acquire()
         with self._lock:
-            goal = self._settled + self._size
-            if self._settled >= goal:
+            goal = self._finished + self._size
+            if self._finished >= goal:
                 return True
             self._waiters.append((goal, waiter))
             self._changed.notify_all()
@@ -219,13 +217,13 @@ class SqliteStore:
                 self._write_here(time.monotonic() + timeout)
         try:
             wait = 0.0 if self._closed else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
-            return waiter.acquire(timeout=wait) or self._settled >= goal
+            return waiter.acquire(timeout=wait) or self._finished >= goal
         finally:
             with self._lock:
                 self._waiters = [other for other in self._waiters if other[1] is not waiter]
 
     def _write_here(self, deadline: float) -> None:
-        """Write what is waiting in this thread, as no other can be started."""
+        """Write the queue in this thread, because no writer can be started."""
         connection: sqlite3.Connection | None = None
         while self._waiting and time.monotonic() < deadline:
             connection = self._write_batch(connection)
@@ -233,12 +231,12 @@ class SqliteStore:
             connection.close()
 
     def close(self) -> None:
-        """Write what is waiting, and let go of the file."""
+        """Write the queue and close the file."""
         written, goes_on = False, True
         while goes_on and not written:
-            before = self._settled
+            before = self._finished
             written = self._is_written(CLOSE_SECONDS)
-            goes_on = self._settled > before
+            goes_on = self._finished > before
         with self._lock:
             self._closed = True
             self._changed.notify_all()
@@ -246,7 +244,7 @@ class SqliteStore:
         if lost:
             self._complain(TimeoutError(f"{lost} events and records were not written in time"))
         if writer is not None:
-            writer.join(CLOSE_SECONDS if written else CLOSE_SECONDS / 10)  # it may still wait for others
+            writer.join(CLOSE_SECONDS if written else CLOSE_SECONDS / 10)  # it may be waiting for another process
         self._reader.close()
 
     @property
@@ -255,33 +253,33 @@ class SqliteStore:
 
     @property
     def lost(self) -> int:
-        """How many records and events were given up so far."""
+        """The number of records and events lost so far."""
         return self._dropped
 
     @property
     def troubles(self) -> Troubles:
         return Troubles(self._failures, self._dropped, self._trouble)
 
-    # -- reading: what this process has put before is seen, also while it is on its way -------------------------------
+    # -- reading: sees what this process has put before, even if it is still queued ------------------------------------
 
     def get(self, kind: Kind, key: str) -> Any:
-        """The value, None if there is none or its time is over."""
+        """Return the value; None if there is none or it has expired."""
         sql = "SELECT key, value, until FROM record WHERE kind = ? AND key = ?"
         kept = self._alive(kind, sql, (kind, key), lambda other: other == key)
         return json.loads(kept[key]) if key in kept else None
 
     def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
-        """All (key, value) in the scope, in the order of their keys."""
+        """Return all (key, value) in the scope, ordered by key."""
         sql = "SELECT key, value, until FROM record WHERE kind = ?"
         values: tuple[str, ...] = (kind,)
         if scope:
             sql += " AND (key = ? OR (key >= ? AND key < ?))"
-            values += (scope, f"{scope}/", f"{scope}0")  # 0 comes after the slash
+            values += (scope, f"{scope}/", f"{scope}0")  # "0" follows "/" in ASCII
         kept = self._alive(kind, sql, values, lambda key: not scope or key == scope or key.startswith(f"{scope}/"))
         return [(key, json.loads(kept[key])) for key in sorted(kept)]
 
     def _alive(self, kind: Kind, sql: str, values: tuple[str, ...], wanted: Callable[[str], bool]) -> dict[str, str]:
-        with self._lock:  # before the file is read: what is written meanwhile is seen in one or the other
+        with self._lock:  # before reading the file: an operation written meanwhile is then in the list or in the file
             under_way = [*self._writing, *self._waiting]
         found: dict[str, tuple[str | None, float | None]] = {
             key: (value, until) for key, value, until in self._reader.select(sql, values)
@@ -299,7 +297,7 @@ class SqliteStore:
     def read(
         self, *, after: int = 0, limit: int = 1000, turn_id: str | None = None
     ) -> list[tuple[int, dict[str, Any]]]:
-        """Up to ``limit`` (position, event), oldest first, from behind a position; of one turn, if one is named."""
+        """Return up to ``limit`` (position, event) after a position, oldest first; only of ``turn_id``, if given."""
         self._is_written(BUSY_SECONDS)
         where, values = (
             ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, as_text(turn_id), limit))
@@ -309,20 +307,18 @@ class SqliteStore:
         return [*islice(found, limit)]
 
     def turns(self, limit: int = 100) -> list[str]:
-        """The ids of the turns with the latest events, the latest first."""
+        """Return the ids of the turns with the latest events, latest first."""
         self._is_written(BUSY_SECONDS)
         sql = "SELECT turn_id FROM event WHERE turn_id IS NOT NULL GROUP BY turn_id ORDER BY max(position) DESC LIMIT ?"
         return [turn_id for (turn_id,) in self._reader.select(sql, (limit,))]
 
     def prune(self, *, before: str | None = None, most: int | None = None, size: int | None = None) -> int:
-        """Drop events older than an ISO time, all but the latest ``most``, and what goes beyond ``size`` bytes."""
+        """Drop events older than an ISO time, all but the latest ``most``, and those beyond ``size`` bytes."""
         self._is_written(BUSY_SECONDS)
         connection = self._connect()
         try:
             gone = prune(connection, before=before, most=most, size=size)
-            with suppress(
-                sqlite3.OperationalError
-            ):  # somebody else is busy in it: the space is used again all the same
+            with suppress(sqlite3.OperationalError):  # another process uses the file: its space is reused anyway
                 connection.execute("VACUUM")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
@@ -344,7 +340,7 @@ class SqliteStore:
             connection.close()
 
     def _write_batch(self, connection: sqlite3.Connection | None) -> sqlite3.Connection | None:
-        """Write the next operations in one transaction; the connection to go on with, None if another is needed."""
+        """Write the next batch in one transaction; return the connection to reuse, None if a new one is needed."""
         with self._lock:
             self._writing, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
         try:
@@ -360,12 +356,12 @@ class SqliteStore:
                 self._added += len(operation.body) + ROW
             elif isinstance(operation, Request):
                 operation.done = not operation.withdrawn
-        self._settle()
+        self._finish_batch()
         self._retain(connection)
         return connection
 
     def _follow(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
-        """A connection to the file that has the name now: it may have been deleted, or moved aside by another process."""
+        """Return a connection to the file that has the name now. The old one may have been deleted or moved aside."""
         found = identity(self._path)
         if connection is not None and found == self._opened:
             return connection
@@ -376,22 +372,22 @@ class SqliteStore:
         self._opened = identity(self._path)
         return connection
 
-    def _settle(self) -> None:
-        """The batch is done with."""
+    def _finish_batch(self) -> None:
+        """Count the batch as finished, and wake those who wait for it."""
         with self._lock:
             size = size_of(self._writing)
             self._size -= size
-            self._settled += size
+            self._finished += size
             self._writing = []
             self._wake_waiters()
 
     def _wake_waiters(self) -> None:
         for goal, waiter in self._waiters:
-            if goal <= self._settled and waiter.locked():
+            if goal <= self._finished and waiter.locked():
                 waiter.release()
 
     def _retain(self, connection: sqlite3.Connection) -> None:
-        """Now and then, drop what is too old or too much."""
+        """Prune from time to time, by ``max_age`` and ``max_size``."""
         if self._max_age is None and self._max_size is None:
             return
         now = self._trusted_time(self._max_age)
@@ -402,11 +398,11 @@ class SqliteStore:
         before = None if self._max_age is None else iso(max(0.0, now - self._max_age))
         try:
             prune(connection, before=before, most=None, size=self._max_size)
-        except Exception as error:  # whatever it is, the writer goes on
+        except Exception as error:  # the writer must go on
             self._complain(error)
 
     def _trusted_time(self, max_age: float | None) -> float:
-        """The wall clock, but not much further on than this process has run: a clock that jumps must not empty the trace."""
+        """The wall clock, limited to little more than this process has run: a clock jump must not empty the trace."""
         wall, monotonic = self._opened_at
         most = wall + time.monotonic() - monotonic + min(LONGEST_JUMP, (max_age or LONGEST_JUMP) / 2)
         return min(self._wall(), most)
@@ -414,7 +410,7 @@ class SqliteStore:
     def _recover(
         self, connection: sqlite3.Connection | None, error: Exception, *, hopeless: bool = False
     ) -> sqlite3.Connection | None:
-        """Put the batch back, and wait a little before the next try; one that can never be written is dropped."""
+        """Queue the batch again and wait before the next try; drop a batch that can never be written."""
         self._complain(error)
         if connection is not None:
             connection.close()
@@ -422,40 +418,40 @@ class SqliteStore:
             self._move_aside()
         if hopeless:
             self._dropped += size_of(self._writing)
-            self._settle()
+            self._finish_batch()
             return None
         with self._lock:
             self._waiting = self._writing + self._waiting
             self._writing = []
             if self._closed:
                 self._dropped += self._size
-                self._settled += self._size
+                self._finished += self._size
                 self._waiting, self._size = [], 0
                 self._wake_waiters()
             self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
         return None
 
     def renew_after_fork(self) -> None:
-        """A forked child has its parent's locks as they were, none of its threads, and must not touch its connections."""
+        """Replace the locks, threads and connections inherited from the parent process."""
         self._renew_locks()
         self._reader.renew_after_fork()
         self._waiting, self._writing, self._size = [], [], 0
         self._writer = None
 
     def locks(self) -> tuple[threading.Lock, threading.Lock]:
-        """Whoever has them keeps this store from using SQLite."""
+        """The locks that keep this store from using SQLite while they are held."""
         return self._at_work, self._reader.lock
 
     def _complain(self, error: Exception) -> None:
         self._failures += 1
-        looks = not isinstance(error, TimeoutError)  # what takes too long may take as long again
+        looks = not isinstance(error, TimeoutError)  # after a timeout, looking may block as long again
         self._trouble = (looks and find_obstacle(self._path)) or str(error)
         if self._failures == 1:
             log.warning("%s: the store cannot be used now (%s); calls go on without it", self._name, self._trouble)
 
     def _move_aside(self) -> None:
         if identity(self._path) != self._opened:
-            return  # another process has done so: what is there now is new
+            return  # another process has moved it: the file there now is new
         try:
             aside = move_aside(self._path, time.strftime("%Y%m%dT%H%M%S"))
         except OSError as error:
@@ -470,7 +466,7 @@ class SqliteStore:
 _ALIVE: WeakSet[SqliteStore] = WeakSet()
 
 
-_held: dict[int, list[threading.Lock]] = {}  # by threads that are about to fork
+_held: dict[int, list[threading.Lock]] = {}  # locks held around a fork, by thread
 
 
 def _before_fork() -> None:

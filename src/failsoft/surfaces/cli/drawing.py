@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from failsoft.analysis.waterfall import Verdict, Waterfall
-    from failsoft.analysis.waterfall.verdict import Kind
+    from failsoft.analysis.waterfall.verdict import TimeKind
     from failsoft.analysis.why import Why
 
 STYLES: dict[CellKind, str] = {
@@ -42,7 +42,7 @@ STYLES: dict[CellKind, str] = {
     "critical": "bold",
     "none": "",
 }
-_SHARES: dict[Kind, tuple[str, str]] = {
+_SHARES: dict[TimeKind, tuple[str, str]] = {
     "failed": ("▒", "red"),
     "waiting": ("╱", "yellow"),
     "held": ("╲", "yellow"),
@@ -138,7 +138,7 @@ def show_verdict(verdict: Verdict, width: int) -> RenderableType:
 
 
 def _shares(verdict: Verdict, width: int) -> Iterator[Text]:
-    sums: dict[Kind, float] = {}
+    sums: dict[TimeKind, float] = {}
     for share in verdict.path:
         sums[share.kind] = sums.get(share.kind, 0.0) + share.seconds
     words = {kind: KINDS[kind] for kind in sums}
