@@ -87,6 +87,16 @@ DONE = (
 )
 
 
+def answers() -> Iterator[tuple[str, Exception]]:
+    """Refusals whose body names a success, and statuses that can come after the request was sent on."""
+    for status, state in itertools.product((400, 402, 409, 429), ("succeeded", "captured", "COMPLETED", "paid")):
+        yield f"{status}, a body whose status is {state}", Answered("no", status, {"status": state})
+        yield f"{status}, an error whose status is {state}", Answered("no", status, {"error": {"status": state}})
+    for status in (507, 508, 520, 522, 524, 527, 598, 599):
+        yield f"{status} attribute", Answered("failed", status)
+        yield f"{status} text", RuntimeError(f"HTTP {status}: failed")
+
+
 def combinations() -> Iterator[tuple[str, Exception]]:
     for status, words in itertools.product((500, 502, 504, 520, 524), WORDS):
         yield f"{status} attribute, {words}", Answered(words, status)
@@ -110,6 +120,7 @@ def combinations() -> Iterator[tuple[str, Exception]]:
         yield f"{done} {words}", RuntimeError(f"{done} {words} (429)")
     for done in DONE:
         yield f"a body: {done}", Answered("no", 403, {"error": {"message": f"{done} the receipt was refused"}})
+    yield from answers()
     for none in harmless():
         yield f"group of {none} and a bug", ExceptionGroup("both", [harmless()[none], KeyError("receipt")])
     for text in (

@@ -4,6 +4,8 @@ Rules
 -----
 - Status, codes, body, words and types of an exception are all asked, and so are those of the exceptions it came from.
 - A status that leaves the effect open (500, 502, 504) is never made harmless by a code or by words.
+- Nor is one that can come after the request was sent on (507, 522), although its kind has no effect.
+- A body whose code or status is a success ("status": "captured") counts like such a status.
 - Words that say that something was done ("payment captured, but …") count like such a status.
 - An exception that was only being handled (``__context__``) counts only as remote evidence: a status, a remote code, a
   lost connection, a time-out. A cache miss before a refused connection does not.
@@ -13,7 +15,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from failsoft.core.classify import lookup
@@ -23,8 +25,8 @@ from failsoft.core.classify.exception_reader import Evidence
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import WEAK_TYPE
 from failsoft.core.classify.phrase_match import find_phrase
-from failsoft.core.classify.tables.acted import ACTED, ELSEWHERE, HINTS, UNDONE
-from failsoft.core.classify.tables.http import by_status
+from failsoft.core.classify.tables.acted import ACTED, DONE_STATES, ELSEWHERE, HINTS, UNDONE
+from failsoft.core.classify.tables.http import PERHAPS_SENT, by_status
 from failsoft.core.classify.text_reader import LENGTH, Reading
 from failsoft.core.classify.weigh import UNSENT, judge_text
 
@@ -51,6 +53,8 @@ def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
     """True if the links of a chain hold evidence against a verdict of this kind, which claims that nothing happened."""
     connecting = any(evidence.facts.connecting for evidence, _ in links)
     for evidence, _ in links:
+        if evidence.status in PERHAPS_SENT or _says_success(evidence.codes):
+            return True
         for found, sent in _structured(evidence):
             unsent = connecting and found in UNSENT
             same = found == "timeout" and kind in _TIMED_OUT
@@ -91,12 +95,16 @@ def doubts_text(text: str, kind: str) -> bool:
     """True if a text holds evidence against a verdict of this kind, which claims that nothing happened."""
     reading = Reading(text)
     status = reading.status
-    if status is not None and by_status(status) in OPEN:
+    if status is not None and (status in PERHAPS_SENT or by_status(status) in OPEN):
         return True
     phrase = find_phrase(reading.bare, OPEN, firm=True)
     if phrase is not None and not reading.connecting and not (phrase.kind in UNSENT and kind in _SAME_WORDS):
         return True
     return says_done(reading.bare) or says_done_elsewhere(reading.full)
+
+
+def _says_success(codes: Iterable[tuple[str, object]]) -> bool:
+    return any(space == "provider" and str(code).lower() in DONE_STATES for space, code in codes)
 
 
 def says_done(words: str) -> bool:

@@ -22,6 +22,10 @@ _PAST = (
     "applied recorded succeeded completed confirmed shipped withdrawn deposited executed initiated scheduled reserved wired "
     "credited purchased bought spent tweeted emailed cleared transmitted"
 ).split()
+# As a code or status of an answer's body ("status": "succeeded"). One that is deleted or removed is no longer there.
+DONE_STATES = frozenset(_PAST) - {"deleted", "removed", "cleared", "spent"} | {
+    *("success", "successful", "complete", "done", "settled", "fulfilled", "approved"),
+}
 _PRESENT = (
     "capturing charging debiting creating sending submitting committing transferring booking placing paying posting saving "
     "writing inserting updating deleting publishing delivering issuing refunding processing uploading deploying applying "
