@@ -648,7 +648,7 @@ def test_the_agent_itself_is_not_touched() -> None:
     assert type(agent) is Special
     assert (guarded.name, guarded.instructions, guarded.tools) == ("a", "Be kind.", [book])
     assert type(guarded.clone(name="b")) is type(guarded)  # clones of it are guarded too
-    with pytest.raises(FailsoftError, match="'a' is guarded already"):
+    with pytest.raises(FailsoftError, match="'a' is already guarded"):
         guard_agent(guarded, Runtime())
 
 
@@ -756,8 +756,8 @@ def test_two_tools_of_one_name_have_a_timeout_each() -> None:
     [
         (Agent(name="a"), "failsoft.yaml", {}, "'failsoft.yaml' is no Runtime: write guard_agent(agent, rt)"),
         (Runtime(), Agent(name="a"), {}, "is no Runtime: write guard_agent(agent, rt)"),
-        ([Agent(name="a")], Runtime(), {}, "is no Agent"),
-        (Agent(name="a"), Runtime(), {"thread": "chat-42"}, "thread='chat-42': write a function"),
+        ([Agent(name="a")], Runtime(), {}, "is not an Agent"),
+        (Agent(name="a"), Runtime(), {"thread": "chat-42"}, "thread='chat-42': expected a function"),
     ],
 )
 def test_mistakes_are_told_at_once(agent: Any, runtime: Any, options: Any, says: str) -> None:

@@ -220,11 +220,11 @@ def test_the_list_of_tools_follows_the_agents_that_was_guarded() -> None:
     first, second, third, fourth = (payer([], name) for name in ("first", "second", "third", "fourth"))
     original: Agent[Any] = Agent(name="a", tools=[first, second])
     agent = guard_agent(original, Runtime())
-    twins = [*agent.tools]
+    guarded_tools = [*agent.tools]
     original.tools.remove(first)
     original.tools.insert(0, third)
     assert agent.tools == [third, second]
-    assert agent.tools[1] is twins[1]  # the SDK knows it by identity
+    assert agent.tools[1] is guarded_tools[1]  # the SDK knows it by identity
     agent.tools.append(first)
     original.tools.append(fourth)
     original.tools.remove(third)
@@ -509,7 +509,7 @@ def test_failures_can_be_raised() -> None:
     assert raised.value.__cause__ is error
     tool = broken(error, failure_error_function=lambda *_: "sorry")
     assert text(answers(run(guarded([tool], [("lookup", {})], graceful=False)))["c0-0"]) == "sorry"
-    with pytest.raises(FailsoftError, match="graceful='no': write True or False"):
+    with pytest.raises(FailsoftError, match="graceful='no': expected True or False"):
         guarded([], graceful="no")
 
 

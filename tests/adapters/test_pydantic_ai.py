@@ -854,7 +854,10 @@ RUNTIME: Any = Runtime()
         (lambda: Failsoft(RUNTIME, trusted="github"), "trusted: 'github' is not a list of texts: write {\"github\"}"),
         (lambda: Failsoft(RUNTIME, timeout=30), 'timeout: 30 has no unit: write "30s"'),
         (lambda: Failsoft(RUNTIME, on_report=[]), "on_report: [] cannot be called: give a function"),
-        (lambda: Agent(config=False), "config: False is no AgentConfig: write AgentConfig(graceful_tool_errors=False)"),
+        (
+            lambda: Agent(config=False),
+            "config: False is not an AgentConfig: write AgentConfig(graceful_tool_errors=False)",
+        ),
     ],
 )
 def test_a_mistake_is_told_where_it_is_made(make: Any, what: str) -> None:

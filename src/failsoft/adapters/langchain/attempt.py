@@ -1,4 +1,4 @@
-"""One attempt: the framework's own way of running a tool, and what its errors stand for."""
+"""Run one attempt the way LangChain does, and translate its errors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, Run
 from failsoft.runtime.scope import leave
 
 Execute = Callable[[ToolCallRequest], Any]
-Attempt = Callable[["Runners", BaseTool, dict[str, Any]], Any]  # the one that awaits, or that blocks
+Attempt = Callable[["Runners", BaseTool, dict[str, Any]], Any]  # async or blocking
 
 
 class ReturnedError(Exception):
-    """An error that came as a message: of the framework, or of the tool itself."""
+    """An error returned as a message, by the framework or by the tool."""
 
 
 class Runners(NamedTuple):
-    """What runs in one call, by tool id."""
+    """The runners of one call, by tool id."""
 
     attempt: Attempt
     request: ToolCallRequest
     execute: Execute
     tool: BaseTool
     others: Sequence[BaseTool]
-    copies: Copies  # of the agent's tools
-    watches: list[Watch]  # one for each attempt
+    copies: Copies  # copies of the agent's tools
+    watches: list[Watch]  # one per attempt
 
     def get(self, name: str, /) -> Runner | None:
         tool = self.tool
@@ -48,11 +48,11 @@ class Runners(NamedTuple):
         return partial(self.attempt, self, tool)
 
     def read(self, value: Any, /) -> Iterator[Any]:
-        """What a tool may have returned, seen from the message that it has become."""
+        """Yield everything that the tool may have returned, given the message made from it."""
         return self.watches[-1].read(value)
 
     def ask(self, tool: BaseTool, arguments: dict[str, Any]) -> ToolCallRequest:
-        """The request, for this tool with these arguments."""
+        """Build the request for this tool with these arguments."""
         request, call = self.request, self.request.tool_call
         name = call["name"] if tool is request.tool else tool.name
         watched = watch_over(tool, self.copies)
@@ -66,7 +66,7 @@ async def attempt(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -
     try:
         return watch.judge(_judge(watch, tool, arguments, await runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
-        raise _meant(watch, error)  # noqa: B904 - it says itself what it comes from
+        raise _translate_error(watch, error)  # noqa: B904 - _translate_error sets the cause
     finally:
         leave(WATCH, token)
 
@@ -74,15 +74,15 @@ async def attempt(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -
 def attempt_blocking(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -> Any:
     watch = Watch()
     runners.watches.append(watch)
-    WATCH.set(watch)  # every call that blocks has a context of its own
+    WATCH.set(watch)  # each blocking call has its own context
     try:
         return watch.judge(_judge(watch, tool, arguments, runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
-        raise _meant(watch, error)  # noqa: B904 - it says itself what it comes from
+        raise _translate_error(watch, error)  # noqa: B904 - _translate_error sets the cause
 
 
-def _meant(watch: Watch, error: Exception) -> BaseException:
-    """What an error stands for: control flow, an agent inside the tool that broke off, or itself."""
+def _translate_error(watch: Watch, error: Exception) -> BaseException:
+    """Translate an error: control flow, an inner agent that broke off, or the error itself."""
     if isinstance(error, _READ):
         return error
     watch.raised = error
@@ -97,25 +97,25 @@ def _meant(watch: Watch, error: Exception) -> BaseException:
     return meant
 
 
-_READ = (ReturnedError, MisfitError, BrokenToolError)  # made of messages, below
+_READ = (ReturnedError, MisfitError, BrokenToolError)  # made from messages by _read
 
 
 def _judge(watch: Watch, tool: BaseTool, arguments: dict[str, Any], result: Any) -> Any:
-    """Return the result, or raise what an error message among the results says."""
+    """Return the result, or raise the error that an error message describes."""
     if answers(result.__class__) and result.status == "error":
         text = str(result.text)
-        if _is_handlers(watch, tool, text):
+        if _is_from_handler(watch, tool, text):
             watch.said = result
-            if watch.error is not None:  # what the handler was told
+            if watch.error is not None:  # the error that the handler received
                 raise watch.error
         raise _read(tool, arguments, text)
     return result
 
 
-def _is_handlers(watch: Watch, tool: BaseTool, text: str) -> bool:
-    """True if an error handler of the user's made the message, not the tool and not ToolNode by itself.
+def _is_from_handler(watch: Watch, tool: BaseTool, text: str) -> bool:
+    """True if the user's error handler wrote the message, not the tool and not ToolNode.
 
-    That is so if the tool did not return, and ToolNode does not speak of bad arguments.
+    True if the tool did not return and the message is not ToolNode's complaint about arguments.
     """
     if watch.returned or text.startswith(MISFIT):
         return False
@@ -123,7 +123,11 @@ def _is_handlers(watch: Watch, tool: BaseTool, text: str) -> bool:
 
 
 def _read(tool: BaseTool, arguments: dict[str, Any], text: str) -> Exception:
-    """What an error message stands for. ToolNode blames the arguments whenever pydantic refuses something."""
+    """Turn an error message into an exception.
+
+    ToolNode blames the arguments for every pydantic error, so check
+    them.
+    """
     blamed = text.startswith(MISFIT)
     schema = tool.tool_call_schema
     if (blamed or tool.handle_validation_error) and isinstance(schema, type) and hasattr(schema, "model_validate"):
@@ -134,16 +138,16 @@ def _read(tool: BaseTool, arguments: dict[str, Any], text: str) -> Exception:
     return BrokenToolError(text) if blamed else ReturnedError(text)
 
 
-def _misfit(error: ValidationError, words: str) -> Fault:
+def _misfit(error: ValidationError, text: str) -> Fault:
     found = error.errors(include_url=False, include_context=False, include_input=False)
     missing = [str(one["loc"][0]) for one in found if one["type"] == "missing" and one["loc"]]
     invalid = [str(one["loc"][0]) for one in found if one["type"] != "missing" and one["loc"]]
     details = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}." for one in found if one["type"] != "missing"]
-    detail = " ".join([*details, *filter(None, [words])])
+    detail = " ".join([*details, *filter(None, [text])])
     return builtin_faults.bad_arguments(missing=missing, invalid=dict.fromkeys(invalid), detail=detail)
 
 
 def guarded_function(tool: BaseTool) -> Any:
-    """The tool's function, if a runtime has guarded it (``@rt.tool``); else None."""
+    """Return the tool's function if a runtime guards it (``@rt.tool``), else None."""
     functions = getattr(tool, "coroutine", None), getattr(tool, "func", None)
     return next((function for function in functions if hasattr(function, "__failsoft__")), None)

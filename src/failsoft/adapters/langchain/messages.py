@@ -1,4 +1,4 @@
-"""Outcomes as LangChain's messages, and the calls that a conversation has left without an answer."""
+"""Translate outcomes to LangChain messages, and find unanswered calls in a conversation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ def translate(id: str | None, outcome: Outcome[Any]) -> Any:
         if all(isinstance(part, ToolMessage | Command) for part in parts):
             return value
         written: Any = msg_content_output(value)
-        value = ToolMessage(written, tool_call_id=id)  # of a function of the runtime's own
+        value = ToolMessage(written, tool_call_id=id)  # the fallback is a function registered with the runtime
     content = value.content
     if outcome.missing is not None:
-        lacks = outcome.explanation.model
-        content = f"{content}\n{lacks}" if isinstance(content, str) else [*content, {"type": "text", "text": lacks}]
+        missing_text = outcome.explanation.model
+        content = (
+            f"{content}\n{missing_text}"
+            if isinstance(content, str)
+            else [*content, {"type": "text", "text": missing_text}]
+        )
     return value.model_copy(update={"name": outcome.tool, "content": content})  # some providers match answers by name
 
 
@@ -38,8 +42,8 @@ def to_message(id: str | None, outcome: Outcome[Any]) -> ToolMessage:
     )
 
 
-def keep_words(message: ToolMessage, outcome: Outcome[Any]) -> ToolMessage:
-    """The user's own error message, with the whole outcome as its artifact where it has none."""
+def keep_message(message: ToolMessage, outcome: Outcome[Any]) -> ToolMessage:
+    """Keep the user's own error message; add the outcome as its artifact if it has none."""
     changes: dict[str, Any] = {"name": outcome.tool}
     if message.artifact is None:
         changes["artifact"] = outcome.to_dict()
@@ -47,33 +51,33 @@ def keep_words(message: ToolMessage, outcome: Outcome[Any]) -> ToolMessage:
 
 
 def find_dangling(messages: Iterable[AnyMessage]) -> dict[tuple[int, str], str]:
-    """The calls that nobody has answered, and their tools: by the place of the message that asks, and by their ids.
+    """Find the unanswered calls: (index of the asking message, call id) -> tool name.
 
-    An id alone is not enough: some models number their calls anew in every message.
+    The id alone is not unique: some models restart their numbering in every message.
     """
     dangling: dict[tuple[int, str], str] = {}
     places: dict[str, int] = {}
     for place, message in enumerate(messages):
-        kind = message.__class__
-        if asks(kind):
+        message_class = message.__class__
+        if asks(message_class):
             for call in message.tool_calls:  # type: ignore[union-attr]  # an AIMessage
                 if (id := call["id"]) is not None:
                     dangling[place, id] = call["name"]
                     places[id] = place
-        elif dangling and answers(kind):
+        elif dangling and answers(message_class):
             id = message.tool_call_id  # type: ignore[union-attr]  # a ToolMessage
             dangling.pop((places.get(id, -1), id), None)
     return dangling
 
 
-# ``isinstance`` is slow for pydantic's classes.
+# Cached: ``isinstance`` is slow for pydantic classes.
 @cache
-def asks(kind: type[Any]) -> bool:
-    """Do such messages ask for calls?"""
-    return issubclass(kind, AIMessage)
+def asks(message_class: type[Any]) -> bool:
+    """True for messages that ask for tool calls."""
+    return issubclass(message_class, AIMessage)
 
 
 @cache
-def answers(kind: type[Any]) -> bool:
-    """Do they answer them?"""
-    return issubclass(kind, ToolMessage)
+def answers(message_class: type[Any]) -> bool:
+    """True for messages that answer tool calls."""
+    return issubclass(message_class, ToolMessage)

@@ -1,8 +1,8 @@
-"""The middleware: every tool call and every request to the model pass here.
+"""The middleware that handles every tool call and every model request.
 
-Why the async hooks are plain functions: LangChain traces every coroutine function with two hops through a thread pool,
-also when nothing is traced. That is more than all the rest here costs. And it asks for a hook's signature at every call:
-so the hooks have theirs at hand.
+The async hooks are plain functions because LangChain traces every coroutine function with two hops through a thread
+pool, even with tracing off. That costs more than everything else here. LangChain also inspects a hook's signature in
+every call, so the hooks carry a precomputed one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 
 from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, guarded_function
-from failsoft.adapters.langchain.messages import find_dangling, keep_words, to_message, translate
+from failsoft.adapters.langchain.messages import find_dangling, keep_message, to_message, translate
 from failsoft.adapters.langchain.private import at_end_of, find_run, has_handler, is_inside_handler
 from failsoft.adapters.langchain.watching import Copies
 from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
@@ -39,20 +39,20 @@ from failsoft.runtime.execution.executor import use_daemon_threads
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.turn.agent_run import AgentRun
 
-KEY = "failsoft"  # in a tool's metadata: its options
+KEY = "failsoft"  # key of failsoft's options in a tool's metadata
 ANY = ("any", "required", True)  # choices that name no tool
 
 _NAME = attrgetter("name")
 
 
 class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Runs all tools of an agent through a runtime."""
+    """Run all tools of an agent through a runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
         require_runtime(runtime, "FailsoftMiddleware(rt)")
         self.runtime = runtime
-        self._declared: dict[str, BaseTool] = {}  # the last one of a name
+        self._declared: dict[str, BaseTool] = {}  # the latest tool of each name
         self._copies: Copies = {}
         for hook in ("awrap_tool_call", "wrap_tool_call", "awrap_model_call", "wrap_model_call"):
             setattr(self, hook, _with_signature(getattr(self, hook)))
@@ -64,7 +64,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _run(self, request: ToolCallRequest, handler: Execute) -> Any:
         tool, call = request.tool, request.tool_call
-        if tool is None:  # made up by the model, or known to middleware further in
+        if tool is None:  # invented by the model, or known to inner middleware only
             return await handler(request)
         if (guarded := guarded_function(tool)) is not None:
             try:
@@ -82,12 +82,12 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
             call["name"], call["args"], runners, turn=turn, thread=thread, id=call["id"] or ""
         )
         for watch in runners.watches:
-            await watch.tell(call["id"])
+            await watch.report_cancellation(call["id"])
         return _answer(runners, outcome)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         tool, call = request.tool, request.tool_call
-        if tool is None or getattr(tool, "func", tool) is None:  # the latter can only be awaited, as LangChain says
+        if tool is None or getattr(tool, "func", tool) is None:  # async-only: LangChain raises its own error
             return handler(request)
         if (guarded := guarded_function(tool)) is not None:
             try:
@@ -105,23 +105,23 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         return _answer(runners, outcome)
 
     def _asked_for(self, guarded: Any, request: ToolCallRequest) -> AbstractContextManager[None]:
-        """The call of a guarded function that the model has asked for."""
+        """Mark the call of a guarded function as requested by the model."""
         config = request.runtime.config
         return asked_for(
             guarded, id=request.tool_call["id"], thread=thread_of(config), turn=partial(self._turn, config)
         )
 
     def _turn(self, config: Any) -> AgentRun | None:
-        """The turn of the graph's run."""
+        """Return the turn of the graph's run."""
         run = find_run(config)
         if run is None:
             return None
         return self.runtime.agent_run(run, thread=thread_of(config), at_end=partial(at_end_of, run))
 
     def _runners(self, attempt: Attempt, request: ToolCallRequest, tool: BaseTool, execute: Execute) -> Runners:
-        """What runs, for every tool of the agent: any of them may stand in for another."""
+        """Collect runners for all tools of the agent: any of them may be a fallback."""
         name = request.tool_call["name"]
-        others = getattr(request.runtime, "tools", None) or ()  # older versions do not say which others there are
+        others = getattr(request.runtime, "tools", None) or ()  # older versions do not list the other tools
         declared = self._declared.get
         if declared(name) is not tool or not all(map(is_, map(declared, map(_NAME, others)), others)):
             self._declare({each.name: each for each in others} | {name: tool})
@@ -146,7 +146,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         config = current_config()
         thread = thread_of(config)
-        self._turn(config)  # starts with the first request, not with the first call
+        self._turn(config)  # starts the turn at the first request, not at the first call
         changes: dict[str, Any] = {}
         if self.runtime.threads[thread or ""].unavailable:
             changes["tools"] = self._offer(request, thread)
@@ -163,7 +163,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     def _close(
         self, messages: list[AnyMessage], dangling: dict[tuple[int, str], str], thread: str | None
     ) -> list[AnyMessage]:
-        """The messages, with an answer to every call right behind the message that asked for it."""
+        """Insert an answer to every unanswered call, right after the message that asked for it."""
         calls = [(id, tool) for (_, id), tool in dangling.items()]
         outcomes = explain_dangling(self.runtime, calls, thread=thread)
         answers = [(place, to_message(id, outcome)) for (place, id), outcome in zip(dangling, outcomes, strict=True)]
@@ -174,28 +174,28 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _answer(runners: Runners, outcome: Outcome[Any]) -> Any:
-    """The outcome as LangChain's message; of a failure, as the user's own error handler wants it, where there is one."""
+    """Translate the outcome to a message, or let the user's error handler answer a failure."""
     id = runners.request.tool_call["id"]
     errors = [watch.forget_errors() for watch in runners.watches]
     if outcome.status == "succeeded":
         return translate(id, outcome)
     said = runners.watches[-1].said if errors else None
-    refused = outcome.fault is not None and outcome.fault.rule == BAD_ARGUMENTS  # the tool has not been executed
+    refused = outcome.fault is not None and outcome.fault.rule == BAD_ARGUMENTS  # the tool was not executed
     if said is None and (has_handler(runners.execute) or (is_inside_handler() and not refused)):
         raise (errors and errors.pop()) or CallFailed(outcome)
     without_frames(outcome)
-    return to_message(id, outcome) if said is None else keep_words(said, outcome)
+    return to_message(id, outcome) if said is None else keep_message(said, outcome)
 
 
 def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:
     call = update_wrapper(partial(hook), hook)
-    call.__signature__ = inspect.signature(hook)  # type: ignore[attr-defined]  # any partial may have one
-    del call.__wrapped__  # else it is looked into first
+    call.__signature__ = inspect.signature(hook)  # type: ignore[attr-defined]  # partials accept it
+    del call.__wrapped__  # otherwise inspect.signature follows it first
     return call
 
 
 def name_of(tool: BaseTool | dict[str, Any] | str | None) -> Any:
-    """A tool's name; of a choice, the tool's that is chosen, or how to choose."""
+    """Return a tool's name; for a tool choice, the chosen tool or the mode."""
     if isinstance(tool, dict):
         return tool.get("name") or (tool.get("function") or {}).get("name") or tool.get("type")
     return tool.name if isinstance(tool, BaseTool) else tool
@@ -204,7 +204,7 @@ def name_of(tool: BaseTool | dict[str, Any] | str | None) -> Any:
 def current_config() -> Any:
     try:
         return get_config()
-    except RuntimeError:  # outside of a graph
+    except RuntimeError:  # outside a graph
         return {}
 
 
@@ -214,7 +214,7 @@ def thread_of(config: Any) -> str | None:
 
 
 def _schema(tool: BaseTool) -> Mapping[str, Any]:
-    """The JSON Schema of what the model gives to a tool."""
+    """Return the JSON Schema of the tool's arguments."""
     wanted: Any = tool.tool_call_schema
     schema: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else wanted.model_json_schema()
     return schema

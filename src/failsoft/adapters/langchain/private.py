@@ -1,7 +1,6 @@
-"""Names of LangChain and LangGraph that are not public, all in one place.
+"""Private names of LangChain and LangGraph, all in one place.
 
-Each has a test that fails when a new version changes it, and each is optional: without it the adapter works as its
-docstring says.
+Each has a test that fails when a new version changes it. Each is optional: the docstrings say what happens without it.
 """
 
 from __future__ import annotations
@@ -13,37 +12,37 @@ from typing import Any
 from langgraph import errors
 from langgraph.prebuilt import ToolNode, tool_node
 
-MISFIT = "Error invoking tool "  # how ToolNode's own message about bad arguments starts
+MISFIT = "Error invoking tool "  # prefix of ToolNode's message about bad arguments
 IN_A_GRAPH = "During task with name "  # LangGraph's note on every error that leaves one of its tasks
 
-_INVALID_RESUME = "_langgraph_invalid_resume"  # LangGraph's mark on a resume value that an interrupt refuses
-_UNSET: Any = getattr(tool_node, "_default_handle_tool_errors", None)  # the default of ToolNode(handle_tool_errors=)
+_INVALID_RESUME = "_langgraph_invalid_resume"  # LangGraph's mark on a rejected resume value
+_UNSET: Any = getattr(tool_node, "_default_handle_tool_errors", None)  # default of ToolNode(handle_tool_errors=)
 
 CONTROL: tuple[type[BaseException], ...] = (
     errors.GraphBubbleUp,  # GraphInterrupt, NodeInterrupt, ParentCommand, GraphDrained
     errors.GraphRecursionError,
-    *filter(None, [getattr(errors, "UnknownInterruptError", None)]),  # of newer versions
+    *filter(None, [getattr(errors, "UnknownInterruptError", None)]),  # newer versions
 )
 
 try:
     from langchain.agents.middleware import ToolErrorMiddleware
 
     _HANDLERS = {ToolErrorMiddleware.wrap_tool_call.__code__, ToolErrorMiddleware.awrap_tool_call.__code__}
-except ImportError:  # older versions have none
+except ImportError:  # older versions
     _HANDLERS = set()
 
 
 def is_control(error: BaseException) -> bool:
-    """True for the exceptions with which LangGraph steers itself."""
+    """True for LangGraph's control-flow exceptions."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_control, error.exceptions))
     return isinstance(error, CONTROL) or getattr(error, _INVALID_RESUME, False)
 
 
 def find_run(config: Any) -> Any:
-    """LangGraph's object for the run of the outermost graph; it is freed when the run ends.
+    """Return LangGraph's object for the run of the outermost graph. It is freed when the run ends.
 
-    None if it is not found: the calls then belong to no turn.
+    None if it is not found; the calls then belong to no turn.
     """
     found = None
     while True:
@@ -55,7 +54,7 @@ def find_run(config: Any) -> Any:
 
 
 def at_end_of(run: Any, do: Callable[[], None]) -> None:
-    """Call ``do`` when a run ends, however it ends. Without the name, the end is when the run's object is freed."""
+    """Call ``do`` when a run ends, in whatever way. Without the private name, the run ends when its object is freed."""
     push = getattr(getattr(run, "stack", None), "callback", None)
     if callable(push):
         push(do)
@@ -64,7 +63,7 @@ def at_end_of(run: Any, do: Callable[[], None]) -> None:
 def has_handler(execute: Any) -> bool:
     """True if the ToolNode that runs the tool was given ``handle_tool_errors``.
 
-    False if the node is not found: then failsoft's own words are used.
+    False if the node is not found; failsoft's explanation is then used.
     """
     names = getattr(getattr(execute, "__code__", None), "co_freevars", ())
     if "self" not in names:
@@ -74,9 +73,9 @@ def has_handler(execute: Any) -> bool:
 
 
 def is_inside_handler() -> bool:
-    """True if a ToolErrorMiddleware waits for the answer of this function's caller.
+    """True if a ToolErrorMiddleware up the stack handles this call.
 
-    It cannot be asked for: middleware does not know its neighbours. Only failed calls look.
+    Middleware cannot ask for its neighbours, so this walks the stack. Only failed calls do it.
     """
     frame = sys._getframe(1) if _HANDLERS else None
     while frame is not None:
@@ -87,5 +86,5 @@ def is_inside_handler() -> bool:
 
 
 def _handles(self: Any, tool_name: str, **_: Any) -> bool:
-    """True unless the middleware is for other tools."""
+    """True unless the middleware is limited to other tools."""
     return bool(getattr(self, "_should_handle_tool", lambda _: True)(tool_name))

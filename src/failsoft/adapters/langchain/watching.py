@@ -1,4 +1,4 @@
-"""What a tool has returned, before LangChain makes a message of it, and whether it was stopped."""
+"""Observe a tool under LangChain: its return value before it becomes a message, its error, its cancellation."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from failsoft.adapters.langchain.messages import answers
 from failsoft.core.model.partial import Partial
 
 WATCH: ContextVar[Watch | None] = ContextVar("failsoft_watch", default=None)
-Copies = dict[str, tuple[BaseTool, dict[str, Any], BaseTool]]  # by name: a tool, what it was made of then, its copy
+Copies = dict[str, tuple[BaseTool, dict[str, Any], BaseTool]]  # name -> (tool, its attributes at copy time, copy)
 
 
 class Watch:
-    """Over one attempt."""
+    """Observations of one attempt."""
 
     def __init__(self) -> None:
         self.returned: list[Any] = []  # the tool's value; empty if it did not return
-        self.error: Exception | None = None  # that the tool raised
-        self.raised: Exception | None = None  # by the attempt, as the framework raised it
-        self.said: Any = None  # the message that an error handler of the user's made
+        self.error: Exception | None = None  # raised by the tool
+        self.raised: Exception | None = None  # raised by the attempt, as the framework raised it
+        self.said: Any = None  # the message that the user's error handler made
         self._part: Partial | None = None
         self._stopped: AsyncCallbackManager | None = None
 
     def note(self, value: Any, tool: BaseTool) -> Any:
-        """What LangChain is to make a message of."""
+        """Record the tool's value; return what LangChain should make a message of."""
         if isinstance(value, Partial):
             self._part, value = value, value.value
         both = tool.response_format == "content_and_artifact" and isinstance(value, tuple)
@@ -44,21 +44,21 @@ class Watch:
         return value
 
     def stop(self) -> None:
-        """The tool was cancelled."""
+        """Record that the tool was cancelled."""
         callbacks = ensure_config().get("callbacks")
         self._stopped = callbacks if isinstance(callbacks, AsyncCallbackManager) else None
 
     def forget_errors(self) -> Exception | None:
-        """The attempt's error. It is not kept: its traceback holds the frames of the whole run."""
+        """Return the attempt's error and drop it: its traceback holds the frames of the whole run."""
         error, self.error, self.raised = self.raised, None, None
         return error
 
     def judge(self, result: Any) -> Any:
-        """The result, with what it lacks."""
+        """Mark the result as partial if the tool's value was."""
         return result if self._part is None else Partial(result, self._part.missing)
 
     def read(self, message: Any) -> Iterator[Any]:
-        """All that a message may stand for: its text, what that says as JSON, what the tool has returned."""
+        """Yield everything that a message may represent: its text, the text parsed as JSON, the tool's values."""
         if answers(message.__class__):
             yield message.content
             if isinstance(message.content, str):
@@ -66,8 +66,8 @@ class Watch:
                     yield json.loads(message.content)
             yield from self.returned
 
-    async def tell(self, id: str | None) -> None:
-        """Whoever traces the tool learns that it was stopped: LangChain does not say so."""
+    async def report_cancellation(self, id: str | None) -> None:
+        """Report the cancellation to the tool's tracers. LangChain does not."""
         child = self._stopped
         if child is not None and child.parent_run_id is not None:
             run = AsyncCallbackManagerForToolRun(
@@ -77,9 +77,9 @@ class Watch:
 
 
 def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
-    """A copy that is watched; the tool itself where it runs in a way of its own, and may keep something by it.
+    """Return a watched copy of the tool, or the tool itself if its class overrides LangChain's run methods.
 
-    The copy is made once, and anew when the tool was changed: LangChain works out more about it as it goes.
+    The copy is cached. It is renewed when the tool's attributes change: LangChain computes some of them lazily.
     """
     made_of = vars(tool)
     known, before, watched = copies.get(tool.name, (None, made_of, tool))
@@ -113,22 +113,22 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
             raise
         return value if watch is None else watch.note(value, tool)
 
-    _dress(_run, run)
-    _dress(_arun, arun)
-    vars(watched).update(_run=_run, _arun=_arun)  # not set: pydantic takes them for private attributes
+    _copy_signature(_run, run)
+    _copy_signature(_arun, arun)
+    vars(watched).update(_run=_run, _arun=_arun)  # setattr fails: pydantic treats them as private attributes
     copies[tool.name] = tool, {**made_of}, watched
     return watched
 
 
-def _dress(fn: Any, method: Any) -> None:
-    """Make a function look like a method. LangChain reads what it takes in every call: here, that is done once."""
+def _copy_signature(fn: Any, method: Any) -> None:
+    """Copy a method's signature and type hints to a function. LangChain reads them in every call; this caches them."""
     fn.__wrapped__ = method
-    with suppress(NameError):  # of a type checker's only: LangChain does without the types then
+    with suppress(NameError):  # a type imported for type checkers only; LangChain copes without hints
         fn.__signature__, fn.__annotations__ = signature(method), get_type_hints(method)
 
 
 @cache
-def runs_as_usual(kind: type[BaseTool]) -> bool:
-    """True if tools of this class are invoked by LangChain's own methods."""
-    ways = (kind.invoke, kind.ainvoke, kind.run, kind.arun)
-    return all(way.__module__.startswith("langchain_core.") for way in ways)
+def runs_as_usual(tool_class: type[BaseTool]) -> bool:
+    """True if LangChain's own methods invoke tools of this class."""
+    methods = (tool_class.invoke, tool_class.ainvoke, tool_class.run, tool_class.arun)
+    return all(method.__module__.startswith("langchain_core.") for method in methods)

@@ -1,4 +1,4 @@
-"""The guarded agent: what it offers to the model."""
+"""The guarded agent and the tools that it offers to the model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from agents import Agent, AgentBase, RunContextWrapper, Tool
 
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.guard import Guard, Thread
-from failsoft.adapters.openai_agents.own_tools import hand_own_tools, own_hooks, with_own_results
+from failsoft.adapters.openai_agents.own_tools import own_hooks, pass_own_tools, with_own_results
+from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
 from failsoft.adapters.openai_agents.tools import GuardedTools
-from failsoft.adapters.openai_agents.twins import Twin, make_twin
 from failsoft.errors import FailsoftError
 from failsoft.integration.framework_tool import require_runtime
 from failsoft.runtime.scope import leave
@@ -22,41 +22,39 @@ _LISTING: ContextVar[tuple[GuardedAgent, list[Any]] | None] = ContextVar("failso
 
 
 def guard_agent(agent: A, runtime: Any, *, thread: Thread | None = None, graceful: bool = True) -> A:
-    """A clone of the agent, whose tools go through the runtime. Agents that it hands off to are guarded by themselves.
+    """Clone the agent, with tools that go through the runtime. Guard the agents that it hands off to separately.
 
-    ``thread`` finds the conversation's id in the run's context; without it, the id is the run's ``group_id``.
-    ``graceful=False`` raises failures where the tool has no failure function of its own.
+    ``thread`` is a function that returns the conversation's id for the run's context; the default is the run's
+    ``group_id``. With ``graceful=False``, a failure is raised if the tool has no failure function of its own.
     """
     require_runtime(runtime, "guard_agent(agent, rt)")
     if not isinstance(agent, AgentBase):
-        raise FailsoftError(f"{agent!r:.80} is no Agent: write guard_agent(agent, rt)")
+        raise FailsoftError(f"{agent!r:.80} is not an Agent: write guard_agent(agent, rt)")
     if thread is not None and not callable(thread):
         raise FailsoftError(
-            f"thread={thread!r:.80}: write a function of the run's context, which gives the thread's id"
+            f"thread={thread!r:.80}: expected a function that takes the run's context and returns the thread's id"
         )
     if not isinstance(graceful, bool):
-        raise FailsoftError(f"graceful={graceful!r:.80}: write True or False")
+        raise FailsoftError(f"graceful={graceful!r:.80}: expected True or False")
     if isinstance(agent, GuardedAgent):
-        raise FailsoftError(
-            f"{agent.name!r} is guarded already: use it as it is, or guard the agent that it was made from"
-        )
-    private.watch_runs(hand_own_tools)
+        raise FailsoftError(f"{agent.name!r} is already guarded: use it as it is, or guard the original agent")
+    private.watch_runs(pass_own_tools)
     clone = cast("A", agent.clone())
-    return make_twin(
+    return make_proxy(
         clone, Guard(runtime, thread, graceful), GuardedAgent, {**vars(clone), "tools": GuardedTools(clone.tools)}
     )
 
 
-class GuardedAgent(Twin):
-    """What a guarded agent does otherwise."""
+class GuardedAgent(GuardedProxy):
+    """The members of an agent that guarding overrides."""
 
-    own = ("_handing",)
+    own = ("_wrapped_hooks",)
     _guard: Guard
-    _handing: Any  # the hooks that the SDK gets, and the user's
+    _wrapped_hooks: Any  # the user's hooks, and the wrapper that the SDK gets
 
     @property
     def tools(self) -> list[Tool]:
-        """The guarded tools: those that were added since are guarded now."""
+        """The guarded tools, including any that were added since."""
         tools: list[Tool] = vars(self)["tools"]
         if isinstance(tools, GuardedTools):
             tools.refresh(self._guard)
@@ -64,12 +62,12 @@ class GuardedAgent(Twin):
 
     @tools.setter
     def tools(self, tools: list[Tool]) -> None:
-        own = isinstance(tools, GuardedTools) or not isinstance(tools, list)  # what is no list the SDK refuses
+        own = isinstance(tools, GuardedTools) or not isinstance(tools, list)  # the SDK rejects a non-list itself
         vars(self)["tools"] = tools if own else GuardedTools(tools)
 
     @property
     def mcp_servers(self) -> list[Any]:
-        """The user's own servers; while their tools are listed, the guarded ones."""
+        """The user's own servers; the guarded ones while tools are being listed."""
         listing = _LISTING.get()
         if listing is not None and listing[0] is self:
             return listing[1]
@@ -82,17 +80,17 @@ class GuardedAgent(Twin):
 
     @property
     def hooks(self) -> Any:
-        """The user's own hooks; while a run is under way, hooks that hand the user's own tools to them."""
+        """The user's own hooks; during a run, a wrapper that passes the user's own tools to them."""
         hooks = vars(self).get("hooks")
         if hooks is None or private.current_run() is None:
             return hooks
         try:
-            if self._handing[0] is hooks:
-                return self._handing[1]
-        except AttributeError:  # there were none before
+            if self._wrapped_hooks[0] is hooks:
+                return self._wrapped_hooks[1]
+        except AttributeError:  # not wrapped before
             pass
-        self._handing = hooks, hand_own_tools(hooks)
-        return self._handing[1]
+        self._wrapped_hooks = hooks, pass_own_tools(hooks)
+        return self._wrapped_hooks[1]
 
     @hooks.setter
     def hooks(self, hooks: Any) -> None:
@@ -100,7 +98,7 @@ class GuardedAgent(Twin):
 
     @property
     def tool_use_behavior(self) -> Any:
-        """The user's own; while a run is under way, a function among them gets results of the user's own tools."""
+        """The user's own setting; during a run, a function gets results with the user's own tools."""
         behavior = vars(self).get("tool_use_behavior", "run_llm_again")
         if not callable(behavior) or private.current_run() is None:
             return behavior
@@ -114,19 +112,19 @@ class GuardedAgent(Twin):
         servers = vars(self)["mcp_servers"]
         token = _LISTING.set((self, self._guard.guard_servers(servers))) if servers else None
         try:
-            tools: list[Tool] = await super().get_mcp_tools(run_context)  # type: ignore[misc]  # the agent's
+            tools: list[Tool] = await super().get_mcp_tools(run_context)  # type: ignore[misc]  # the agent's class
         finally:
             if token is not None:
                 leave(_LISTING, token)
         return tools
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
-        tools: list[Tool] = await super().get_all_tools(run_context)  # type: ignore[misc]  # the agent's
+        tools: list[Tool] = await super().get_all_tools(run_context)  # type: ignore[misc]  # the agent's class
         forced = getattr(getattr(self, "model_settings", None), "tool_choice", None)
         return self._guard.offer(tools, run_context, forced)
 
     async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
-        prompt: str | None = await super().get_system_prompt(run_context)  # type: ignore[misc]  # the agent's
+        prompt: str | None = await super().get_system_prompt(run_context)  # type: ignore[misc]  # the agent's class
         if not vars(self)["mcp_servers"]:
             return prompt
         servers = self._guard.guard_servers(vars(self)["mcp_servers"])

@@ -1,7 +1,7 @@
-"""One attempt: the SDK's own way of running a tool, and what its errors stand for.
+"""Run one attempt the way the SDK does, and translate its errors.
 
-Why tools that the SDK has made are invoked directly: ``invoke_function_tool`` reads the annotations of the invoker anew
-in each call, to learn which context it wants. Of those it is known.
+Invokers made by the SDK are called directly. ``invoke_function_tool`` would read the invoker's annotations in every
+call to find out which context it wants; for these invokers that is known.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Attempts:
         self._context = context
         self._text = text
         self._given = given
-        self.error: Exception | None = None  # of the latest one, as the SDK raised it
+        self.error: Exception | None = None  # the error of the latest attempt, as the SDK raised it
 
     async def run(self, tool: FunctionTool, invoker: Any, arguments: Any) -> Any:
-        """Make an attempt: of the tool that was asked for, or of one that replaces it."""
+        """Make an attempt of the requested tool or of its fallback."""
         self.error = None
         context, text = self._context, self._text
         if tool.qualified_name != self._asked:
@@ -49,18 +49,18 @@ class Attempts:
             return await invoke_bare(invoker, context, text)
         except Exception as error:
             self.error = error
-            raise _read(tool, invoker, context.tool_name, text, error)  # noqa: B904 - it says itself what it comes from
+            raise _read(tool, invoker, context.tool_name, text, error)  # noqa: B904 - _read sets the cause
 
 
 class _Invoked(NamedTuple):
-    """What the SDK looks at to invoke a tool."""
+    """The fields that the SDK reads to invoke a tool."""
 
     on_invoke_tool: Any
     timeout_seconds: None = None
 
 
 async def invoke_bare(invoker: Any, context: ToolContext[Any], text: str) -> Any:
-    """Invoke a tool in the SDK's own way, but raise what it raises, and let nothing stop it."""
+    """Invoke a tool the way the SDK does, but without its failure function and its timeout."""
     invoker = without_failure_function(invoker)
     if is_made_by_sdk(invoker):
         return await invoker(context, text)
@@ -68,26 +68,26 @@ async def invoke_bare(invoker: Any, context: ToolContext[Any], text: str) -> Any
 
 
 def _read(tool: FunctionTool, invoker: Any, name: str, text: str, error: Exception) -> BaseException:
-    """What an error of the SDK's stands for; one of the tool's own is what it is."""
+    """Translate an error of the SDK; return the tool's own errors unchanged."""
     misfit = None
     if isinstance(error, ModelBehaviorError) or (isinstance(error, ValidationError) and not is_made_by_sdk(invoker)):
         misfit = find_misfit(tool.params_json_schema, text)
     if isinstance(error, ModelBehaviorError) and misfit is None:
-        if _left_a_run(error):  # what the model in there asked for is not to be read as an error of this tool
+        if _came_out_of_run(error):  # the inner model's mistake says nothing about this tool
             return _from(None, BrokenOffError("The model of an agent inside has misbehaved."))
         if is_made_by_sdk(invoker) and not _was_raised_by_sdk(error):
-            return _from(error, BrokenToolError(str(error)))  # the function itself raised it, and has run
+            return _from(error, BrokenToolError(str(error)))  # the function has run and raised it itself
         misfit = builtin_faults.bad_arguments(detail=error)
     if misfit is not None:
         return _from(error, MisfitError(misfit))
     if isinstance(error, UserError) and str(error).startswith(f"Function tool {name} returned an output that does not"):
-        return _from(error, BrokenToolError(str(error)))  # it has run
+        return _from(error, BrokenToolError(str(error)))  # the tool has run
     if _is_control(error):
         return _from(None, ControlFlow(error))
-    left = _left_a_run(error)
+    from_inner_run = _came_out_of_run(error)
     if type(error) is AgentsException and isinstance(error.__cause__, Exception):
-        error = error.__cause__  # the SDK's wrapping says less
-    return _from(error, BrokenOffError(str(error))) if left else error
+        error = error.__cause__  # the SDK's wrapper says less
+    return _from(error, BrokenOffError(str(error))) if from_inner_run else error
 
 
 def _from(cause: Exception | None, error: BaseException) -> BaseException:
@@ -102,25 +102,25 @@ def _is_control(error: BaseException) -> bool:
     return own and not isinstance(error, ModelBehaviorError | ToolTimeoutError)
 
 
-def _left_a_run(error: Exception) -> bool:
-    """Has it come out of an agent that ran inside the tool (``as_tool``, ``Runner.run``)?"""
+def _came_out_of_run(error: Exception) -> bool:
+    """True if the error came out of an agent that ran inside the tool (``as_tool``, ``Runner.run``)."""
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     return any(name == "agents.run" or name.startswith("agents.run_internal.") for name in modules)
 
 
 def _was_raised_by_sdk(error: Exception) -> bool:
-    """True if the SDK refused the arguments, before it called the tool's function."""
+    """True if the SDK rejected the arguments before it called the tool's function."""
     *_, (frame, _) = walk_tb(error.__traceback__)
     return frame.f_globals.get("__name__") == "agents.tool"
 
 
-def say(outcome: Outcome[Any]) -> Any:
-    """A success as the SDK takes it, with what is missing from it."""
+def format_success(outcome: Outcome[Any]) -> Any:
+    """Format a success for the SDK; mention what is missing from a partial one."""
     value = outcome.value
     if outcome.missing is None:
         return value
-    lacks = outcome.explanation.model
+    missing_text = outcome.explanation.model
     parts = value if isinstance(value, list) and value else [value]
     if all(isinstance(part, ToolOutputText | ToolOutputImage | ToolOutputFileContent) for part in parts):
-        return [*parts, ToolOutputText(text=lacks)]
-    return f"{value}\n{lacks}"
+        return [*parts, ToolOutputText(text=missing_text)]
+    return f"{value}\n{missing_text}"

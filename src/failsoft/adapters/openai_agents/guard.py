@@ -1,4 +1,4 @@
-"""What the tools and servers of a guarded agent share: how a call goes through the runtime, and what it answers."""
+"""The guard of an agent: runs calls of its tools and servers through the runtime, and formats the answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agents.tool_context import ToolContext
 from agents.tracing import get_current_trace
 
 from failsoft.adapters.openai_agents import private
-from failsoft.adapters.openai_agents.attempt import Attempts, invoke_bare, say
+from failsoft.adapters.openai_agents.attempt import Attempts, format_success, invoke_bare
 from failsoft.adapters.openai_agents.servers import GuardedServer, guard_server
 from failsoft.adapters.openai_agents.tools import GuardedTool, guard_tool, timeout_of
 from failsoft.core.model.builtin_faults import TOOL_TIMEOUT
@@ -46,7 +46,7 @@ Thread = Callable[[RunContextWrapper[Any]], str | None]
 
 
 class _PerRun:
-    """Something that is remembered for a run: what all contexts of a run share is its usage."""
+    """Values remembered per run. All contexts of a run share one usage object, which identifies the run."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[ref[Usage], Any]] = {}
@@ -66,10 +66,10 @@ _GROUPS = _PerRun()
 
 
 def group_of(context: RunContextWrapper[Any]) -> str | None:
-    """The conversation's id as ``RunConfig(group_id=...)`` gives it.
+    """Return the conversation's id from ``RunConfig(group_id=...)``.
 
-    Only tools see that. Elsewhere it is known from the trace, or, where nothing is traced, from an earlier tool call of
-    the run.
+    Only tools see the run config. Elsewhere the id comes from the trace or, without tracing, from an earlier tool call
+    of the run.
     """
     config = getattr(context, "run_config", None)
     if config is not None:
@@ -86,10 +86,10 @@ class Guard:
     def __init__(self, runtime: Runtime, thread: Thread | None, graceful: bool) -> None:
         self.runtime = runtime
         self.graceful = graceful
-        self.kinds: dict[tuple[type, type], type] = {}  # of twins
+        self.proxy_classes: dict[tuple[type, type], type] = {}  # generated classes of proxies
         self._thread = thread
         self._servers: WeakKeyDictionary[Any, GuardedServer] = WeakKeyDictionary()
-        self._offered = _PerRun()  # tools by id: those that may replace another one
+        self._offered = _PerRun()  # tool id -> tool: the candidates for fallbacks
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Guard, (self.runtime, self._thread, self.graceful)
@@ -105,15 +105,19 @@ class Guard:
     def guard_tools(self, tools: list[Tool]) -> list[Tool]:
         """Guard the tools of a list, in place."""
         for place, tool in enumerate(tools):
-            if isinstance(tool, FunctionTool) and not self.is_mine(tool):
+            if isinstance(tool, FunctionTool) and not self.is_guarded_here(tool):
                 tools[place] = guard_tool(tool, self)
         return tools
 
-    def is_mine(self, tool: Any) -> bool:
+    def is_guarded_here(self, tool: Any) -> bool:
         return isinstance(tool, GuardedTool) and tool._guard is self
 
     def guard_servers(self, servers: list[Any]) -> list[Any]:
-        """The guarded twins of MCP servers. Servers of one name are counted: each has its own breaker."""
+        """Return the guarded proxies of MCP servers.
+
+        Servers of the same name are numbered: each has its own
+        breaker.
+        """
         seen = Counter[str]()
         for server in servers:
             seen[server.name] += 1
@@ -122,7 +126,7 @@ class Guard:
         return [self._servers[server] for server in servers]
 
     def offer(self, tools: list[Tool], context: RunContextWrapper[Any], forced: Any) -> list[Tool]:
-        """The tools that can be used in this conversation, and the one that the model is made to call."""
+        """Return the tools available in this conversation, plus any that ``tool_choice`` requires."""
         thread = self.thread(context)
         self.turn(context, thread)
         tools = self.guard_tools([*tools])
@@ -131,16 +135,16 @@ class Guard:
         for name, tool in functions.items():
             if name not in self.runtime.tools:
                 about = Metadata(tool.description, tool.params_json_schema)
-                declare_from_metadata(self.runtime, name, _words(tool), about)
+                declare_from_metadata(self.runtime, name, _sdk_options(tool), about)
         if self.runtime.threads[thread or ""].unavailable:
             choice = [_id(tool) for tool in tools if forced in ("required", tool.name)]
-            brought = [name for name, tool in functions.items() if not is_watched(tool)]
+            brought = [name for name, tool in functions.items() if not needs_consent(tool)]
             hidden = tools_to_hide(self.runtime, thread, brought, choice)
             tools = [tool for tool in tools if _id(tool) not in hidden]
         return tools
 
     def turn(self, context: RunContextWrapper[Any], thread: str | None) -> AgentRun | None:
-        """The turn of the run. Where the SDK's runner is another one, the turn ends when its usage is freed."""
+        """Return the run's turn. With a custom runner, the turn ends when the run's usage object is freed."""
         run = private.current_run()
         if run is not None:
             return self.runtime.agent_run(run, thread=thread, at_end=run.at_end.append)
@@ -166,7 +170,7 @@ class Guard:
         except Exception as control:
             return await private.fail(made, bare, context, text, control)
         if outcome.status == "succeeded":
-            return say(outcome)
+            return format_success(outcome)
         return await self._explain(made, bare, context, text, outcome, error)
 
     async def _run(
@@ -175,7 +179,7 @@ class Guard:
         name, thread = tool.qualified_name, self.thread(context)
         given = read_arguments(text)
         if isinstance(given, Fault):
-            given = {"arguments": text}  # the tool refuses them
+            given = {"arguments": text}  # the tool will reject them
         attempts = Attempts(name, context, text, given)
         offered: Mapping[str, FunctionTool] = self._offered.get(context) or {}
 
@@ -183,16 +187,16 @@ class Guard:
             if other == name:
                 return partial(attempts.run, tool, bare)
             found = offered.get(other)
-            if found is None or found.is_enabled is False or is_watched(found):
+            if found is None or found.is_enabled is False or needs_consent(found):
                 return None
             return partial(attempts.run, found, vars(found)["on_invoke_tool"])
 
-        said: dict[str, Any] = {}
-        if (limit := changed_timeout(self.runtime, name, _words(tool))) is not None:
-            said["timeout"] = limit
+        options: dict[str, Any] = {}
+        if (limit := changed_timeout(self.runtime, name, _sdk_options(tool))) is not None:
+            options["timeout"] = limit
         outcome = await self.runtime.run(
             name, given, LazyRunners(runner), turn=self.turn(context, thread), thread=thread,
-            id=context.tool_call_id, **said,
+            id=context.tool_call_id, **options,
         )  # fmt: skip
         return outcome, attempts.error
 
@@ -205,23 +209,27 @@ class Guard:
         outcome: Outcome[Any],
         error: Exception | None,
     ) -> Any:
-        """What the model reads about a failure. What the user has said about it comes first."""
+        """Return the text that the model reads about a failure. The user's own settings come first."""
         timed_out = error is None and outcome.fault is not None and outcome.fault.rule == TOOL_TIMEOUT
         limit = timeout_of(tool)
         if timed_out and (tool.timeout_behavior == "raise_exception" or tool.timeout_error_function is not None):
             late = ToolTimeoutError(tool.name, limit or 0.0)
             if tool.timeout_behavior == "raise_exception":
                 raise late
-            return await _now(cast("Any", tool.timeout_error_function)(context, late))
+            return await _await_if_needed(cast("Any", tool.timeout_error_function)(context, late))
         error = error or _as_error(outcome)
         if private.has_failure_function(tool, context) and not (timed_out and limit is not None):
             return await private.fail(tool, bare, context, text, error)
         if not self.graceful:
             raise error
-        private.mark_as_words(context)
+        private.mark_as_failure_text(context)
         private.note_handled(tool, bare, context, text, error)
-        words = outcome.explanation.model
-        return words if timed_out or not private.uses_default(tool) else await _formatted(context, error, words)
+        text_for_model = outcome.explanation.model
+        return (
+            text_for_model
+            if timed_out or not private.uses_default(tool)
+            else await _formatted(context, error, text_for_model)
+        )
 
 
 def _as_error(outcome: Outcome[Any]) -> Exception:
@@ -230,39 +238,39 @@ def _as_error(outcome: Outcome[Any]) -> Exception:
     return failed
 
 
-async def _formatted(context: ToolContext[Any], error: Exception, words: str) -> str:
-    """The words, as ``RunConfig(tool_error_formatter=...)`` has them."""
+async def _formatted(context: ToolContext[Any], error: Exception, text_for_model: str) -> str:
+    """Apply ``RunConfig(tool_error_formatter=...)`` to the text."""
     formatter = getattr(context.run_config, "tool_error_formatter", None)
     if formatter is None:
-        return words
+        return text_for_model
     asked = ToolErrorFormatterArgs(
         kind="tool_exception",
         tool_type="function",
         tool_name=context.qualified_tool_name,
         call_id=context.tool_call_id,
-        default_message=words,
+        default_message=text_for_model,
         run_context=context,
         error=error,
     )
     try:
-        told = await _now(formatter(asked))
+        formatted = await _await_if_needed(formatter(asked))
     except Exception as failed:
-        log.warning("tool_error_formatter failed; failsoft's own words are used: %s", sanitise(failed))
-        return words
-    return told if isinstance(told, str) else words
+        log.warning("tool_error_formatter failed; using failsoft's explanation: %s", sanitise(failed))
+        return text_for_model
+    return formatted if isinstance(formatted, str) else text_for_model
 
 
-async def _now(value: Any) -> Any:
+async def _await_if_needed(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def is_watched(tool: FunctionTool) -> bool:
-    """True if somebody has to agree to its calls, or to its values: that was asked about another tool."""
+def needs_consent(tool: FunctionTool) -> bool:
+    """True if calls need approval or guardrails: an approval for one tool does not cover another."""
     return bool(tool.needs_approval or tool.tool_input_guardrails or tool.tool_output_guardrails)
 
 
-def _words(tool: FunctionTool) -> dict[str, Any]:
-    """What the SDK knows of a tool."""
+def _sdk_options(tool: FunctionTool) -> dict[str, Any]:
+    """Return the options that the SDK knows about a tool."""
     seconds = timeout_of(tool)
     return {"timeout": timedelta(seconds=seconds)} if seconds else {}
 

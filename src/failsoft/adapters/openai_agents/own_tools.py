@@ -1,10 +1,10 @@
-"""Hand the user's own tools to hooks and to ``tool_use_behavior``, which may compare them with ``is``.
+"""Pass the user's own tools to hooks and to ``tool_use_behavior``, which may compare them with ``is``.
 
 Rules
 -----
-- While a run is under way the SDK calls hooks with the guarded tool. In its place they get the tool that was guarded.
-- The hooks themselves are not changed. The SDK gets an object that passes everything on to them, of a subclass of theirs
-  where there can be one.
+- During a run the SDK calls hooks with the guarded tool. The hooks get the original tool instead.
+- The hooks themselves are not changed. The SDK gets a wrapper that forwards everything to them. Its class is a subclass
+  of theirs if possible.
 - A guarded tool that was copied or unpickled has no original: hooks get the guarded one.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
-from failsoft.adapters.openai_agents.twins import Twin
+from failsoft.adapters.openai_agents.proxies import GuardedProxy
 
 T = TypeVar("T")
 
@@ -23,12 +23,12 @@ _WITH_TOOLS = ("on_tool_start", "on_tool_end")
 
 
 def own_tool(tool: Any) -> Any:
-    """The tool that a guarded one was made from; any other tool itself."""
-    return getattr(tool, "_original", tool) if isinstance(tool, Twin) else tool
+    """Return the original of a guarded tool; any other tool unchanged."""
+    return getattr(tool, "_original", tool) if isinstance(tool, GuardedProxy) else tool
 
 
-class _Handing:
-    """Hooks that pass everything on to the user's."""
+class _HookWrapper:
+    """A wrapper that forwards everything to the user's hooks."""
 
     __slots__ = ("_hooks",)
     _hooks: Any
@@ -36,38 +36,38 @@ class _Handing:
     def __getattribute__(self, name: str) -> Any:
         hooks = object.__getattribute__(self, "_hooks")
         found = getattr(hooks, name)
-        return _hand(found) if name in _WITH_TOOLS else found
+        return _with_own_tool(found) if name in _WITH_TOOLS else found
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(object.__getattribute__(self, "_hooks"), name, value)
 
 
-def hand_own_tools(hooks: T) -> T:
-    """Hooks for the SDK that hand the user's own tools to these."""
+def pass_own_tools(hooks: T) -> T:
+    """Wrap hooks so that they get the user's own tools."""
     made: Any = object.__new__(_subclass(cast("Any", type(hooks))))
     object.__setattr__(made, "_hooks", hooks)
     return cast("T", made)
 
 
 def own_hooks(hooks: Any) -> Any:
-    """The user's hooks behind those that ``hand_own_tools`` made; any other object itself."""
-    return object.__getattribute__(hooks, "_hooks") if issubclass(type(hooks), _Handing) else hooks
+    """Unwrap hooks made by ``pass_own_tools``; return any other object unchanged."""
+    return object.__getattribute__(hooks, "_hooks") if issubclass(type(hooks), _HookWrapper) else hooks
 
 
 @lru_cache(maxsize=64)
-def _subclass(kind: Any) -> Any:
-    """Of the same name: the SDK knows the agents in a stored ``RunState`` by the names of their hooks' classes, too.
+def _subclass(hooks_class: Any) -> Any:
+    """Make a subclass with the same name: a stored ``RunState`` identifies agents by their hooks' class names, too.
 
-    A class with slots, or one that refuses subclasses, has none: ``isinstance`` then goes by ``__class__``.
+    A class that has slots or refuses subclasses gets the plain wrapper; ``isinstance`` then goes by ``__class__``.
     """
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    names = {"__module__": hooks_class.__module__, "__qualname__": hooks_class.__qualname__}
     try:
-        return type(kind)(kind.__name__, (_Handing, kind), names)
+        return type(hooks_class)(hooks_class.__name__, (_HookWrapper, hooks_class), names)
     except Exception:
-        return _Handing
+        return _HookWrapper
 
 
-def _hand(hook: Callable[..., Any]) -> Callable[..., Any]:
+def _with_own_tool(hook: Callable[..., Any]) -> Callable[..., Any]:
     def call(context: Any, agent: Any, tool: Any, *more: Any) -> Any:
         return hook(context, agent, own_tool(tool), *more)
 
@@ -75,7 +75,7 @@ def _hand(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_own_results(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """A ``tool_use_behavior`` function that gets results of the user's own tools."""
+    """Wrap a ``tool_use_behavior`` function so that it gets results with the user's own tools."""
 
     @wraps(choose)
     def call(context: Any, results: list[Any]) -> Any:

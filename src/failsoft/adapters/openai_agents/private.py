@@ -1,7 +1,6 @@
-"""Names of the SDK that are not public, all in one place.
+"""Private names of the SDK, all in one place.
 
-Each has a test that fails when a new version changes it, and each is optional: without it the adapter works as its
-docstring says.
+Each has a test that fails when a new version changes it. Each is optional: the docstrings say what happens without it.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from agents.tool_context import ToolContext
 
 from failsoft.runtime.scope import leave
 
-# The class of the invokers that ``function_tool`` makes. The SDK looks for it to find a tool's own function.
+# Class of the invokers that ``function_tool`` makes. The SDK looks for it to find a tool's own function.
 Invoker: type[Any] = getattr(sdk_tool, "_FailureHandlingFunctionToolInvoker", object)
 
-_BIND = "__agents_bind_function_tool__"  # has every such invoker: it gives one that is bound to another tool
+_BIND = "__agents_bind_function_tool__"  # method of every such invoker: returns an invoker bound to another tool
 _WRAPPED = getattr(sdk_tool, "_FUNCTION_TOOL_WRAPPED_CALLABLE_MARKER", "__agents_function_tool_wrapped_callable__")
 _HANDLED = getattr(sdk_tool, "_DEFAULT_FAILURE_HANDLED_ATTR", "_function_tool_default_failure_handled")
-_DEFAULTED = ("mcp", "agent_as_tool")  # kinds of tools to which the SDK itself gives its default failure function
+_DEFAULTED = ("mcp", "agent_as_tool")  # tools that get a default failure function from the SDK
 
 
 async def _unused(_: Any, __: str) -> str:
@@ -50,27 +49,27 @@ _RAISES = set_function_tool_failure_error_function(
 
 
 def is_made_by_sdk(invoker: Any) -> bool:
-    """True for the invoker of a function: it validates the arguments. Others read them themselves."""
+    """True for an invoker of a function: it validates the arguments. Other invokers parse them themselves."""
     return isinstance(invoker, Invoker) if Invoker is not object else hasattr(invoker, _BIND)
 
 
 def bind(invoker: Any, tool: FunctionTool) -> Any:
-    """The invoker, bound to a tool whose failure function it asks."""
+    """Bind the invoker to a tool, whose failure function it then uses."""
     return getattr(invoker, _BIND)(tool) if is_made_by_sdk(invoker) else invoker
 
 
 def without_failure_function(invoker: Any) -> Any:
-    """The invoker, raising what its function raises."""
+    """Return the invoker without failure function: it raises what its function raises."""
     return bind(invoker, _RAISES)
 
 
 def function_of(invoker: Any) -> Any:
-    """The function behind an invoker; None if it is not known."""
+    """Return the function of an invoker; None if unknown."""
     return getattr(getattr(invoker, "_invoke_tool_impl", None), _WRAPPED, None)
 
 
-def dress(implementation: Any, invoker: Any) -> Any:
-    """Give an implementation what the SDK finds on the one of ``invoker``: its function, and how approvals see arguments."""
+def copy_attributes(implementation: Any, invoker: Any) -> Any:
+    """Copy the attributes that the SDK looks up from ``invoker``: its function, and how approvals see arguments."""
     if is_made_by_sdk(invoker) and hasattr(invoker, "prepare_arguments"):
         implementation.__agents_prepare_arguments__ = invoker.prepare_arguments
     if (function := function_of(invoker)) is not None:
@@ -82,15 +81,15 @@ def dress(implementation: Any, invoker: Any) -> Any:
 
 
 def uses_default(tool: FunctionTool) -> bool:
-    """True if nobody has set a failure function. Without the name, so it is for all tools."""
+    """True if the user has set no failure function. Without the private name, always True."""
     return bool(getattr(tool, "_use_default_failure_error_function", True))
 
 
 def has_failure_function(tool: FunctionTool, context: ToolContext[Any]) -> bool:
-    """True if the user has said what becomes of this tool's failures: a function, or None for raising them.
+    """True if the user has decided how this tool's failures are handled: a function, or None to raise them.
 
-    To MCP tools and agents as tools the SDK itself gives its default function: that says nothing. A hosted program that
-    expects a value of a certain form cannot read words: the SDK raises then.
+    The default function that the SDK gives to MCP tools and agents as tools does not count. A hosted program that
+    expects structured output cannot read text: the SDK raises then.
     """
     if uses_default(tool):
         return resolve_function_tool_failure_error_function(tool, context) is None
@@ -101,30 +100,30 @@ def has_failure_function(tool: FunctionTool, context: ToolContext[Any]) -> bool:
 
 
 async def fail(tool: FunctionTool, invoker: Any, context: ToolContext[Any], text: str, error: Exception) -> Any:
-    """Do what the SDK does with an error of this tool: ask its failure function, or raise."""
+    """Handle an error as the SDK does: call the tool's failure function, or raise."""
     if not is_made_by_sdk(invoker):
         raise error
-    said = await maybe_invoke_function_tool_failure_error_function(function_tool=tool, context=context, error=error)
-    if said is None:
+    answer = await maybe_invoke_function_tool_failure_error_function(function_tool=tool, context=context, error=error)
+    if answer is None:
         raise error
     note_handled(tool, invoker, context, text, error)
-    return said
+    return answer
 
 
 def note_handled(tool: FunctionTool, invoker: Any, context: ToolContext[Any], text: str, error: Exception) -> None:
-    """Have the SDK's span say that the tool has failed. Without the name, the span looks like a success."""
+    """Mark the SDK's span as failed. Without the private name, the span looks like a success."""
     note = getattr(invoker, "_on_handled_error", None)
     if note is not None:
         note(tool, error, text, context)
 
 
-def mark_as_words(context: ToolContext[Any]) -> None:
-    """The answer is words about a failure: it need not fit the tool's output schema."""
+def mark_as_failure_text(context: ToolContext[Any]) -> None:
+    """Mark the answer as a failure text, which need not match the tool's output schema."""
     setattr(context, _HANDLED, True)
 
 
 def forget_prepared(context: ToolContext[Any]) -> None:
-    """Arguments that were prepared for one tool are not another's."""
+    """Drop the arguments that were prepared for another tool."""
     context._function_tool_arguments = None
 
 
@@ -146,15 +145,12 @@ _RUN: ContextVar[Run | None] = ContextVar("failsoft_openai_run", default=None)
 
 
 def current_run() -> Run | None:
-    """The run that is under way; None if another runner runs it."""
+    """Return the current run; None under a custom runner."""
     return _RUN.get()
 
 
 def watch_runs(replace_hooks: Callable[[Any], Any]) -> None:
-    """Put a runner before the default one that knows when runs begin and end, and that replaces the hooks of a run.
-
-    All else is left to the default one.
-    """
+    """Wrap the default runner, to learn when runs begin and end and to replace a run's hooks."""
     find, replace = (
         getattr(agents.run, name, None) for name in ("get_default_agent_runner", "set_default_agent_runner")
     )
@@ -181,7 +177,7 @@ async def _watched(running: Coroutine[Any, Any, Any]) -> Any:
 
 
 class _Runner(agents.run.AgentRunner):
-    """The default runner, watched. Its frames hold no input: they are in the tracebacks of errors."""
+    """The default runner, watched. Its frames appear in tracebacks, so they keep no input."""
 
     def __init__(self, inner: Any, replace_hooks: Callable[[Any], Any]) -> None:
         self.inner = inner
@@ -189,7 +185,7 @@ class _Runner(agents.run.AgentRunner):
 
     def _prepare(self, options: dict[str, Any]) -> None:
         hooks = options.get("hooks")
-        if isinstance(hooks, RunHooksBase):  # the SDK refuses others
+        if isinstance(hooks, RunHooksBase):  # the SDK rejects others
             options["hooks"] = self._replace_hooks(hooks)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,7 +1,7 @@
-"""MCP servers that may be down: then the run goes on without their tools.
+"""Guard MCP servers: the run continues without the tools of a server that is down.
 
-Each has a breaker of its own, as the tool ``mcp:<name>``. Those of one name are counted, ``docs`` and ``docs-2``: the SDK
-calls every server that ``npx`` starts the same.
+Each server has its own breaker, as the tool ``mcp:<name>``. Servers of the same name are numbered (``docs``,
+``docs-2``), because the SDK gives every server started by ``npx`` the same name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents.exceptions import UserError
 
-from failsoft.adapters.openai_agents.twins import Twin, make_twin
+from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 class ServerError(Exception):
-    """An MCP server's error, in its own words."""
+    """An MCP server's error, with the server's message."""
 
 
-class GuardedServer(Twin):
-    """What a guarded MCP server does otherwise."""
+class GuardedServer(GuardedProxy):
+    """The members of an MCP server that guarding overrides."""
 
     own = ("_id", "lost")
     _guard: Guard
     _id: str
-    lost: Outcome[Any] | None  # why its tools are missing
+    lost: Outcome[Any] | None  # the failure that made its tools unavailable
 
     async def list_tools(self, *args: Any, **kwargs: Any) -> list[Any]:
-        listing = super().list_tools  # type: ignore[misc]  # the server's
+        listing = super().list_tools  # type: ignore[misc]  # the server's class
 
         async def list_(_: dict[str, Any]) -> Any:
-            return await _plainly(listing(*args, **kwargs))
+            return await _as_server_error(listing(*args, **kwargs))
 
         runtime = self._guard.runtime
         if self._id not in runtime.tools:
@@ -47,7 +47,7 @@ class GuardedServer(Twin):
         return tools
 
     async def call_tool(self, *args: Any, **kwargs: Any) -> Any:
-        result = await _plainly(super().call_tool(*args, **kwargs))  # type: ignore[misc]  # the server's
+        result = await _as_server_error(super().call_tool(*args, **kwargs))  # type: ignore[misc]  # the server's class
         name = "is_error" if hasattr(result, "is_error") else "isError"  # mcp 2, mcp 1
         if getattr(result, name, False):
             raise ServerError("\n".join(getattr(part, "text", "") for part in result.content))
@@ -55,15 +55,15 @@ class GuardedServer(Twin):
 
 
 def guard_server(server: MCPServer, guard: Guard, number: int = 1) -> GuardedServer:
-    """The guarded twin of a server; ``number`` tells it from others of its name."""
-    twin = cast("GuardedServer", make_twin(server, guard, GuardedServer))
-    twin._id = f"mcp:{builtin_faults.quote(server.name)}" + (f"-{number}" if number > 1 else "")
-    twin.lost = None
-    return twin
+    """Return the guarded proxy of a server; ``number`` distinguishes servers of the same name."""
+    proxy = cast("GuardedServer", make_proxy(server, guard, GuardedServer))
+    proxy._id = f"mcp:{builtin_faults.quote(server.name)}" + (f"-{number}" if number > 1 else "")
+    proxy.lost = None
+    return proxy
 
 
-async def _plainly(asked: Any) -> Any:
-    """The SDK makes its ``UserError`` of a lost connection: here it is nobody's control flow."""
+async def _as_server_error(asked: Any) -> Any:
+    """Raise the SDK's ``UserError`` for a lost connection as ``ServerError``: it is not control flow here."""
     try:
         return await asked
     except UserError as error:

@@ -1,7 +1,6 @@
-"""Guarded tools: the user's own, except that invoking one goes through the runtime.
+"""Guarded tools: the user's own tools, invoked through the runtime.
 
-The SDK checks its tools again by identity while a run is under way. So an agent's list of tools has the guarded ones in
-it, and not copies that are made for a run.
+The SDK compares tools by identity during a run. So an agent's list holds the guarded tools, not copies made per run.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from agents.tool_context import ToolContext
 
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.own_tools import own_tool
-from failsoft.adapters.openai_agents.twins import Twin, make_twin
+from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
 
 if TYPE_CHECKING:
     from failsoft.adapters.openai_agents.guard import Guard
 
 
 class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's is not public
-    """What the SDK calls to run a guarded tool."""
+    """The callable with which the SDK runs a guarded tool."""
 
     def __init__(self, tool: GuardedTool, bare: Any) -> None:
         async def invoke(context: ToolContext[Any], text: str) -> Any:
             return await self(context, text)
 
         if private.Invoker is not object:
-            super().__init__(private.dress(invoke, bare), None, function_tool=tool)
+            super().__init__(private.copy_attributes(invoke, bare), None, function_tool=tool)
         self.bare = bare
         self.tool = tool
         self._raises = private.without_failure_function(bare)
@@ -37,17 +36,17 @@ class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's i
         return await self.tool._guard.invoke(self.tool, self._raises, context, text)
 
     def __agents_bind_function_tool__(self, tool: FunctionTool) -> Any:
-        """A copy of a guarded tool gets an invoker of its own."""
+        """Return the invoker for a copy of a guarded tool."""
         return self if cast("Any", tool) is self.tool else private.bind(self.bare, tool)
 
 
-class GuardedTool(Twin):
-    """What a guarded tool does otherwise."""
+class GuardedTool(GuardedProxy):
+    """The members of a tool that guarding overrides."""
 
     own = ("_invoker", "_original")
     _guard: Guard
     _invoker: GuardedInvoker
-    _original: FunctionTool  # what it was made from; a copy has none
+    _original: FunctionTool  # the tool that was guarded; a copy has none
 
     @property
     def on_invoke_tool(self) -> Any:
@@ -66,7 +65,7 @@ class GuardedTool(Twin):
 
     @property
     def timeout_seconds(self) -> float | None:
-        """None: the SDK would stop all attempts of a call together. ``timeout_of`` has the tool's."""
+        """Always None: the SDK's timeout would cover all attempts together. ``timeout_of`` returns the tool's."""
         return None
 
     @timeout_seconds.setter
@@ -78,23 +77,23 @@ class GuardedTool(Twin):
             return True
         return bool(super().__eq__(other))
 
-    __hash__ = None  # type: ignore[assignment]  # as the SDK's tools have none
+    __hash__ = None  # type: ignore[assignment]  # like the SDK's tools
 
 
 class GuardedTools(list[Tool]):
-    """A guarded agent's list of tools. It follows the list of the agent that was guarded, as a clone's does."""
+    """The tools of a guarded agent. The list follows changes to the original agent's list, as a clone's does."""
 
     def __init__(self, source: list[Tool]) -> None:
         super().__init__(source)
         self.source = source
-        self._seen = [*source]  # what the source had when it was followed last
-        self._guarded: list[Tool] = []  # what this list had when it was guarded last
+        self._seen = [*source]  # the source at the last update
+        self._guarded: list[Tool] = []  # this list at the last guarding
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GuardedTools, ([],), {**vars(self)}, iter([*self])
 
     def refresh(self, guard: Guard) -> None:
-        """Take over what has changed in the source, and guard what is new. The SDK reads the list often."""
+        """Apply changes of the source and guard new tools. Cheap if nothing changed: the SDK reads the list often."""
         if not _same(self.source, self._seen):
             self._follow()
         if not _same(self, self._guarded):
@@ -103,13 +102,13 @@ class GuardedTools(list[Tool]):
 
     def _follow(self) -> None:
         source, seen = self.source, self._seen
-        mine = {_state(tool): tool for tool in self}
-        if [*mine] == [*map(_state, seen)]:
-            self[:] = [mine.get(_state(tool), tool) for tool in source]
-        else:  # it has been changed itself, too
-            now, before = {*map(_state, source)}, {*map(_state, seen)}
-            self[:] = [tool for tool in self if _state(tool) in now or _state(tool) not in before]
-            self.extend(tool for tool in source if _state(tool) not in before)
+        mine = {_identity(tool): tool for tool in self}
+        if [*mine] == [*map(_identity, seen)]:
+            self[:] = [mine.get(_identity(tool), tool) for tool in source]
+        else:  # this list was changed as well
+            now, before = {*map(_identity, source)}, {*map(_identity, seen)}
+            self[:] = [tool for tool in self if _identity(tool) in now or _identity(tool) not in before]
+            self.extend(tool for tool in source if _identity(tool) not in before)
         self._seen = [*source]
 
 
@@ -117,19 +116,19 @@ def _same(one: list[Tool], other: list[Tool]) -> bool:
     return len(one) == len(other) and all(map(is_, one, other))
 
 
-def _state(tool: Tool) -> int:
-    """What a tool and its twin have in common."""
+def _identity(tool: Tool) -> int:
+    """Identify a tool and its proxy: they share one ``__dict__``."""
     return id(vars(tool))
 
 
 def guard_tool(tool: FunctionTool, guard: Guard) -> FunctionTool:
-    """The guarded twin of a tool."""
-    twin = make_twin(tool, guard, GuardedTool)
-    cast("GuardedTool", twin)._original = own_tool(tool)
-    return twin
+    """Return the guarded proxy of a tool."""
+    proxy = make_proxy(tool, guard, GuardedTool)
+    cast("GuardedTool", proxy)._original = own_tool(tool)
+    return proxy
 
 
 def timeout_of(tool: FunctionTool) -> float | None:
-    """What the user has set as the tool's timeout, in seconds."""
+    """Return the timeout that the user set on the tool, in seconds."""
     seconds: float | None = vars(tool).get("timeout_seconds")
     return seconds

@@ -1,21 +1,21 @@
 """Agents without a framework: a loop around a provider's client.
 
-``await run_tool_calls(runtime, message.tool_calls)`` runs what the model has asked for and gives back the messages that
-answer it, ready to be appended to the conversation.
+``await run_tool_calls(runtime, message.tool_calls)`` runs the calls that the model asked for. It returns the answers,
+ready to be appended to the conversation.
 
 Rules
 -----
-- Calls are read from dicts and from the clients' own objects, in the formats of OpenAI, Anthropic, Gemini and Bedrock
-  (``adapters.plain.provider_formats``). What is no call (text, reasoning) is left alone, so that a whole ``response.output`` or
-  ``message.content`` may be handed over. A call that is not ours to run is reported, never dropped.
-- They run side by side, in the turn that is going on or in one of their own. Every call gets its answer, in the order
-  in which the model asked.
-- A failed call's answer is the explanation that is made for the model; nothing is raised for a tool's failure.
-- Arguments that cannot be read are answered too: the model learns what is wrong with them.
+- Calls are read from dicts and from client objects, in the formats of OpenAI, Anthropic, Gemini and Bedrock
+  (``adapters.plain.provider_formats``). Other items (text, reasoning) are ignored, so a whole ``response.output`` or
+  ``message.content`` may be passed. A call that failsoft does not run is reported, never dropped.
+- Calls run concurrently, in the current turn or in a turn of their own. Every call gets an answer, in the order of the
+  requests.
+- The answer to a failed call is the explanation for the model. A tool's failure never raises.
+- Unreadable arguments are answered too: the model learns what is wrong with them.
 - A tool counts as a write unless it is declared, or recognised by its name and description, as a read.
-- What a generator yields is read to its end: the model gets a list, and one that breaks off is a failure.
+- A generator is read to its end and the model gets a list. A generator that fails midway is a failure.
 
-No client is imported, and no model is called.
+This module imports no client and calls no model.
 """
 
 from __future__ import annotations
@@ -66,14 +66,15 @@ async def run_tool_calls(
     *,
     thread: str | None = None,
     tenant: str | None = None,
-    timeout: Duration | None = None,  # noqa: ASYNC109 - a turn's, which ends softly
+    timeout: Duration | None = None,  # noqa: ASYNC109 - the timeout of a turn, which ends without raising
     on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
-    """Run the tool calls of one answer of the model; the messages to send back.
+    """Run the tool calls of one model response and return the messages to send back.
 
-    ``thread`` names the conversation: with it, loops are noticed and missing tools remembered. ``timeout`` is for all
-    the calls together; what is not there by then is answered as such. ``on_other`` gets each item that is not ours to run
-    (a shell or computer call, an approval request, an unknown type); without it, a warning is logged.
+    ``thread`` names the conversation: failsoft then detects loops and remembers unavailable tools. ``timeout`` covers
+    all calls together; a call that has not finished by then is answered as timed out. ``on_other`` gets each item that
+    failsoft does not run (a shell or computer call, an approval request, an unknown type); without it, a warning is
+    logged.
     """
     require_runtime(runtime, "run_tool_calls(rt, message.tool_calls)")
     require_text_names("run_tool_calls", thread=thread, tenant=tenant)
@@ -99,7 +100,7 @@ def run_tool_calls_sync(
     timeout: Duration | None = None,
     on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
-    """The same for code that has no event loop."""
+    """Blocking version of ``run_tool_calls``, for code without an event loop."""
     if is_on_loop():
         raise FailsoftError("run_tool_calls_sync would block the event loop: use `await run_tool_calls(...)` here")
     return run_on_loop_thread(
@@ -115,9 +116,9 @@ def close_tool_calls(
     tenant: str | None = None,
     on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
-    """Answers for calls that a crash or a cancellation has left without one: they are not run.
+    """Answer calls that a crash or a cancellation left unanswered, without running them.
 
-    Providers refuse a conversation in which a call has no answer.
+    Providers reject a conversation that contains an unanswered call.
     """
     require_runtime(runtime, "close_tool_calls(rt, message.tool_calls)")
     asked = _read(tool_calls, on_other)
@@ -126,7 +127,7 @@ def close_tool_calls(
 
 
 def _find_misfit(call: Asked) -> Fault | None:
-    """Why a call cannot have run: its arguments cannot be read, for instance because they were cut off."""
+    """Return the fault of unreadable arguments (cut off, for instance): such a call cannot have run."""
     arguments = read_arguments(call.arguments)
     return arguments if isinstance(arguments, Fault) else None
 
@@ -135,7 +136,7 @@ def _find_misfit(call: Asked) -> Fault | None:
 
 
 def _read(given: Any, on_other: Callable[[Any], object] | None) -> list[Asked]:
-    """The calls that are ours to run. The others are reported, so that they are answered by somebody else."""
+    """Return the calls to run here. Report the others, so that the application answers them."""
     found = read_all(given)
     for one in found:
         if isinstance(one, Other):
@@ -162,7 +163,7 @@ async def _run(runtime: Runtime, call: Asked) -> Outcome[Any]:
         return await _call(runtime, call)
     try:
         return await _call(runtime, call, id=str(call.id))
-    except TurnError:  # an id that is not unique in its turn, as some servers hand out: the call has another one then
+    except TurnError:  # the id is not unique in its turn, as some servers send: use a generated one
         return await _call(runtime, call)
 
 
@@ -173,7 +174,7 @@ def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Cor
             return runtime.run(call.name, arguments, {call.name: whole}, **options)
         return call_for_model(runtime._engine, call.name, arguments, **options)
     if call.name not in runtime.tools:
-        return runtime.call(call.name, None, **options)  # that there is no such tool comes first
+        return runtime.call(call.name, None, **options)  # an unknown tool is reported before bad arguments
     fault = arguments
 
     async def refuse(_: dict[str, Any]) -> None:
@@ -193,11 +194,11 @@ def _answer(call: Asked, outcome: Outcome[Any]) -> Answer:
     text = _text(outcome)
     if outcome.status != "succeeded":
         return Answer(text, failed=True)
-    lacks = "" if outcome.missing is None else outcome.explanation.model
+    missing_text = "" if outcome.missing is None else outcome.explanation.model
     value = None
-    if call.form in (GEMINI, GEMINI_REST):  # the only ones that take data
+    if call.form in (GEMINI, GEMINI_REST):  # the only formats that take data
         value = _sendable(outcome.value) if isinstance(outcome.value, str) else json.loads(_json(outcome.value))
-    return Answer(text, value, lacks=lacks)
+    return Answer(text, value, missing_text=missing_text)
 
 
 def _text(outcome: Outcome[Any]) -> str:
@@ -210,7 +211,7 @@ def _text(outcome: Outcome[Any]) -> str:
 def _sendable(text: str) -> str:
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a character, as in odd file names: the client could not send it
+    except UnicodeEncodeError:  # a lone surrogate, as in odd file names: clients cannot send it
         text = text.encode(errors="replace").decode()
     return text
 
@@ -218,7 +219,7 @@ def _sendable(text: str) -> str:
 def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=_data)
-    except Exception:  # the tool has run, and others beside it: whatever a value's own methods do, they are answered
+    except Exception:  # a value's own methods may raise anything; the call has run and must be answered
         return json.dumps(plain(value), ensure_ascii=False)
 
 

@@ -1,12 +1,12 @@
-"""Tool calls as providers write them, and answers in the form that each provider wants back.
+"""Read tool calls in each provider's format, and write the answers in the same format.
 
 Rules
 -----
-- Read from dicts and from the clients' own objects: OpenAI's chat completions (also the older ``function_call``) and
-  responses, Anthropic's messages, Gemini's parts (client and REST), Bedrock's Converse.
-- Text, reasoning, and what the provider runs itself are no calls. ``read`` gives None for them.
-- ``Other`` is a call that somebody else has to run (a shell, a computer, an approval), or of a type that is not known. It
-  must not be dropped: the provider refuses a conversation in which it has no answer.
+- Accept dicts and client objects: OpenAI chat completions (also the older ``function_call``) and responses, Anthropic
+  messages, Gemini parts (client and REST), Bedrock Converse.
+- Text, reasoning and calls run by the provider are not calls. ``_read`` returns None for them.
+- ``Other`` is a call that the application must run (a shell, a computer, an approval) or an item of an unknown type. It
+  must not be dropped: the provider rejects a conversation in which it has no answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _QUIET = frozenset({
     "document", "search_result",
 })  # fmt: skip
 _PARTS = frozenset({
-    # Gemini's parts and Bedrock's blocks have no type, but one of these
+    # Gemini parts and Bedrock blocks have no type, but one of these keys
     "text", "thought", "thoughtSignature", "thought_signature", "inlineData", "inline_data", "fileData", "file_data",
     "executableCode", "executable_code", "codeExecutionResult", "code_execution_result", "functionResponse",
     "function_response", "toolCall", "tool_call", "toolResponse", "tool_response", "reasoningContent", "image", "document",
@@ -37,32 +37,32 @@ _PARTS = frozenset({
 
 
 class Answer(NamedTuple):
-    """What became of a call, for the model."""
+    """The answer to a call, for the model."""
 
     text: str
-    value: Any = None  # as plain data; only for a success
+    value: Any = None  # plain data, only for a success
     failed: bool = False
-    lacks: str = ""  # what the value lacks, if it is not complete
+    missing_text: str = ""  # what is missing from an incomplete value
 
 
 class Form(NamedTuple):
-    """How a provider wants to be answered."""
+    """The format of a provider's answers."""
 
     write: Callable[[Asked, Answer], Message]
-    wrap: Callable[[list[Message]], Message] | None = None  # where all answers belong into one message
+    wrap: Callable[[list[Message]], Message] | None = None  # set if all answers go into one message
 
 
 class Asked(NamedTuple):
-    """One call, as the model asked for it."""
+    """One call, as the model requested it."""
 
-    id: Any  # a text if the server keeps to the rules; None where the provider sends none
+    id: Any  # a string, if the server follows the API; None if the provider sends no id
     name: str
     arguments: Any  # a mapping, or JSON text
     form: Form
 
 
 class Other(NamedTuple):
-    """A call that is not ours to run, or something that nobody here knows."""
+    """A call that failsoft does not run, or an unknown item."""
 
     type: str
     id: Any
@@ -70,7 +70,7 @@ class Other(NamedTuple):
 
 
 def read_all(given: Any) -> list[Asked | Other]:
-    """The calls in what a provider sent. Raises ``TypeError`` for what holds no calls at all."""
+    """Read the calls from a provider's response. Raise ``TypeError`` if it cannot contain calls."""
     calls = [given] if _is_legacy(given) else given or ()
     if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
         raise _no_call(calls)
@@ -78,7 +78,7 @@ def read_all(given: Any) -> list[Asked | Other]:
 
 
 def write_all(asked: Iterable[Asked], answers: Iterable[Answer]) -> list[Message]:
-    """The messages to send back, in the order in which the model asked."""
+    """Write the messages to send back, in the order of the requests."""
     messages: list[Message] = []
     together: dict[int, list[Message]] = {}
     for call, answer in zip(asked, answers, strict=True):
@@ -97,17 +97,17 @@ def write_all(asked: Iterable[Asked], answers: Iterable[Answer]) -> list[Message
 
 
 def _read(call: Any) -> Asked | Other | None:
-    kind = get(call, "type")
-    found = _READERS[kind](call) if isinstance(kind, str) and kind in _READERS else _read_untyped(call)
+    item_type = get(call, "type")
+    found = _READERS[item_type](call) if isinstance(item_type, str) and item_type in _READERS else _read_untyped(call)
     if found is not None:
         return found
-    if kind is None:
+    if item_type is None:
         if _is_part(call):
             return None
         raise _no_call(call)
-    if isinstance(kind, str) and (kind in _QUIET or kind.endswith("_tool_result")):
+    if isinstance(item_type, str) and (item_type in _QUIET or item_type.endswith("_tool_result")):
         return None
-    return Other(str(kind), get(call, "call_id") or get(call, "id"), call)
+    return Other(str(item_type), get(call, "call_id") or get(call, "id"), call)
 
 
 def _read_untyped(call: Any) -> Asked | None:
@@ -136,19 +136,19 @@ def _legacy(call: Any) -> Asked:
 
 
 def _is_legacy(call: Any) -> bool:
-    """True for what older chat completions have as ``message.function_call``: a name and arguments, and no more."""
+    """True for ``message.function_call`` of older chat completions: a name and arguments only."""
     return _has(call, "name") and _has(call, "arguments") and get(call, "type") is None and get(call, "id") is None
 
 
 def _is_part(call: Any) -> bool:
-    """True for a part or block that has no type and is no call."""
+    """True for a part or block that has no type and is not a call."""
     if isinstance(call, Mapping):
         return not call.keys().isdisjoint(_PARTS)
     return hasattr(call, "function_call")  # a Gemini client's part has all fields, most of them None
 
 
 def _data(value: Any) -> Any:
-    """Arguments as plain data: older Gemini clients have containers of their own."""
+    """Convert arguments to plain data: older Gemini clients use their own containers."""
     if isinstance(value, Mapping):
         return {str(key): _data(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -172,7 +172,7 @@ def _has(thing: Any, name: str) -> bool:
 
 
 def get(thing: Any, name: str) -> Any:
-    """A field of a dict or of a client's object."""
+    """Read a field of a dict or of a client object."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
@@ -191,8 +191,8 @@ def _write_bedrock(call: Asked, answer: Answer) -> Message:
 
 def _write_function_response(call: Asked, answer: Answer) -> Message:
     response: Message = {"error": answer.text} if answer.failed else {"output": answer.value}
-    if answer.lacks:
-        response["note"] = answer.lacks
+    if answer.missing_text:
+        response["note"] = answer.missing_text
     named = {"name": call.name, "response": response}
     return named if call.id is None else {"id": call.id, **named}
 

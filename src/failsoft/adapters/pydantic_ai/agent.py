@@ -1,4 +1,4 @@
-"""``Agent``: pydantic-ai's own, with S-agent built in. All keywords and overloads of pydantic-ai's are kept."""
+"""``Agent``: pydantic-ai's agent with graceful tool errors. It keeps all keywords and overloads of pydantic-ai's."""
 
 from __future__ import annotations
 
@@ -40,33 +40,33 @@ if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.keywords import AgentKeywords, DecoratorKeywords, SpecKeywords
     from failsoft.runtime.call_options import ToolKeywords
 
-    MadeDepsT = TypeVar("MadeDepsT", default=object)  # of an agent that a class method makes
+    MadeDepsT = TypeVar("MadeDepsT", default=object)  # for the class methods that make an agent
     MadeOutputT = TypeVar("MadeOutputT", default=str)
 
-_NO_DEPS = cast("type[object]", NoneType)  # what pydantic-ai takes for a specification's agent where nobody says a type
+_NO_DEPS = cast("type[object]", NoneType)  # pydantic-ai's default in from_spec
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentConfig:
-    """What holds for all tools of an agent."""
+    """Settings for all tools of an agent."""
 
-    graceful_tool_errors: bool = True  # exceptions of tools become words for the model (S-agent)
+    graceful_tool_errors: bool = True  # turn exceptions of tools into text for the model
 
     def __post_init__(self) -> None:
         refuse_odd_flag("graceful_tool_errors", self.graceful_tool_errors)
 
 
 class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
-    """A pydantic-ai agent whose tools' exceptions become ``ModelRetry``, unless a tool or ``config`` opts out."""
+    """A pydantic-ai agent that turns tools' exceptions into ``ModelRetry``, unless a tool or ``config`` opts out."""
 
-    tool_failed: ClassVar[Failures] = "never"  # what holds for a ``Failsoft`` that says nothing about it
+    tool_failed: ClassVar[Failures] = "never"  # default for a ``Failsoft`` that does not set it
 
     def __init__(
         self,
         model: Model | KnownModelName | str | None = None,
         *,
-        output_type: OutputSpec[OutputDataT] = str,  # type: ignore[assignment]  # as pydantic-ai has it
-        deps_type: type[AgentDepsT] | TypeForm[AgentDepsT] = object,  # type: ignore[assignment]  # as pydantic-ai has it
+        output_type: OutputSpec[OutputDataT] = str,  # type: ignore[assignment]  # as in pydantic-ai
+        deps_type: type[AgentDepsT] | TypeForm[AgentDepsT] = object,  # type: ignore[assignment]  # as in pydantic-ai
         config: AgentConfig | None = None,
         **options: Unpack[AgentKeywords[AgentDepsT]],
     ) -> None:
@@ -79,15 +79,15 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         cls,
         spec: dict[str, Any] | AgentSpec,
         *,
-        output_type: OutputSpec[MadeOutputT] = str,  # type: ignore[assignment]  # as pydantic-ai has it
-        deps_type: type[MadeDepsT] = _NO_DEPS,  # type: ignore[assignment]  # as pydantic-ai has it
+        output_type: OutputSpec[MadeOutputT] = str,  # type: ignore[assignment]  # as in pydantic-ai
+        deps_type: type[MadeDepsT] = _NO_DEPS,  # type: ignore[assignment]  # as in pydantic-ai
         config: AgentConfig | None = None,
         **options: Unpack[SpecKeywords],
     ) -> Agent[MadeDepsT, MadeOutputT]:
         """pydantic-ai's ``from_spec``, with ``config``."""
         options.update(_make_graceful(config, options.get("tools", ()), options.get("capabilities")))
         made: Any = super().from_spec(spec, output_type=output_type, deps_type=deps_type, **options)
-        made.__class__ = cls  # pydantic-ai makes one of its own
+        made.__class__ = cls  # super() creates pydantic-ai's own class
         made.config = config or AgentConfig()
         return cast("Agent[MadeDepsT, MadeOutputT]", made)
 
@@ -97,8 +97,8 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         path: Path | str,
         *,
         fmt: Literal["yaml", "json"] | None = None,
-        output_type: OutputSpec[MadeOutputT] = str,  # type: ignore[assignment]  # as pydantic-ai has it
-        deps_type: type[MadeDepsT] = _NO_DEPS,  # type: ignore[assignment]  # as pydantic-ai has it
+        output_type: OutputSpec[MadeOutputT] = str,  # type: ignore[assignment]  # as in pydantic-ai
+        deps_type: type[MadeDepsT] = _NO_DEPS,  # type: ignore[assignment]  # as in pydantic-ai
         config: AgentConfig | None = None,
         **options: Unpack[SpecKeywords],
     ) -> Agent[MadeDepsT, MadeOutputT]:
@@ -127,10 +127,11 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         **options: Unpack[DecoratorKeywords[AgentDepsT]],
     ) -> Callable[[ToolFuncContext[AgentDepsT, ToolParams]], ToolFuncContext[AgentDepsT, ToolParams]]: ...
     def tool(self, func: Any = None, /, **options: Any) -> Any:
-        """Register a tool that takes the ``RunContext``; ``graceful_errors`` says what becomes of its exceptions.
+        """Register a tool that takes the ``RunContext``.
 
-        Exceptions become words for the model (True), end the run (False), or do as the agent's ``config`` says (None).
-        ``failsoft`` has options for the ``Failsoft`` capability, such as ``{"read_only": True}``.
+        ``graceful_errors`` decides what happens to its exceptions: they become text for the model (True), end the run
+        (False) or follow the agent's ``config`` (None). ``failsoft`` holds options for the ``Failsoft`` capability,
+        such as ``{"read_only": True}``.
         """
         return self._register(super().tool, func, **options)
 
@@ -155,7 +156,7 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         **options: Unpack[DecoratorKeywords[AgentDepsT]],
     ) -> Callable[[ToolFuncPlain[ToolParams]], ToolFuncPlain[ToolParams]]: ...
     def tool_plain(self, func: Any = None, /, **options: Any) -> Any:
-        """Register a tool that does not take the ``RunContext``; the options are those of ``tool``."""
+        """Register a tool that does not take the ``RunContext``, with the options of ``tool``."""
         return self._register(super().tool_plain, func, **options)
 
     def _register(
@@ -172,39 +173,40 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         graceful = self.config.graceful_tool_errors if graceful_errors is None else graceful_errors
 
         def decorate(function: Callable[..., Any]) -> Any:
-            words: dict[str, Any] = {**read_metadata(function.__name__, failsoft or {})}
-            if words:
-                tool_options(
-                    function, None, words, Settings()
-                )  # a mistake is reported here, not in the middle of a run
+            tool_settings: dict[str, Any] = {**read_metadata(function.__name__, failsoft or {})}
+            if tool_settings:
+                tool_options(function, None, tool_settings, Settings())  # report mistakes now, not during a run
             if graceful_errors is not None:
-                words["graceful_errors"] = graceful_errors
-            if words:
+                tool_settings["graceful_errors"] = graceful_errors
+            if tool_settings:
                 metadata = options.get("metadata") or {}
-                options["metadata"] = {**metadata, KEY: {**metadata.get(KEY, {}), **words}}
+                options["metadata"] = {**metadata, KEY: {**metadata.get(KEY, {}), **tool_settings}}
             return register(**options)(make_graceful(function) if graceful else function)
 
         return decorate if func is None else decorate(func)
 
 
 def _make_graceful(config: AgentConfig | None, tools: Sequence[Any], capabilities: Sequence[Any] | None) -> Any:
-    """What the agent's constructor gets for these: the choice is told to the capability that converts errors.
+    """Prepare tools and capabilities for the constructor, and pass the setting to the capability that converts
+    errors.
 
-    One is added where there is none. Without a config, a capability's own word counts.
+    A capability is added if there is none. Without a config, the capability's own setting applies.
     """
     if config is not None and not isinstance(config, AgentConfig):
-        raise ManifestError(f"config: {brief(config)} is no AgentConfig: write AgentConfig(graceful_tool_errors=False)")
+        raise ManifestError(
+            f"config: {brief(config)} is not an AgentConfig: write AgentConfig(graceful_tool_errors=False)"
+        )
     default = config is None or config.graceful_tool_errors
     given = [*(capabilities or ())]
     if config is not None:
         given = [replace(one, graceful=default) if isinstance(one, Failsoft) else one for one in given]
     if not any(isinstance(one, Failsoft) for one in given):
         given.append(Graceful(default))
-    return {"tools": [_graceful(tool) for tool in tools] if default else tools, "capabilities": given}
+    return {"tools": [_wrap_tool(tool) for tool in tools] if default else tools, "capabilities": given}
 
 
-def _graceful(tool: Any) -> Any:
-    """A graceful form of a tool that was given to the constructor. The user's own object is not changed."""
+def _wrap_tool(tool: Any) -> Any:
+    """Wrap a tool given to the constructor. The user's own object is not changed."""
     if not isinstance(tool, Tool):
         return make_graceful(tool)
     if ((tool.metadata or {}).get(KEY) or {}).get("graceful_errors", True) is False:
@@ -213,9 +215,9 @@ def _graceful(tool: Any) -> Any:
 
 
 class _GracefulTool(Tool[Any]):
-    """Another tool with its function made graceful. Everything else is read from that tool, and written to it.
+    """A tool with a graceful function. All other attributes are read from and written to the wrapped tool.
 
-    So what the user changes there later, such as ``requires_approval``, holds here as well.
+    So later changes to the wrapped tool, such as ``requires_approval``, apply here as well.
     """
 
     def __init__(self, tool: Tool[Any]) -> None:

@@ -1,4 +1,4 @@
-"""The capabilities: ``Failsoft`` for any agent, and the small one that ``Agent`` puts into itself."""
+"""The capabilities: ``Failsoft`` for any agent, and ``Graceful``, which ``Agent`` adds to itself."""
 
 from __future__ import annotations
 
@@ -38,31 +38,32 @@ log = logging.getLogger("failsoft")
 
 @dataclass
 class Failsoft(AfterHooks[AgentDepsT], Always):
-    """Runs all tools of an agent through a runtime: ``Agent(..., capabilities=[Failsoft(runtime)])``.
+    """Run all tools of an agent through a runtime: ``Agent(..., capabilities=[Failsoft(runtime)])``.
 
-    One run is one turn; the conversation is the thread. A tool's id is its name. It counts as a write unless its
-    metadata, a manifest entry or a registered tool of that name say otherwise, or its name and description say that it
-    reads.
+    One run is one turn; the conversation is the thread. A tool's id is its name. A tool counts as a write unless its
+    metadata, a manifest entry or a registered tool of that name declares a read, or its name and description show that
+    it reads.
     """
 
-    runtime: Runtime  # which runs the tools
+    runtime: Runtime  # runs the tools
     _: KW_ONLY
     graceful: bool = True
-    """Whether failures become words for the model where a tool does not say so itself; else they are raised.
+    """Turn failures into text for the model, unless a tool says otherwise. If False, failures are raised.
 
-    pydantic-ai itself tells the model about a tool's ``timeout`` and an MCP server's error: so does this, in any case.
+    A tool's ``timeout`` and an MCP server's error always become text for the model, as in pydantic-ai itself.
     """
     tool_failed: Failures | None = None
-    """Which failures reach the model as ``ToolFailed``, which costs none of a tool's retries, instead of ``ModelRetry``.
+    """The failures that reach the model as ``ToolFailed`` instead of ``ModelRetry``. ``ToolFailed`` uses up no
+    retries.
 
-    Unsaid: ``"always"``; with failsoft's own ``Agent``, which promises ``ModelRetry``, ``"never"``.
+    Default: ``"always"``; with failsoft's own ``Agent``, which promises ``ModelRetry``, ``"never"``.
     """
     trusted: Collection[str] = ()
-    """Ids of MCP toolsets whose hints (``readOnlyHint``, ``idempotentHint``) are believed."""
+    """Ids of MCP toolsets whose hints (``readOnlyHint``, ``idempotentHint``) are trusted."""
     timeout: Duration | None = None
-    """For all calls of a run together. Unsaid: the manifest's for turns, and without one no limit."""
+    """Limit for all calls of a run together. Default: the manifest's timeout for turns, or no limit."""
     on_report: Callable[[TurnReport], Any] | None = None
-    """Called with the report of every run; a coroutine function is awaited."""
+    """Called with the report of every run. A coroutine function is awaited."""
 
     def __post_init__(self) -> None:
         require_runtime(self.runtime, "Failsoft(rt)")
@@ -79,7 +80,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        return None  # it holds a runtime: no file can say that
+        return None  # not serializable: it holds a runtime
 
     def for_agent(self, agent: AbstractAgent[AgentDepsT, Any]) -> Self:
         refuse_engines(agent.root_capability)
@@ -91,13 +92,13 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
 
     async def before_model_request(self, ctx: RunContext[AgentDepsT], request_context: Any) -> Any:
         if self.runtime.threads[ctx.conversation_id or ""].unavailable:
-            self._hide_missing(request_context, ctx.conversation_id)
+            self._hide_unavailable(request_context, ctx.conversation_id)
         if ctx.run_step <= 1:
             explain_interrupted(self.runtime, request_context.messages, ctx.conversation_id)
         return await super().before_model_request(ctx, request_context)
 
-    def _hide_missing(self, request_context: Any, thread: str | None) -> None:
-        """Only here the model's settings are known, and a choice that it has to make."""
+    def _hide_unavailable(self, request_context: Any, thread: str | None) -> None:
+        """Remove unavailable tools from the request, once the model's settings and tool choice are known."""
         parameters = request_context.model_request_parameters
         tools = {tool.name: tool for tool in parameters.function_tools}
         choice = (request_context.model_settings or {}).get("tool_choice")
@@ -108,38 +109,38 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
         request_context.model_request_parameters = replace(parameters, function_tools=offered)
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        refuse_engines(ctx.root_capability)  # it may have come with this run
+        refuse_engines(ctx.root_capability)  # an engine may have been added for this run
         turn = open_turn(self.runtime, timeout=self.timeout, thread=ctx.conversation_id, id=ctx.run_id)
         try:
             async with turn:
                 with self._daemon_threads():
                     result = await handler()
-                turn.cancel_open()  # another capability has answered a cancellation: the run's calls are not waited for
+                turn.cancel_open()  # after a cancellation answered by another capability: do not wait for open calls
                 return result
         finally:
-            await self._tell(turn)
+            await self._deliver_report(turn)
 
     def _daemon_threads(self) -> AbstractContextManager[None]:
-        """Run blocking functions in threads that do not keep the program from ending, unless the user chose others."""
+        """Run blocking functions in daemon threads, unless the user chose an executor."""
         if has_executor():
             return nullcontext()
         from failsoft.runtime.execution.executor import executor_of  # not importable in Temporal's workflow sandbox
 
         return Agent.using_thread_executor(executor_of(self.runtime))
 
-    async def _tell(self, turn: Turn) -> None:
+    async def _deliver_report(self, turn: Turn) -> None:
         if self.on_report is not None:
             try:
-                told = self.on_report(turn.report)
-                if isawaitable(told):
-                    await told
+                result = self.on_report(turn.report)
+                if isawaitable(result):
+                    await result
             except Exception:
-                log.exception("on_report failed; the run is not touched by that")
+                log.exception("on_report failed; the run is not affected")
 
 
 @dataclass
 class Graceful(AfterHooks[AgentDepsT]):
-    """S-agent for the tools that are no functions of the agent's own, where there is no ``Failsoft`` that does it."""
+    """Graceful errors for tools that are not the agent's own functions, for agents without ``Failsoft``."""
 
     default: bool = True
 

@@ -1,8 +1,8 @@
-"""Durable engines beside a guard.
+"""Reject durable engines that retry tools inside the guard.
 
-Temporal and Prefect run each tool in a unit of their own (an activity, a task) and retry that unit. The guard is further
-out: it does not see those retries, so a payment is made several times and reported as one attempt. ``Failsoft`` therefore
-refuses to run beside them. DBOS runs tools in the workflow itself, inside the guard.
+Temporal and Prefect run each tool in a unit of their own (an activity, a task) and retry that unit. The guard is
+outside and does not see these retries: a payment could be made several times and be reported as one attempt.
+``Failsoft`` therefore refuses to run with them. DBOS runs tools in the workflow itself, inside the guard.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def refuse_engines(root: AbstractCapability[Any] | None) -> None:
 
 
 def refuse_engine_toolsets(toolset: AbstractToolset[Any]) -> None:
-    """The same for the older agents that wrap another one, such as ``TemporalAgent``: only their toolsets are seen."""
+    """Check older wrapper agents, such as ``TemporalAgent``. Only their toolsets are visible."""
     if is_engine_toolset(toolset):
         raise _refusal(type(toolset).__name__)
     inner = toolset.toolsets if isinstance(toolset, CombinedToolset) else [getattr(toolset, "wrapped", None)]

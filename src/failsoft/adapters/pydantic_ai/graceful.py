@@ -1,14 +1,14 @@
-"""S-agent's wrapper: an exception of a tool becomes ``ModelRetry("ExceptionType: message")``, which the model reads.
+"""Turn a tool's exception into ``ModelRetry("ExceptionType: message")``, which the model reads.
 
 Rules
 -----
-- The text is exactly that, masked only where a secret is found in it (R20). ``__cause__`` is the very same exception.
-- What pydantic-ai steers itself with passes untouched, ``ModelRetry`` first of all (R21); so does all that is no
+- The text is exactly that; only secrets are masked. ``__cause__`` is the original exception.
+- pydantic-ai's control flow passes through unchanged, first of all ``ModelRetry``. So does everything that is not an
   ``Exception``: cancellation, ``KeyboardInterrupt`` …
-- The ``ModelRetry`` made here carries a mark, so that the capability can take the original error out of it again. Those
-  that pydantic-ai makes of a timeout or of an MCP server's error are known too, and its ``ToolFailed`` of the latter. One
-  that a tool raised itself passes.
-- An agent that ran inside a tool and broke off may have done something before, whatever its error says.
+- A ``ModelRetry`` made here carries a mark, so that the capability can recover the original error. The errors that
+  pydantic-ai makes from a timeout or an MCP server's error (``ModelRetry``, ``ToolFailed``) are recognised too. A
+  ``ModelRetry`` that a tool raised itself passes through.
+- An agent that ran inside a tool and broke off may have acted before, whatever its error says.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAMES = (
     "SkipToolValidation",
     "SkipModelRequest",
     "RetryModelRequest",  # newer than 2.16
-    "AgentRunError",  # a sub-agent's: limits, cancellation, its provider's outage
+    "AgentRunError",  # from a sub-agent: limits, cancellation, its provider's outage
     "UserError",
 )
 CONTROL: tuple[type[Exception], ...] = tuple(
@@ -50,21 +50,21 @@ CONTROL: tuple[type[Exception], ...] = tuple(
 )  # fmt: skip
 
 _MARK = "_failsoft_original"
-_FRAMEWORK = "_failsoft_framework"  # on an error of which pydantic-ai itself made a ``ModelRetry`` or ``ToolFailed``
+_FRAMEWORK = "_failsoft_framework"  # set on an error that pydantic-ai turned into ``ModelRetry`` or ``ToolFailed``
 
 
 class ServerError(Exception):
-    """An MCP server's error, of which only the text is known."""
+    """An MCP server's error. Only its text is known."""
 
 
 class FailedServerError(ServerError):
-    """The same where the model is to be told by ``ToolFailed``: ``MCPToolset(tool_error_behavior="failed")``."""
+    """A server error to be reported as ``ToolFailed``: ``MCPToolset(tool_error_behavior="failed")``."""
 
 
 def make_graceful(fn: F) -> F:
-    """The function with its exceptions turned into ``ModelRetry``; same name, signature and documentation."""
+    """Wrap a function so that its exceptions become ``ModelRetry``. Name, signature and docstring are kept."""
     if not (inspect.isfunction(fn) or inspect.ismethod(fn)):
-        return fn  # partials and callable objects have no annotations to copy: GracefulToolset sees to them
+        return fn  # partials and callable objects have no annotations to copy: GracefulToolset handles them
     if inspect.iscoroutinefunction(fn):
 
         @functools.wraps(fn)
@@ -91,14 +91,14 @@ def make_graceful(fn: F) -> F:
 
 
 def is_control(error: BaseException) -> bool:
-    """Does pydantic-ai steer itself with this one, or with one that is in this group?"""
+    """True if pydantic-ai uses this exception, or one in this group, for control flow."""
     if isinstance(error, BaseExceptionGroup):
         return error.subgroup(CONTROL) is not None
     return isinstance(error, CONTROL)
 
 
 def retry_for(error: Exception, tool: str) -> exceptions.ModelRetry:
-    """What the model is to read about an error."""
+    """Build the ``ModelRetry`` that describes an error to the model."""
     text = describe(error)
     log.debug("%s failed; the model is told: %s", tool, sanitise(text))
     retry = exceptions.ModelRetry(text)
@@ -107,24 +107,24 @@ def retry_for(error: Exception, tool: str) -> exceptions.ModelRetry:
 
 
 def describe(error: Exception) -> str:
-    """``ExceptionType: message``, masked only where there is a secret in it."""
+    """Format as ``ExceptionType: message``, with secrets masked."""
     try:
         text = f"{type(error).__name__}: {error}"
-    except Exception:  # a __str__ of its own that fails
+    except Exception:  # its __str__ fails
         return f"{type(error).__name__}: {sanitise(error)}"
-    safe = sanitise(text, limit=4 * len(text))  # bytes: nothing is cut
+    safe = sanitise(text, limit=4 * len(text))  # bytes, large enough that nothing is cut
     return safe if safe.count(REDACTED) > text.count(REDACTED) else text
 
 
-def meant(error: Exception) -> BaseException:
-    """What an error stands for: control flow, what a ``ModelRetry`` was made of, an agent that broke off, or itself."""
+def translate_error(error: Exception) -> BaseException:
+    """Translate an error: control flow, a ``ModelRetry``'s origin, an inner agent that broke off, or the error itself."""
     if isinstance(error, ExceptionGroup) and is_control(error):
         return ControlFlow(error)
     original: Exception | None = error
     if isinstance(error, exceptions.ModelRetry):
         original = original_of(error)
         if original is not None and marked(error) is None:
-            with suppress(Exception):  # a class may refuse attributes: then hooks see it, too
+            with suppress(Exception):  # a class may refuse attributes; hooks then see the error, too
                 setattr(original, _FRAMEWORK, True)
     elif isinstance(error, exceptions.ToolFailed) and came_from_server(error):
         original = FailedServerError(error.message)
@@ -139,23 +139,23 @@ def meant(error: Exception) -> BaseException:
 
 
 def original_of(retry: exceptions.ModelRetry) -> Exception | None:
-    """The error that a ``ModelRetry`` stands for; None if a tool asked for the retry itself."""
+    """Return the error behind a ``ModelRetry``; None if a tool asked for the retry itself."""
     original = marked(retry) or _timeout_of(retry) or _server_error_of(retry)
     return original if isinstance(original, Exception) else None
 
 
 def marked(error: Exception) -> Exception | None:
-    """The error of which ``retry_for`` has made this one."""
+    """Return the error from which ``retry_for`` made this one."""
     return getattr(error, _MARK, None)
 
 
 def is_made_by_framework(error: BaseException | None) -> bool:
-    """True if pydantic-ai made a ``ModelRetry`` or ``ToolFailed`` of this error: an MCP server's, or its own timeout."""
+    """True if pydantic-ai turned this error (an MCP server's, or a timeout) into ``ModelRetry`` or ``ToolFailed``."""
     return hasattr(error, _FRAMEWORK)
 
 
 def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:
-    """pydantic-ai's own timeout, of which it makes a ``ModelRetry``: but nobody knows what the tool has done by then."""
+    """Return pydantic-ai's timeout behind a ``ModelRetry``. Unlike a real retry request, the tool may have acted."""
     cause = retry.__context__
     if not isinstance(cause, TimeoutError) or not retry.message.startswith("Timed out after "):
         return None
@@ -163,5 +163,5 @@ def _timeout_of(retry: exceptions.ModelRetry) -> TimeoutError | None:
 
 
 def _server_error_of(retry: exceptions.ModelRetry) -> BaseException | None:
-    """An MCP server's error, of which pydantic-ai makes one as well."""
+    """Return an MCP server's error, from which pydantic-ai makes a ``ModelRetry`` as well."""
     return retry.__cause__ or ServerError(retry.message) if came_from_server(retry) else None

@@ -1,7 +1,7 @@
-"""Calls that a crash or a cancellation left without an answer.
+"""Explain calls that a crash or a cancellation left unanswered.
 
-pydantic-ai answers them itself, as interrupted "before a result was produced": a model that reads that pays again. Here it
-learns what may have happened.
+pydantic-ai answers them itself, as interrupted "before a result was produced". A model that reads this pays again. Here
+it learns what may have happened.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from failsoft.core.model.fault import Fault
 from failsoft.integration.unanswered import Unanswered, explain_dangling
 from failsoft.runtime.runtime import Runtime
 
-_TOLD = "failsoft"  # in the metadata of an answer that pydantic-ai made up: the outcome
+_OUTCOME_KEY = "failsoft"  # metadata key of the outcome, in an answer that pydantic-ai synthesised
 
 
 def explain_interrupted(runtime: Runtime, messages: Iterable[ModelMessage], thread: str | None) -> None:
-    """Write what may have happened into pydantic-ai's own answers; they keep it, for this run and for later ones."""
+    """Replace the text of pydantic-ai's synthesised answers. They keep it for this run and later ones."""
     found: list[Any] = []
     calls: list[Unanswered] = []
     asked: dict[str, Any] = {}
     for part in [part for message in messages for part in message.parts]:
         if isinstance(part, ToolCallPart):
             asked[part.tool_call_id] = part.args
-        elif _is_made_up(part):
+        elif _is_synthesised(part):
             found.append(part)
             calls.append(Unanswered(part.tool_call_id, part.tool_name, _find_misfit(asked.get(part.tool_call_id))))
     if found:
         for part, outcome in zip(found, explain_dangling(runtime, calls, thread=thread), strict=True):
-            part.content, part.metadata = outcome.explanation.model, {**part.metadata, _TOLD: outcome.to_dict()}
+            part.content, part.metadata = outcome.explanation.model, {**part.metadata, _OUTCOME_KEY: outcome.to_dict()}
 
 
 def _find_misfit(given: Any) -> Fault | None:
-    """Why a call cannot have run: its arguments were cut off. pydantic-ai reads them with the same parser."""
+    """Return the fault of cut-off arguments: such a call cannot have run. pydantic-ai uses the same parser."""
     if not isinstance(given, str) or not given:
         return None
     try:
@@ -48,7 +48,7 @@ def _find_misfit(given: Any) -> Fault | None:
     return None
 
 
-def _is_made_up(part: Any) -> TypeGuard[ToolReturnPart]:
+def _is_synthesised(part: Any) -> TypeGuard[ToolReturnPart]:
     if not isinstance(part, ToolReturnPart) or not isinstance(part.metadata, dict):
         return False
-    return SYNTHESIZED in part.metadata and _TOLD not in part.metadata
+    return SYNTHESIZED in part.metadata and _OUTCOME_KEY not in part.metadata

@@ -1,4 +1,4 @@
-"""The keywords of pydantic-ai's agent and of its decorators, for type checkers: nobody imports this while it runs."""
+"""The keywords of pydantic-ai's agent and decorators, for type checkers only. Not imported at run time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from failsoft.runtime.call_options import ToolKeywords
 
 
 class CommonKeywords(TypedDict, Generic[AgentDepsT], total=False):
-    """What an agent takes, however it is made."""
+    """Keywords of every way to make an agent."""
 
     instructions: AgentInstructions[AgentDepsT]
     system_prompt: str | Sequence[str]
@@ -40,14 +40,14 @@ class CommonKeywords(TypedDict, Generic[AgentDepsT], total=False):
 
 
 class AgentKeywords(CommonKeywords[AgentDepsT], Generic[AgentDepsT], total=False):
-    """What an agent takes beside model, output and dependencies."""
+    """Keywords of the constructor besides model, output and dependencies."""
 
     model_settings: AgentModelSettings[AgentDepsT] | None
     end_strategy: EndStrategy
 
 
 class SpecKeywords(CommonKeywords[Any], total=False):
-    """What can be said beside a specification: it may have said it already."""
+    """Keywords besides a specification, which may set them already."""
 
     model: Model | KnownModelName | str | None
     model_settings: ModelSettings | None
@@ -56,7 +56,7 @@ class SpecKeywords(CommonKeywords[Any], total=False):
 
 
 class DecoratorKeywords(TypedDict, Generic[AgentDepsT], total=False):
-    """What the decorators take, and what is ours."""
+    """Keywords of the decorators, including failsoft's own."""
 
     name: str | None
     description: str | None

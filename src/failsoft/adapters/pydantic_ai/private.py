@@ -1,8 +1,8 @@
-"""Everything in this adapter that depends on pydantic-ai's private names.
+"""Private names of pydantic-ai, all in one place.
 
-Each name has a fallback, so that the adapter keeps working, only less precisely, when another version of pydantic-ai
-lacks it. ``tests/adapters/test_pydantic_ai_private.py`` checks that the supported versions have all of them, and that the
-adapter works without them.
+Each name has a fallback: in a version without it, the adapter works less precisely.
+``tests/adapters/test_pydantic_ai_private.py`` checks that the supported versions have all names, and that the adapter
+works without them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = [
 if TYPE_CHECKING:
     from pydantic_ai._instructions import AgentInstructions
 
-# pydantic-ai copies its RunContext for every hook of every capability, even where the hook does nothing: one more
-# capability costs a run more than everything else here. pydantic-ai adds this one to each agent that has none of its kind.
-# ``Failsoft`` is of that kind, takes its place and does its work. Without it, ``Failsoft`` is one capability more.
+# pydantic-ai copies its RunContext for every hook of every capability, even for no-op hooks: one more capability costs
+# a run more than everything else here. pydantic-ai adds this capability to each agent that has none of its class.
+# ``Failsoft`` subclasses it and so takes its place. Without it, ``Failsoft`` is one more capability.
 try:
     from pydantic_ai.capabilities._pending_messages import PendingMessageDrainCapability as Always
 except ImportError:
 
-    class Always:  # type: ignore[no-redef]  # this version has no such capability, or another name for it
+    class Always:  # type: ignore[no-redef]  # a version without this capability
         """A capability that does nothing."""
 
 
@@ -42,8 +42,8 @@ def has_executor() -> bool:
     return _thread_executor.get() is not None
 
 
-# In the metadata of a tool return: pydantic-ai has made it up for a call that was interrupted. Without this mark its own
-# text stays.
+# Metadata key of a tool return that pydantic-ai synthesised for an interrupted call. Without it, pydantic-ai's text
+# stays.
 SYNTHESIZED = "pydantic_ai_synthesized_tool_return"
 
 _AGENT_MODULES = ("pydantic_ai.agent", "pydantic_ai._agent_graph")
@@ -56,43 +56,47 @@ def came_from_agent(error: BaseException) -> bool:
 
 
 def came_from_server(error: BaseException) -> bool:
-    """True if pydantic-ai made this error of an MCP server's; False for what a user's hook raised."""
+    """True if pydantic-ai made this error from an MCP server's; False if a user's hook raised it."""
     return _modules(error)[-1:] == [_SERVER_MODULE]
 
 
 def _modules(error: BaseException) -> list[str]:
-    """The modules that an error came through, its own last."""
+    """List the modules in the error's traceback, innermost last."""
     return [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
 
 
 def origin_of(tool: Any) -> Any:
-    """The tool as its own toolset made it, without the wrappers of combined toolsets."""
+    """Return the tool as its own toolset made it, without the wrappers of combined toolsets."""
     while (inner := getattr(tool, "source_tool", None)) is not None:
         tool = inner
     return tool
 
 
 def function_of(tool: Any) -> Any:
-    """The Python function behind a tool; None if there is none, or if it is kept elsewhere in this version."""
+    """Return the Python function of a tool; None if it has none or this version keeps it elsewhere."""
     schema = getattr(getattr(origin_of(tool), "call_func", None), "__self__", None)
     return getattr(schema, "function", None)
 
 
 def retries_steps(capability: Any) -> bool:
-    """True for a durable engine whose retries run inside the guard, so that the guard does not see them.
+    """True for a durable engine whose retries run inside the guard, where the guard does not see them.
 
-    Temporal and Prefect put every function tool into a unit of their own and retry it. DBOS runs functions in the
-    workflow itself; its steps of MCP servers are retried only where their config says so.
+    Temporal and Prefect run every function tool in a unit of their own and retry it. DBOS runs functions in the
+    workflow itself; it retries steps of MCP servers only if configured.
     """
     names = {base.__name__ for base in type(capability).__mro__}
-    kinds = getattr(getattr(capability, "engine_spec", None), "wrapped_toolset_kinds", ())
+    wrapped_kinds = getattr(getattr(capability, "engine_spec", None), "wrapped_toolset_kinds", ())
     config = getattr(capability, "_mcp_step_config", None)
     retries_servers = isinstance(config, Mapping) and bool(config.get("retries_allowed"))
-    return retries_servers or "function" in kinds or not names.isdisjoint({"TemporalDurability", "PrefectDurability"})
+    return (
+        retries_servers
+        or "function" in wrapped_kinds
+        or not names.isdisjoint({"TemporalDurability", "PrefectDurability"})
+    )
 
 
 def is_engine_toolset(toolset: Any) -> bool:
-    """True for a toolset that runs functions in retried units, as those of ``TemporalAgent`` and ``PrefectAgent`` do."""
+    """True for a toolset that runs functions in retried units, like those of ``TemporalAgent`` and ``PrefectAgent``."""
     engines = ("pydantic_ai.durable_exec.temporal", "pydantic_ai.durable_exec.prefect")
     return any(
         base.__module__.startswith(engines) or base.__name__ == "DurableFunctionToolset"

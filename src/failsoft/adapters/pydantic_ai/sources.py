@@ -1,14 +1,14 @@
-"""Where tools come from may be down (an MCP server, say): then the run goes on without its tools.
+"""Guard sources of tools, such as MCP servers: the run continues without the tools of a source that is down.
 
 Rules
 -----
-- A source is entered, asked and left in the run's own task: sessions and cancel scopes belong to the task that opened
-  them. How that ended is handed to the runtime afterwards, as a call of the tool ``toolset:<id>``; so it is classified,
-  counted by a breaker, and in the turn's report. While that breaker is open the source is not asked at all. It has
-  the time that a manifest gives to that tool; else its own.
-- Sources of one name are counted, ``docs`` and ``docs-2``: each has a breaker of its own.
-- The model is told that tools are missing. A dead server is not an empty one.
-- Function toolsets are no sources: what fails there is the user's own code.
+- A source is entered, queried and exited in the run's own task: sessions and cancel scopes belong to the task that
+  opened them. The result is then reported to the runtime as a call of the tool ``toolset:<id>``. So it is classified,
+  counted by a breaker and listed in the turn's report. While the breaker is open, the source is not queried. Its
+  timeout is the manifest's for that tool, or its own.
+- Sources of the same name are numbered (``docs``, ``docs-2``); each has its own breaker.
+- The model is told that tools are missing: a dead server is not an empty one.
+- Function toolsets are not sources: they fail only through the user's own code.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ T = TypeVar("T")
 
 @dataclass
 class SourceGuard(WrapperToolset[AgentDepsT]):
-    """Around one source, for one run."""
+    """The guard of one source, for one run."""
 
     rules: Failsoft[AgentDepsT]
     name: str
-    absent: Outcome[Any] | None = None  # it could not be entered
-    lost: Outcome[Any] | None = None  # it could not say what it has
+    absent: Outcome[Any] | None = None  # why it could not be entered
+    lost: Outcome[Any] | None = None  # why it could not list its tools
 
     @property
     def tool(self) -> str:
-        """What it is called in the runtime."""
+        """The source's tool id in the runtime."""
         return f"toolset:{self.name}"
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
@@ -69,7 +69,7 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
         except CONTROL:
             raise
         except Exception as error:
-            await self._note(error)  # the run has its result
+            await self._report(error)  # the run already has its result
             return None
 
     async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
@@ -85,7 +85,7 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
         self.lost, tools = await self._try(partial(super().get_tools, ctx))
         health = self.rules.runtime.health(self.tool)
         if self.lost is None and (health.failure_count or health.state != "closed"):
-            await self._note(None)  # only now it has shown that it works again
+            await self._report(None)  # listing succeeded: the source works again
         return tools or {}
 
     async def get_instructions(self, ctx: RunContext[AgentDepsT]) -> Any:
@@ -96,13 +96,13 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
         return instructions
 
     async def _try(self, do: Callable[[], Awaitable[T]]) -> tuple[Outcome[Any] | None, T | None]:
-        """How it failed, or what it gave."""
+        """Return the failure, or the result."""
         runtime, tool = self.rules.runtime, self.tool
         label = f"the tools of {self.name}"
         runtime.declare(tool, idempotent=True, retry=RetryOptions(max_attempts=1), timeout=None, label=label)
         if runtime.health(tool).state == "open":
             refusal = await runtime.run(tool, {}, {tool: partial(_end, None)})
-            if refusal.status != "succeeded":  # else it was to be tried again this very moment
+            if refusal.status != "succeeded":  # otherwise the breaker admits a probe now
                 return refusal, None
         scope = asyncio.timeout(limit := timeout_of(runtime, tool))
         try:
@@ -114,8 +114,8 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
             error = TimeoutError(f"No answer within {text(limit)}") if limit and scope.expired() else failure
             return await runtime.run(tool, {}, {tool: partial(_end, error)}), None
 
-    async def _note(self, error: Exception | None) -> None:
-        """What is no news for the turn's report: that it works again, or how it was left."""
+    async def _report(self, error: Exception | None) -> None:
+        """Report a recovery or a failed exit to the breaker, but not in the turn's report."""
         token = SCOPE.set(None)
         try:
             await self.rules.runtime.run(self.tool, {}, {self.tool: partial(_end, error)})
@@ -129,7 +129,7 @@ async def _end(error: Exception | None, _: dict[str, Any]) -> None:
 
 
 def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
-    """Every source further in, guarded."""
+    """Guard every source inside a toolset."""
     names: Counter[str] = Counter()
 
     def guard(leaf: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
@@ -143,7 +143,7 @@ def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDep
         if isinstance(around, CombinedToolset):
             return replace(around, toolsets=[enter(each) for each in around.toolsets])
         if isinstance(around, WrapperToolset) and type(around).visit_and_replace is WrapperToolset.visit_and_replace:
-            made = copy(around)  # pydantic-ai makes another one, and cannot where a class has an __init__ of its own
+            made = copy(around)  # visit_and_replace rebuilds the wrapper, which fails for a class with its own __init__
             made.wrapped = enter(around.wrapped)
             return made
         return around.visit_and_replace(guard)
@@ -151,5 +151,5 @@ def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDep
     leaves: list[AbstractToolset[AgentDepsT]] = []
     toolset.apply(leaves.append)
     if all(isinstance(leaf, FunctionToolset) for leaf in leaves):
-        return toolset  # most agents have functions only: nothing is to be built anew
+        return toolset  # most agents have functions only: nothing to rebuild
     return enter(toolset)

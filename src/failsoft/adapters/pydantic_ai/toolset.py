@@ -1,4 +1,4 @@
-"""Toolsets that stand around an agent's own: all its tools pass here, whoever provides them."""
+"""Wrapper toolsets: every tool call of an agent passes through them, whatever toolset provides the tool."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from failsoft.adapters.pydantic_ai.graceful import (
     is_control,
     is_made_by_framework,
     marked,
-    meant,
     original_of,
     retry_for,
+    translate_error,
 )
 from failsoft.adapters.pydantic_ai.hooks import choose_for_hooks, give_back, take_failures
 from failsoft.adapters.pydantic_ai.private import function_of, origin_of
@@ -44,29 +44,29 @@ from failsoft.integration.framework_tool import (
 if TYPE_CHECKING:
     from failsoft.adapters.pydantic_ai.capability import Failsoft
 
-KEY = "failsoft"  # in a tool's metadata: its options, and ``graceful_errors``
+KEY = "failsoft"  # metadata key of a tool's options and ``graceful_errors``
 STREAMS = (GeneratorType, AsyncGeneratorType)
 
 
-def said(tool: ToolsetTool[Any]) -> dict[str, Any]:
-    """What a tool's metadata say to failsoft."""
+def failsoft_options(tool: ToolsetTool[Any]) -> dict[str, Any]:
+    """Return the failsoft options in a tool's metadata."""
     return {**read_metadata(tool.tool_def.name, (tool.tool_def.metadata or {}).get(KEY) or {})}
 
 
 class Runners(NamedTuple):
-    """What runs in one call, by tool id."""
+    """The runners of one call, by tool id."""
 
     get: Callable[[str], Runner | None]
 
     @staticmethod
     def read(value: Any) -> tuple[Any]:
-        """What a tool has to give: the declared output is that of the value."""
+        """Return the value that the declared output describes."""
         return (value.return_value if isinstance(value, ToolReturn) else value,)
 
 
 @dataclass
 class GracefulToolset(WrapperToolset[AgentDepsT]):
-    """S-agent for tools that are no functions of the agent's own: toolsets, MCP servers, callable objects."""
+    """Graceful errors for tools that are not the agent's own functions: toolsets, MCP servers, callable objects."""
 
     default: bool = True
 
@@ -74,12 +74,12 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
         tools = await super().get_tools(ctx)
         if self.default:
             return tools
-        return {name: self._note(tool) for name, tool in tools.items()}
+        return {name: self._with_setting(tool) for name, tool in tools.items()}
 
-    def _note(self, tool: ToolsetTool[AgentDepsT]) -> ToolsetTool[AgentDepsT]:
-        """Write the agent's choice into the metadata: the capability reads it there."""
-        words = {"graceful_errors": False, **said(tool)}
-        return replace(tool, tool_def=replace(tool.tool_def, metadata={**(tool.tool_def.metadata or {}), KEY: words}))
+    def _with_setting(self, tool: ToolsetTool[AgentDepsT]) -> ToolsetTool[AgentDepsT]:
+        """Write the agent's setting into the metadata, where the capability reads it."""
+        options = {"graceful_errors": False, **failsoft_options(tool)}
+        return replace(tool, tool_def=replace(tool.tool_def, metadata={**(tool.tool_def.metadata or {}), KEY: options}))
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
@@ -89,23 +89,23 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
             value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
             return await whole(value) if isinstance(value, STREAMS) else value
         except Exception as error:
-            graceful = said(tool).get("graceful_errors", self.default)
+            graceful = failsoft_options(tool).get("graceful_errors", self.default)
             original = marked(error)
             if original is None and (not graceful or is_control(error)):
                 raise
             failed = original or error
-            told = retry_for(failed, name) if original is None else error
+            replacement = retry_for(failed, name) if original is None else error
         finally:
             give_back(failures)
         if not graceful:
-            raise failed  # another agent made the function graceful; in this agent the error is raised
-        told.__cause__ = failed
-        raise choose_for_hooks(failures, failed, told)
+            raise failed  # another agent made the function graceful; this agent raises errors
+        replacement.__cause__ = failed
+        raise choose_for_hooks(failures, failed, replacement)
 
 
 @dataclass
 class GuardedToolset(WrapperToolset[AgentDepsT]):
-    """Runs every call through the runtime."""
+    """Run every call through the runtime."""
 
     rules: Failsoft[AgentDepsT]
     known: dict[str, ToolsetTool[AgentDepsT]] = field(default_factory=dict)
@@ -114,24 +114,24 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         tools = await self.wrapped.get_tools(ctx)
         for name, tool in tools.items():
             if name not in self.known and not hasattr(function_of(tool), "__failsoft__"):
-                words, hinted = self._declared(tool)
+                options, hinted = self._declared(tool)
                 seen = tool.tool_def
                 about = Metadata(seen.description or "", seen.parameters_json_schema, hinted)
-                declare_from_metadata(self.rules.runtime, name, words, about)
+                declare_from_metadata(self.rules.runtime, name, options, about)
         self.known = tools
         return tools
 
     def _declared(self, tool: ToolsetTool[Any]) -> tuple[dict[str, Any], bool]:
-        """The options of a tool, and whether those on its effects are its server's hints."""
-        words = said(tool)
-        words.pop("graceful_errors", None)
+        """Return a tool's options, and whether the effects among them are its server's hints."""
+        options = failsoft_options(tool)
+        options.pop("graceful_errors", None)
         hints = (tool.tool_def.metadata or {}).get("annotations") or {}
-        if _source(tool).id in self.rules.trusted and not words.keys() & {"read_only", "idempotent"}:
+        if _source(tool).id in self.rules.trusted and not options.keys() & {"read_only", "idempotent"}:
             if hints.get("readOnlyHint"):
-                return {**words, "read_only": True}, True
+                return {**options, "read_only": True}, True
             if hints.get("idempotentHint"):
-                return {**words, "idempotent": True}, True
-        return words, False
+                return {**options, "idempotent": True}, True
+        return options, False
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
@@ -144,15 +144,15 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         if outcome.status == "succeeded":
             return outcome.value if outcome.missing is None else _incomplete(outcome.value, outcome.explanation.model)
         if outcome.status == "cancelled":
-            raise CancelledError  # the run is over and must not go on as if the tool had answered
+            raise CancelledError  # the run is over and must not continue as if the tool had answered
         cause = None if outcome.fault is None else outcome.fault.cause
-        error = _loud(outcome)
+        error = _as_error(outcome)
         failed = isinstance(cause, FailedServerError)
-        if is_made_by_framework(cause):  # pydantic-ai tells the model, and shows its own exceptions to no hook
+        if is_made_by_framework(cause):  # pydantic-ai reports these errors itself and shows them to no hook
             failures = None
-        elif not said(tool).get("graceful_errors", self.rules.graceful):
+        elif not failsoft_options(tool).get("graceful_errors", self.rules.graceful):
             raise error
-        raise choose_for_hooks(failures, error, self._told(outcome, failed, ctx))
+        raise choose_for_hooks(failures, error, self._replacement(outcome, failed, ctx))
 
     async def _run(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
@@ -170,14 +170,14 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         if name == asked:
             return partial(self._attempt, name, tool, ctx)
         found = self.known.get(name)
-        if found is None or found.tool_def.defer:  # not offered now, or others must approve or run it
+        if found is None or found.tool_def.defer:  # not offered now, or needs external approval or execution
             return None
-        return partial(self._stand_in, name, found, ctx)
+        return partial(self._attempt_fallback, name, found, ctx)
 
-    async def _stand_in(
+    async def _attempt_fallback(
         self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
     ) -> Any:
-        """An attempt of another tool than the model has asked for: approved is that one, and so are its arguments."""
+        """Attempt a fallback. The approval and the validated arguments belong to the tool that the model asked for."""
         ctx = replace(ctx, tool_name=name, tool_call_approved=False)
         try:
             fitting = tool.args_validator.validate_json(to_json(tool_args), context=ctx.validation_context)
@@ -196,16 +196,16 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
             return await whole(value) if isinstance(value, STREAMS) else value
         except Exception as error:
-            failure = meant(error)
+            failure = translate_error(error)
         try:
-            raise failure  # not while the other one is handled: it would be taken for where this one comes from
+            raise failure  # raised outside the except block, so that ``error`` does not become its __context__
         finally:
             del failure  # its traceback holds this frame
 
     async def _run_guarded(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Outcome[Any]:
-        """The function goes through a runtime by itself."""
+        """Run a function that goes through a runtime itself."""
         try:
             with asked_for(function_of(tool), id=ctx.tool_call_id, thread=ctx.conversation_id):
                 value = await super().call_tool(name, tool_args, ctx, tool)
@@ -218,32 +218,32 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
                 raise
             return original.outcome
 
-    def _told(self, outcome: Outcome[Any], failed: bool, ctx: RunContext[AgentDepsT]) -> ModelRetry | ToolFailed:
-        """The failure as text for the model."""
+    def _replacement(self, outcome: Outcome[Any], failed: bool, ctx: RunContext[AgentDepsT]) -> ModelRetry | ToolFailed:
+        """Format the failure for the model."""
         fault = outcome.fault
         which = self.rules.tool_failed or getattr(ctx.agent, "tool_failed", "always")
         permanent = fault is not None and fault.classification == "permanent"
         failed |= which == "always" or (which == "permanent" and permanent)
-        told = (ToolFailed if failed else ModelRetry)(outcome.explanation.model)
-        told.__cause__ = None if fault is None else fault.cause
-        return told
+        replacement = (ToolFailed if failed else ModelRetry)(outcome.explanation.model)
+        replacement.__cause__ = None if fault is None else fault.cause
+        return replacement
 
 
 async def whole(stream: Any) -> list[Any]:
-    """What a tool yields, together: the model reads it as a list, and if it breaks off, that is the tool's failure."""
+    """Collect what a tool yields into a list for the model. A stream that breaks off is the tool's failure."""
     return [item async for item in stream] if isinstance(stream, AsyncGeneratorType) else list(stream)
 
 
-def _incomplete(value: Any, lacks: str) -> ToolReturn[Any]:
-    """A value together with what it lacks."""
+def _incomplete(value: Any, missing_text: str) -> ToolReturn[Any]:
+    """Add a note about the missing part to a value."""
     if not isinstance(value, ToolReturn):
-        return ToolReturn(value, content=lacks)
+        return ToolReturn(value, content=missing_text)
     content = [value.content] if isinstance(value.content, str) else value.content or ()
-    return replace(value, content=[*content, lacks])
+    return replace(value, content=[*content, missing_text])
 
 
-def _loud(outcome: Outcome[Any]) -> BaseException:
-    """The tool's own error; ours where it has none."""
+def _as_error(outcome: Outcome[Any]) -> BaseException:
+    """Return the tool's own error, or failsoft's if there is none."""
     try:
         outcome.unwrap()
     except CallFailed as failed:
@@ -253,7 +253,7 @@ def _loud(outcome: Outcome[Any]) -> BaseException:
 
 
 def _source(tool: ToolsetTool[Any]) -> AbstractToolset[Any]:
-    """The toolset that a tool comes from, whatever has renamed it on its way."""
+    """Return the toolset that a tool comes from, without renaming wrappers."""
     source: AbstractToolset[Any] = origin_of(tool).toolset
     while isinstance(source, WrapperToolset):
         source = source.wrapped
