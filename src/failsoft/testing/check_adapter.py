@@ -1,7 +1,7 @@
-"""One suite for every adapter: does a framework with failsoft still treat its tools as failsoft does?
+"""Conformance suite for adapters: checks that a framework with failsoft handles tools as failsoft does.
 
     class Driver:                                     # a dozen lines per framework
-        control_flow = [ModelRetry("which one?")]     # a sample of each exception with which the framework steers itself
+        control_flow = [ModelRetry("which one?")]     # one of each exception that the framework uses as control flow
 
         async def run(self, runtime, tools, steps): ...
 
@@ -11,11 +11,11 @@
 
 Rules
 -----
-- A driver makes one agent run with a scripted model. In each step the model asks for some calls side by side; after the
-  last one it says that it is done. What comes back is what the model was given for each call, step by step.
-- ``tools`` are async functions with annotations, by name. They reach the framework as any user's function would.
-- Without a runtime the driver runs the bare framework: what its control flow does there, it has to do here as well.
-- What the checks declare about tools stands in the runtime's manifest: that holds for tools of all frameworks.
+- A driver runs one agent with a scripted model. In each step the model asks for some calls at once; after the last step
+  it says that it is done. The driver returns what the model was given for each call, step by step.
+- ``tools`` are annotated async functions, by name. They reach the framework like any user's function.
+- Without a runtime, the driver runs the bare framework. Control flow must behave the same with failsoft.
+- The checks declare tools in the runtime's manifest, which works for every framework.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol
 
 from failsoft.runtime.runtime import Runtime
 
-SECRET = "sk-live-4fK2mZ81qLw0Xb7RtY5uVh3N"  # noqa: S105 - made up
+SECRET = "sk-live-4fK2mZ81qLw0Xb7RtY5uVh3N"  # noqa: S105 - not a real key
 WHO: ContextVar[str] = ContextVar("who")
 
 ONCE = {"max_attempts": 1}
@@ -42,7 +42,7 @@ class Ask(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the model was given as the result of one call."""
+    """The result of one call, as the model was given it."""
 
     tool: str
     text: str
@@ -53,24 +53,24 @@ Steps = Sequence[Sequence[Ask]]
 
 
 class AdapterDriver(Protocol):
-    """What ``check_adapter`` has to know of a framework and its adapter."""
+    """The framework and adapter under test."""
 
     control_flow: Sequence[BaseException]
 
     async def run(self, runtime: Runtime | None, tools: Tools, steps: Steps) -> Sequence[Sequence[Seen]]:
-        """One agent run; with a runtime through the adapter, without one on the bare framework."""
+        """Run one agent: with a runtime through the adapter, without one on the bare framework."""
 
 
 Check = Callable[[AdapterDriver], Awaitable[None]]
 
 
 def adapter_checks() -> tuple[Check, ...]:
-    """All checks, for a test each."""
+    """Return all checks, to run each as a test."""
     return _CHECKS
 
 
 def check_adapter(driver: AdapterDriver, *checks: Check) -> None:
-    """Run the checks named, or all; ``AssertionError`` says which one failed, and why."""
+    """Run the given checks, or all. ``AssertionError`` names the check that failed, and why."""
     for check in checks or _CHECKS:
         try:
             asyncio.run(_bounded(check(driver)))
@@ -84,7 +84,7 @@ async def _bounded(check: Awaitable[None]) -> None:
 
 
 class Scripted:
-    """A tool that plays one step per attempt, the last one for ever: raise an exception, await something, or a value."""
+    """A tool that plays one step per attempt and repeats the last: an exception, a function to await, or a value."""
 
     def __init__(self, *steps: Any) -> None:
         self._steps = steps
@@ -114,24 +114,24 @@ def ask(*tools: str) -> list[Ask]:
 
 
 async def play(driver: AdapterDriver, runtime: Runtime | None, steps: Steps, **scripts: Scripted) -> list[list[Seen]]:
-    """Run the script and check that the driver has told of every call, in order."""
-    told = await driver.run(runtime, {name: script.tool(name) for name, script in scripts.items()}, steps)
-    result = [list(step) for step in told]
+    """Run the script and check that the driver reports every call, in order."""
+    reported = await driver.run(runtime, {name: script.tool(name) for name, script in scripts.items()}, steps)
+    result = [list(step) for step in reported]
     asked = [[call.tool for call in step] for step in steps]
-    heard = [[seen.tool for seen in step] for step in result]
-    assert heard == asked, f"the model asked for {asked} and heard of {heard}"
+    answered = [[seen.tool for seen in step] for step in result]
+    assert answered == asked, f"the model asked for {asked} and got answers for {answered}"
     return result
 
 
 async def hear(driver: AdapterDriver, runtime: Runtime | None, script: Scripted, name: str = "search") -> str:
-    """What the model hears of one call."""
+    """Return what the model reads about one call."""
     [[seen]] = await play(driver, runtime, [ask(name)], **{name: script})
     return seen.text
 
 
 def has(text: str, *parts: str) -> None:
     for part in parts:
-        assert part in text, f"the model has not heard {part!r}: {text!r}"
+        assert part in text, f"the model did not read {part!r}: {text!r}"
 
 
 def manifest(**tools: Mapping[str, Any]) -> Runtime:
@@ -162,7 +162,7 @@ async def the_model_reads_the_classification(driver: AdapterDriver) -> None:
 
 
 async def a_broken_tool_may_have_acted(driver: AdapterDriver) -> None:
-    """Only for frameworks that validate arguments: what does not validate after that is not the model's fault."""
+    """Only for frameworks that validate arguments: a later validation error is not the model's fault."""
 
     async def misread() -> str:
         from pydantic import TypeAdapter
@@ -171,7 +171,7 @@ async def a_broken_tool_may_have_acted(driver: AdapterDriver) -> None:
 
     script = Scripted(misread, "paid twice")
     text = await hear(driver, manifest(pay={"retry": THRICE}), script, "pay")
-    assert script.attempts == 1, "what did not validate inside the tool was tried again"
+    assert script.attempts == 1, "a validation error inside the tool was retried"
     has(text, "pay failed: INTERNAL (internal_contract_bug", "may already have taken effect")
 
 
@@ -184,7 +184,7 @@ async def a_safe_retry_happens(driver: AdapterDriver) -> None:
 async def an_unsafe_retry_does_not_happen(driver: AdapterDriver) -> None:
     script = Scripted(TimeoutError("the answer was lost"), "paid twice")
     text = await hear(driver, manifest(pay={"retry": THRICE}), script, "pay")
-    assert script.attempts == 1, "a tool that nobody has declared idempotent was repeated with its effect unknown"
+    assert script.attempts == 1, "a tool not declared idempotent was repeated with its effect unknown"
     has(text, "pay failed: DEADLINE_EXCEEDED", "may already have taken effect")
 
 
@@ -205,7 +205,7 @@ async def another_tool_stands_in(driver: AdapterDriver) -> None:
     first, second = Scripted(RuntimeError("Service unavailable (503)")), Scripted("from the backup")
     [[seen]] = await play(driver, runtime, [ask("search")], search=first, backup=second)
     has(seen.text, "from the backup")
-    assert second.cities == ["Paris"], f"the stand-in's argument was {second.cities}"
+    assert second.cities == ["Paris"], f"the fallback's argument was {second.cities}"
 
 
 async def a_failing_tool_is_cut_off(driver: AdapterDriver) -> None:
@@ -213,7 +213,7 @@ async def a_failing_tool_is_cut_off(driver: AdapterDriver) -> None:
     script = Scripted(RuntimeError("Service unavailable (503)"))
     await hear(driver, runtime, script)
     text = await hear(driver, runtime, script)
-    assert script.attempts == 1, "the circuit is open, and the tool was run"
+    assert script.attempts == 1, "the tool was run while its circuit was open"
     has(text, "search failed: UNAVAILABLE", "not run")
 
 
@@ -229,32 +229,32 @@ async def siblings_survive(driver: AdapterDriver) -> None:
 async def secrets_are_masked(driver: AdapterDriver) -> None:
     script = Scripted(RuntimeError(f"Authentication failed (401) for key {SECRET}"))
     text = await hear(driver, Runtime(), script)
-    assert SECRET not in text, f"the model was told a secret: {text!r}"
+    assert SECRET not in text, f"the model read a secret: {text!r}"
     has(text, "Authentication failed")
 
 
 async def control_flow_passes(driver: AdapterDriver) -> None:
-    assert driver.control_flow, "the driver names no control-flow exception: every framework has some"
+    assert driver.control_flow, "the driver lists no control-flow exceptions: every framework has some"
     for error in driver.control_flow:
         runtime = manifest(search={"read_only": True, "retry": THRICE})
         script = Scripted(error)
         bare = await _end(hear(driver, None, Scripted(error)))
         guarded = await _end(hear(driver, runtime, script))
-        kind = type(error).__name__
-        assert guarded == bare, f"{kind}: the bare framework ends with {bare!r}, failsoft with {guarded!r}"
-        assert script.attempts == 1, f"{kind}: the tool was run {script.attempts} times"
-        told = [event for event in runtime.events() if event.event_type == "ToolError"]
-        assert not told, f"{kind}: control flow was taken for an error"
-        assert runtime.health("search").failure_count == 0, f"{kind}: control flow was counted as a failure"
+        error_name = type(error).__name__
+        assert guarded == bare, f"{error_name}: the bare framework ends with {bare!r}, failsoft with {guarded!r}"
+        assert script.attempts == 1, f"{error_name}: the tool was run {script.attempts} times"
+        errors = [event for event in runtime.events() if event.event_type == "ToolError"]
+        assert not errors, f"{error_name}: control flow was treated as an error"
+        assert runtime.health("search").failure_count == 0, f"{error_name}: control flow was counted as a failure"
 
 
 async def _end(run: Awaitable[str]) -> str | tuple[type[BaseException], str]:
-    """What a run comes to: a text for the model, or an exception."""
+    """Return the end of a run: a text for the model, or an exception."""
     try:
         return await run
     except asyncio.CancelledError:
         raise
-    except BaseException as error:  # whatever the framework ends with
+    except BaseException as error:  # any exception the framework ends with
         return type(error), str(error)
 
 
@@ -294,8 +294,8 @@ async def context_variables_reach_the_tool(driver: AdapterDriver) -> None:
         WHO.set(who)
         return await hear(driver, runtime, Scripted(ConnectionResetError("reset"), look))
 
-    heard = await asyncio.gather(*(asyncio.create_task(one(who)) for who in ("Ada", "Ben", "Cy")))
-    for who, text in zip(("Ada", "Ben", "Cy"), heard, strict=True):
+    answered = await asyncio.gather(*(asyncio.create_task(one(who)) for who in ("Ada", "Ben", "Cy")))
+    for who, text in zip(("Ada", "Ben", "Cy"), answered, strict=True):
         has(text, f"I am {who}")
 
 

@@ -1,9 +1,9 @@
-"""One suite for every store: whoever passes it is one, and there are no special cases.
+"""Conformance suite for stores.
 
     from failsoft.testing import check_store
     check_store(lambda wall: MyStore("…", wall=wall))
 
-``make`` is called with a wall clock and gives a store that is empty. Every check gets its own.
+``make`` is called with a wall clock and returns an empty store. Every check gets its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Wall:
 
 
 def check_store(make: MakeStore) -> None:
-    """Raise AssertionError, with the rule that is broken, unless ``make`` gives stores as ``stores.ports`` wants them."""
+    """Raise AssertionError with the broken rule unless ``make`` returns stores that conform to ``stores.ports``."""
     for check in _CHECKS:
         wall = _Wall()
         store = make(wall)
@@ -43,7 +43,7 @@ def check_store(make: MakeStore) -> None:
 
 
 def _equal_and_apart(store: Store, _: _Wall) -> None:
-    """What comes back is equal to what was put, and never the same object"""
+    """A value read back equals the value put, and is never the same object"""
     value = {"tallies": {"retry": [1, 0.5]}, "none": None, "text": "ä \u2028 \x00"}
     store.put("memory", "k", value)
     value["none"] = "changed"
@@ -54,7 +54,7 @@ def _equal_and_apart(store: Store, _: _Wall) -> None:
 
 
 def _replacing(store: Store, _: _Wall) -> None:
-    """Putting replaces, deleting drops, kinds are apart"""
+    """Putting replaces, deleting removes, and kinds are separate"""
     store.put("pending", "k", 1)
     store.put("pending", "k", 2)
     assert store.get("pending", "k") == 2
@@ -67,7 +67,7 @@ def _replacing(store: Store, _: _Wall) -> None:
 
 
 def _time(store: Store, wall: _Wall) -> None:
-    """A record with a ttl is gone after it, by the wall clock"""
+    """A record with a ttl expires by the wall clock"""
     store.put("availability", "short", 1, ttl=600)
     store.put("availability", "long", 1)
     wall.now += 599
@@ -80,7 +80,7 @@ def _time(store: Store, wall: _Wall) -> None:
 
 
 def _scopes(store: Store, _: _Wall) -> None:
-    """Listing is by whole parts of the key, in the order of the keys"""
+    """Listing goes by whole parts of the key, in the order of the keys"""
     for tenant, thread, tool in (("acme", "1", "b"), ("acme", "1", "a"), ("acme", "10", "a"), ("acm", "1", "a")):
         store.put("pending", key_of(tenant, thread, tool), tool)
     store.put("pending", key_of(None, "1", "a"), "nobody's")
@@ -91,46 +91,46 @@ def _scopes(store: Store, _: _Wall) -> None:
 
 
 def _taking(store: Store, wall: _Wall) -> None:
-    """A value is taken once, and what comes after a put sees it"""
+    """A value is taken once, and taking sees earlier puts and deletes"""
     store.put("pending", "k", {"tool": "pay"})
     store.put("pending", "other", 1)
     assert store.take("pending", "k") == {"tool": "pay"}
     assert store.take("pending", "k") is None
     assert store.get("pending", "k") is None
-    assert store.take("memory", "other") is None, "kinds are apart"
+    assert store.take("memory", "other") is None, "kinds are separate"
     assert store.get("pending", "other") == 1
     store.delete("pending", "other")
-    assert store.take("pending", "other") is None, "what was deleted before cannot be taken"
+    assert store.take("pending", "other") is None, "a deleted value cannot be taken"
     store.put("pending", "short", 1, ttl=10)
     wall.now += 10
-    assert store.take("pending", "short") is None, "its time is over"
+    assert store.take("pending", "short") is None, "its ttl has expired"
 
 
 def _taking_at_once(store: Store, _: _Wall) -> None:
-    """Of several that take one value at the same time, one gets it"""
+    """If several take one value at the same time, exactly one gets it"""
     for number in range(50):
         key = key_of("acme", str(number))
         store.put("pending", key, number)
-        found = _at_once(4, lambda _, key=key: store.take("pending", key))  # type: ignore[misc]  # bound at once
+        found = _at_once(4, lambda _, key=key: store.take("pending", key))  # type: ignore[misc]  # binds key
         assert sorted(found, key=str) == sorted([number, None, None, None], key=str), found
 
 
 def _claiming(store: Store, wall: _Wall) -> None:
-    """A claim keeps what has a free key, and returns what the others have"""
+    """A claim stores values under free keys, and returns the values of the others"""
     assert store.claim("pending", {"a": 1, "b": {"run": "x"}}, timeout=5) == {}
     assert store.claim("pending", {"a": 2, "c": 3}, timeout=5) == {"a": 1}
     assert (store.get("pending", "a"), store.get("pending", "c")) == (1, 3)
-    assert store.claim("memory", {"a": 2}, timeout=5) == {}, "kinds are apart"
+    assert store.claim("memory", {"a": 2}, timeout=5) == {}, "kinds are separate"
     store.delete("pending", "a")
-    assert store.claim("pending", {"a": 4}, ttl=10, timeout=5) == {}, "what was deleted before is free"
+    assert store.claim("pending", {"a": 4}, ttl=10, timeout=5) == {}, "a deleted key is free"
     wall.now += 10
-    assert store.claim("pending", {"a": 5}, timeout=5) == {}, "its time is over"
+    assert store.claim("pending", {"a": 5}, timeout=5) == {}, "its ttl has expired"
     store.put("pending", "p", 1)
-    assert store.claim("pending", {"p": 2}, timeout=5) == {"p": 1}, "what was put before is not free"
+    assert store.claim("pending", {"p": 2}, timeout=5) == {"p": 1}, "a key that was put is not free"
 
 
 def _claiming_at_once(store: Store, _: _Wall) -> None:
-    """Of several that claim one key at the same time, one gets it"""
+    """If several claim one key at the same time, exactly one gets it"""
     for number in range(50):
         key = key_of("acme", str(number))
         found = _at_once(4, lambda who, key=key: store.claim("pending", {key: who}, timeout=5))  # type: ignore[misc]
@@ -140,7 +140,7 @@ def _claiming_at_once(store: Store, _: _Wall) -> None:
 
 
 def _at_once(number: int, do: Callable[[int], Any]) -> list[Any]:
-    """What each of several threads gets."""
+    """Return the result of each of several threads that start at once."""
     found: list[Any] = [None] * number
 
     def work(who: int) -> None:
@@ -157,7 +157,7 @@ def _at_once(number: int, do: Callable[[int], Any]) -> list[Any]:
 
 
 def _events(store: Store, _: _Wall) -> None:
-    """Events are read in the order in which they were appended, from behind a position, and by turn"""
+    """Events are read in the order in which they were appended, after a position, and by turn"""
     store.append([{"seq": n, "turn_id": "t" if n % 2 else None, "event_type": "X"} for n in range(10)])
     store.append([{"seq": 10, "turn_id": "u", "event_type": "X"}])
     everything = store.read()
@@ -170,7 +170,7 @@ def _events(store: Store, _: _Wall) -> None:
 
 
 def _runs(store: Store, _: _Wall) -> None:
-    """A run of plain successes is read as its events, also from the middle and beside others"""
+    """A run of plain successes is read as its events, also from the middle and among others"""
     run = Run(2, 1.7e9, "t", ["a", "b"] * 3, [None] * 6, [0.0] * 6, [0.5] * 6)
     store.append([{"seq": 1, "turn_id": "u"}])
     store.append(run)
@@ -185,14 +185,14 @@ def _runs(store: Store, _: _Wall) -> None:
 
 
 def _turns(store: Store, _: _Wall) -> None:
-    """Turns are listed by their latest event, the latest first; calls outside of turns are none"""
+    """Turns are listed by their latest event, the latest first; calls outside turns are not listed"""
     store.append([{"turn_id": turn} for turn in ("a", "b", None, "a", "c")])
     assert store.turns() == ["c", "a", "b"], store.turns()
     assert store.turns(1) == ["c"]
 
 
 def _pruning(store: Store, _: _Wall) -> None:
-    """Events are dropped by age and by number, and positions are never given twice"""
+    """Events are deleted by age and by number, and positions are never reused"""
     store.append([{"seq": n, "timestamp": f"2026-01-{n + 1:02}T00:00:00.000Z"} for n in range(10)])
     last = store.read()[-1][0]
     assert store.prune(before="2026-01-04T00:00:00.000Z") == 3
@@ -224,7 +224,7 @@ def _threads(store: Store, _: _Wall) -> None:
 
 
 def _closing(store: Store, _: _Wall) -> None:
-    """After closing nothing is taken, which is counted, and closing twice is harmless"""
+    """After closing, writes are refused and counted as lost; closing twice is harmless"""
     store.put("memory", "k", 1)
     assert store.flush(5)
     assert store.lost == 0

@@ -1,15 +1,15 @@
-"""Scripted failures: a tool that fails as it is told, call by call.
+"""Scripted failures: a tool that fails as specified, call by call.
 
 Rules
 -----
-- A plan is a script, ``FaultPlan("timeout, 503*2, 429(retry_after=2), slow(0.6), ok")``: every call of a wrapped tool
-  takes the next step. After the last one it goes on repeating, or ``then`` takes its place.
-- A step is a word (below), an HTTP status from 400 to 599, and in a list also an exception, an exception class or a
-  callable, which is called with the tool's arguments in place of the tool.
-- ``FaultPlan.seeded(1, {"timeout": 0.1, "503": 0.05})`` draws the steps: the same seed gives the same steps.
-- One plan may wrap several tools; they take their steps in the order of their calls, from any thread.
+- A plan is a script, ``FaultPlan("timeout, 503*2, 429(retry_after=2), slow(0.6), ok")``. Every call of a wrapped tool
+  takes the next step. The last step repeats, unless ``then`` replaces it.
+- A step is a word (below) or an HTTP status from 400 to 599. In a list it may also be an exception, an exception class
+  or a callable, which is called instead of the tool with the tool's arguments.
+- ``FaultPlan.seeded(1, {"timeout": 0.1, "503": 0.05})`` draws steps at random: the same seed gives the same steps.
+- One plan may wrap several tools. They take steps in the order of their calls, from any thread.
 
-Why words: a test that says what goes wrong is read more often than the exception behind it.
+Why words: "timeout" in a test is easier to read than the exception behind it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Make = Callable[[], BaseException]
 Spec = str | BaseException | type[BaseException] | Callable[..., Any]
 
 _WORD = re.compile(r"\s*(?P<word>\w+)\s*(?:\((?P<argument>[^()]*)\))?\s*(?:\*\s*(?P<times>\d+))?\s*")
-_COMMA = re.compile(r",(?![^()]*\))")  # not those within brackets
+_COMMA = re.compile(r",(?![^()]*\))")  # not inside brackets
 
 _RAISED: dict[str, Make] = {
     "timeout": lambda: TimeoutError("Connection timeout"),
@@ -53,7 +53,7 @@ _KNOWN = ", ".join(sorted([*_RAISED, *_STATUSES, "hang", "ok", "slow(0.5)", "429
 
 
 class HttpError(Exception):
-    """An error answer as an HTTP client would raise it: ``status_code``, and ``headers`` with ``retry-after``."""
+    """An error response as an HTTP client would raise it: ``status_code``, and ``headers`` with ``retry-after``."""
 
     def __init__(self, status_code: int, retry_after: float | None = None) -> None:
         if not isinstance(status_code, int):
@@ -72,7 +72,7 @@ class HttpError(Exception):
 
 
 class Step(NamedTuple):
-    """What one call does: wait ``delay`` (for ever if None), then raise, or call ``instead`` or the tool."""
+    """The behaviour of one call: wait ``delay`` (for ever if None), then raise, or call ``instead`` or the tool."""
 
     name: str
     delay: float | None = 0.0
@@ -81,16 +81,16 @@ class Step(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """One call that a plan has seen."""
+    """One recorded call of a plan."""
 
     step: str
-    at: float  # on the clock of the test: virtual where time is virtual
+    at: float  # on the test's clock, which may be virtual
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
 
 class FaultPlan:
-    """A script of failures. ``calls`` counts the calls, ``log`` has them with their steps, times and arguments."""
+    """A script of failures. ``calls`` counts the calls; ``log`` lists their steps, times and arguments."""
 
     def __init__(self, script: str | Iterable[Spec], *, then: Spec | None = None) -> None:
         if not isinstance(script, Iterable):
@@ -106,7 +106,7 @@ class FaultPlan:
     def seeded(cls, seed: int, rates: Mapping[str, float]) -> Self:
         """Draw each call's step: the steps of ``rates`` with their probability, ``ok`` otherwise."""
         if not (all(rate >= 0 for rate in rates.values()) and math.fsum(rates.values()) <= 1):
-            raise ValueError(f"rates are probabilities, 1 in all at most: {dict(rates)}")
+            raise ValueError(f"rates are probabilities with a sum of at most 1: {dict(rates)}")
         plan = cls.__new__(cls)
         plan._begin(_draw(random.Random(seed), [(_read(spec)[-1], rate) for spec, rate in rates.items()]))
         return plan
@@ -120,13 +120,13 @@ class FaultPlan:
 
     @property
     def calls(self) -> int:
-        """How many calls the plan has seen."""
+        """Number of calls so far."""
         return len(self.log)
 
     def wrap(self, tool: Callable[P, R]) -> Callable[P, R]:
-        """The tool with this plan in front of it; same signature, ``async def`` stays ``async def``.
+        """Put this plan in front of a tool. The signature is kept; ``async def`` stays ``async def``.
 
-        Of a guarded function it takes the tool: register what comes out, with ``rt.add``. It runs in this process,
+        For a guarded function it wraps the unguarded one: register the result with ``rt.add``. It runs in this process,
         whatever the tool's ``isolation``.
         """
         if not callable(tool):
@@ -135,12 +135,12 @@ class FaultPlan:
         if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):
             raise TypeError(f"a FaultPlan wraps functions and coroutine functions, not the generator {tool!r}")
         planned = self._wrap_async(tool) if _is_async(tool) else self._wrap_sync(tool)
-        functools.update_wrapper(planned, guarded).__dict__.pop("__failsoft__", None)  # nothing guards it
-        planned.stays_here = True  # type: ignore[attr-defined]  # a worker knows of no plan
+        functools.update_wrapper(planned, guarded).__dict__.pop("__failsoft__", None)  # the wrapper is not guarded
+        planned.stays_here = True  # type: ignore[attr-defined]  # worker processes do not have the plan
         return planned
 
     def release(self) -> None:
-        """Let everything that hangs go on, as if it had been slow; from the thread of the event loop."""
+        """Let hanging calls continue, as if they had been slow. Call it from the event loop's thread."""
         self._released.set()
         while self._hung:
             waiter = self._hung.pop()
@@ -197,10 +197,10 @@ def _is_async(tool: Callable[..., Any]) -> bool:
 
 def _draw(source: random.Random, rates: list[tuple[Step, float]]) -> Iterator[Step]:
     while True:
-        drawn = source.random()
+        draw = source.random()
         for step, rate in rates:
-            drawn -= rate
-            if drawn < 0:
+            draw -= rate
+            if draw < 0:
                 yield step
                 break
         else:

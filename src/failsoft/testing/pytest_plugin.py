@@ -7,8 +7,8 @@
         outcome = virtual_time.run(rt.call("search", {"city": "PAR"}))
         assert outcome.attempts == plan.calls == 3
 
-``virtual_time`` is a clock that is in use for the whole test; ``virtual_time.run(main())`` runs a coroutine by it, so
-no other plugin is needed for async tests. ``fault_plan`` makes plans, and releases what hangs when the test ends.
+``virtual_time`` is a clock that is active for the whole test. ``virtual_time.run(main())`` runs a coroutine on it, so
+async tests need no other plugin. ``fault_plan`` makes plans and releases hanging calls when the test ends.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from failsoft.testing.faults import Spec
 
 @pytest.fixture
 def virtual_time() -> Iterator[testing.VirtualClock]:
-    """A virtual clock, in use during the test; ``virtual_time.run(coroutine)`` runs by it."""
+    """Virtual clock, active during the test; ``virtual_time.run(coroutine)`` runs on it."""
     with testing.virtual_time() as clock:
         yield clock
 
 
 @pytest.fixture
 def fault_plan() -> Iterator[Callable[..., testing.FaultPlan]]:
-    """Make a ``FaultPlan``; what still hangs at the end of the test is released."""
+    """Make a ``FaultPlan``; calls that still hang at the end of the test are released."""
     plans: list[testing.FaultPlan] = []
 
     def make(script: str | Iterable[Spec], *, then: Spec | None = None) -> testing.FaultPlan:

@@ -1,19 +1,19 @@
-"""Virtual time: hours of waiting in no time, at exactly the time they would have happened.
+"""Virtual time: hours of waiting pass at once, and everything happens at the exact time it would have.
 
 Rules
 -----
-- The clock starts at 0 and stands still while code runs. When nothing is ready it jumps to the next timer.
+- The clock starts at 0 and stands still while code runs. When nothing is ready, it jumps to the next timer.
 - It never jumps while work is outstanding that the loop cannot foresee: ``run_in_executor`` and ``to_thread``,
-  subprocesses, whatever failsoft runs in threads and processes of its own (``runtime.execution.clock.outside_started``).
-  Meanwhile, after a moment, timers come due at the pace of real time; work that ends before costs no virtual time.
-- While a socket or pipe is registered with the loop (a server that listens, an idle connection too), virtual time
-  runs as real time does.
-- When nothing can happen any more (no timer, nothing ready, nothing outstanding) the loop raises ``Deadlock`` with what
-  is being waited for, after a short real grace: a foreign thread may still call in.
-- One event loop at a time lives by a clock.
+  subprocesses, and failsoft's own threads and processes (``runtime.execution.clock.outside_started``). Meanwhile, after
+  a short head start, timers come due at the pace of real time; work that ends earlier costs no virtual time.
+- While a socket or pipe is registered with the loop (even a listening server or an idle connection), virtual time runs
+  at the pace of real time.
+- When nothing can happen any more (no timer, nothing ready, nothing outstanding), the loop raises ``Deadlock`` with a
+  list of the waiting tasks, after a short real grace period: a foreign thread may still call in.
+- One event loop at a time runs on a clock.
 
-Why not simply patch ``time``: a loop that is told "an hour has passed" while a thread works on an answer reports a
-timeout that never was. Why patch the instance: it serves stock loops that are running already, and leaves no trace.
+Why not just patch ``time``: a loop that is told "an hour has passed" while a thread works on an answer reports a false
+timeout. Why patch the instance: it works for stock loops that are already running, and can be undone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ START = datetime(2025, 11, 5, 10, 30, 45, tzinfo=UTC)
 
 
 class VirtualClock:
-    """What ``virtual_time()`` gives: reads the virtual time, and moves it."""
+    """The clock that ``virtual_time()`` returns: read and move virtual time."""
 
     def __init__(self, start: datetime, grace: float) -> None:
         self._now = 0.0
@@ -47,45 +47,45 @@ class VirtualClock:
         self.functions = clocks.Clock(self.time, self.wall, self.sleep)
 
     def time(self) -> float:
-        """Seconds since virtual time began; also what ``loop.time()`` says."""
+        """Return the seconds since virtual time began, like ``loop.time()``."""
         return self._now
 
     def wall(self) -> float:
-        """The time of day, as ``time.time()`` would say it."""
+        """Return the time of day, like ``time.time()``."""
         return self._start + self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass at once. What has come due by then runs when the loop runs next."""
+        """Let time pass at once. Timers that came due run the next time the loop runs."""
         if isinstance(seconds, bool) or not isinstance(seconds, int | float):
             raise TypeError(f"advance: {seconds!r} is not a number of seconds")
         if not seconds >= 0:
-            raise ValueError(f"time passes forwards only: {seconds!r}")
+            raise ValueError(f"time cannot go backwards: {seconds!r}")
         with self._lock:
             self._now += seconds
 
     def sleep(self, seconds: float) -> None:
-        """``time.sleep`` for code without a loop: the time passes at once."""
+        """Replace ``time.sleep`` for code without a loop: the time passes at once."""
         self.advance(seconds)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """``asyncio.run`` on this clock."""
+        """Run a coroutine like ``asyncio.run``, on this clock."""
         if clocks.current() is not self.functions:
             main.close()
-            raise RuntimeError("this clock is not in use: call run() inside its own `with virtual_time() as clock:`")
+            raise RuntimeError("this clock is not active: call run() inside its own `with virtual_time() as clock:`")
         return asyncio.run(main)
 
     def reach(self, when: float) -> None:
-        """Let time pass until ``when``; if it has passed already, nothing happens."""
+        """Let time pass until ``when``; do nothing if it has passed already."""
         with self._lock:
             self._now = max(self._now, when)
 
 
-class virtual_time:  # noqa: N801 - reads as the function that it is to its users
+class virtual_time:  # noqa: N801 - users call it like a function
     """Make time virtual in the body: ``with virtual_time() as clock: asyncio.run(main())``.
 
-    Around ``asyncio.run`` every loop made in the body is virtual. Inside a coroutine (``with`` or ``async with``) the
-    running loop becomes virtual until the end of the body, with the timers that it has. ``start`` is the time of day at
-    which it begins, ``grace`` the real seconds that a deadlock must last to be believed.
+    Around ``asyncio.run``, every loop made in the body is virtual. Inside a coroutine (``with`` or ``async with``), the
+    running loop and its timers become virtual until the end of the body. ``start`` is the time of day at the beginning,
+    ``grace`` the real seconds that a deadlock must last before it is reported.
     """
 
     def __init__(self, *, start: datetime = START, grace: float = 1.0) -> None:
@@ -99,7 +99,7 @@ class virtual_time:  # noqa: N801 - reads as the function that it is to its user
             except RuntimeError:
                 undo.enter_context(_making_virtual_loops(self._clock))
             else:
-                undo.enter_context(_living_by(self._clock, loop))
+                undo.enter_context(_driven_by(self._clock, loop))
             undo.enter_context(clocks.using(self._clock.functions))
             undo.callback(end_loop_threads, self._clock.functions)
             self._undo = undo.pop_all()
@@ -117,7 +117,7 @@ class virtual_time:  # noqa: N801 - reads as the function that it is to its user
         self.__exit__(kind, error, trace)
 
 
-_clocks: dict[clocks.Clock, VirtualClock] = {}  # those that make loops now
+_clocks: dict[clocks.Clock, VirtualClock] = {}  # clocks that currently make loops
 _swap = threading.Lock()
 _new_event_loop = events.new_event_loop
 
@@ -137,7 +137,7 @@ def _use(new_event_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
 
 @contextmanager
 def _making_virtual_loops(clock: VirtualClock) -> Iterator[None]:
-    global _new_event_loop  # noqa: PLW0603 - whoever replaced it before us gets it back
+    global _new_event_loop  # noqa: PLW0603 - restored for an earlier replacement
     with _swap:
         if not _clocks:
             _new_event_loop = events.new_event_loop
@@ -153,14 +153,14 @@ def _making_virtual_loops(clock: VirtualClock) -> Iterator[None]:
 
 
 @contextmanager
-def _living_by(clock: VirtualClock, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def _driven_by(clock: VirtualClock, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     if not isinstance(loop, selector_events.BaseSelectorEventLoop):
         raise TypeError(
             f"virtual_time() cannot drive a running {type(loop).__module__}.{type(loop).__qualname__}: "
             "use it around asyncio.run(), or run a stock asyncio.SelectorEventLoop"
         )
     if hasattr(loop, "failsoft_outside"):
-        raise RuntimeError("this event loop lives in virtual time already: use the clock that it has")
+        raise RuntimeError("this event loop is already on virtual time: use its clock")
     driver = Driver(loop, clock)
     driver.install()
     try:

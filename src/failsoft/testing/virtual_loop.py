@@ -1,16 +1,17 @@
-"""How one selector event loop is made to live by a virtual clock.
+"""Run one selector event loop on a virtual clock.
 
 Rules
 -----
-- The loop's ``time`` and its selector's ``select`` are replaced on the instance, and so is whatever starts work outside
-  the loop, to count it. ``remove`` puts everything back and keeps every timer's remaining time.
-- ``select`` is the only place where the clock jumps, and it looks at what is outstanding *before* it polls: outside work
-  writes to the loop's wake-up socket before it reports its end, so work that ended in between is seen by the poll.
-- The clock stands still while outside work is awaited; the real time of that wait, less a head start, counts only
-  towards the timers that were set before it. So a timer comes due no earlier than it would in real time, quick work
-  leaves no odd fractions of seconds, and it is done before a timer that is due the moment after.
+- The loop's ``time``, its selector's ``select`` and every method that starts work outside the loop are replaced on the
+  instance. ``remove`` restores everything and keeps every timer's remaining time.
+- The clock jumps only in ``select``, which checks for outstanding work *before* it polls. Outside work writes to the
+  loop's wake-up socket before it reports its end, so the poll sees work that ended in between.
+- The clock stands still while outside work is awaited. The real time of that wait, less a head start, counts only
+  towards timers that were set before it. So no timer comes due earlier than in real time, and quick work adds no odd
+  fractions of seconds and finishes before a timer that is due just after.
 
-Why counting and not a real pause before each jump: a pause is too short on a busy machine and too long on all others.
+Why counting instead of a real pause before each jump: a pause is too short on a busy machine and too long on all
+others.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from concurrent.futures import Executor
 from time import monotonic
 from typing import Any, Protocol
 
-_SLICE = 0.02  # real seconds between two looks at what is outstanding
-_HEAD_START = 0.05  # real seconds for outside work: how fast a thread is must not decide what comes first
+_SLICE = 0.02  # real seconds between checks for outstanding work
+_HEAD_START = 0.05  # real seconds for outside work: the speed of a thread must not decide what comes first
 
 
 class Deadlock(RuntimeError):
@@ -42,16 +43,16 @@ class Movable(Protocol):
 
 
 class Driver:
-    """Drives ``loop`` (a stock selector event loop) by ``clock``, from ``install`` to ``remove``."""
+    """Drive ``loop`` (a stock selector event loop) by ``clock``, from ``install`` to ``remove``."""
 
     def __init__(self, loop: Any, clock: Movable) -> None:
-        self._loop = loop  # typed Any: asyncio has no public way to its timers, its selector and its resolution
+        self._loop = loop  # Any: asyncio has no public access to timers, selector and resolution
         self._clock = clock
         self._selector = loop._selector
         self._lock = threading.Lock()
         self._outside = 0
         self._processes: list[asyncio.SubprocessTransport] = []
-        self._waited = -_HEAD_START  # real seconds for outside work that no timer has had the benefit of
+        self._waited = -_HEAD_START  # real seconds waited for outside work, not yet credited to a timer
         self._resolution: float = loop._clock_resolution
         on_loop = (
             "time",
@@ -79,14 +80,14 @@ class Driver:
 
     def _shift(self, seconds: float) -> None:
         for handle in self._loop._scheduled:
-            handle._when += seconds  # all by the same: the heap stays one
+            handle._when += seconds  # all by the same amount: the heap stays valid
 
-    # --- what the loop has instead ---------------------------------------------------------------------------------
+    # --- replacements for methods of the loop --------------------------------------------------------------------------
 
     def time(self) -> float:
         now = self._clock.time()
-        # The loop runs what is due before now + resolution. Time stands still while it does: a timer that was run
-        # even a little early could set itself anew for ever.
+        # The loop runs everything due before now + resolution. Time stands still meanwhile: a timer that ran slightly
+        # early could reschedule itself for ever.
         self._loop._clock_resolution = math.ulp(now)
         return now
 
@@ -97,7 +98,7 @@ class Driver:
     def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> Any:
         future = self._original["run_in_executor"](executor, func, *args)
         self.count(+1)
-        future.add_done_callback(lambda _: self.count(-1))  # cancelled: nobody waits for it any more
+        future.add_done_callback(lambda _: self.count(-1))  # also if cancelled: it is no longer awaited
         return future
 
     async def shutdown_default_executor(self, *args: Any, **options: Any) -> None:
@@ -141,10 +142,10 @@ class Driver:
             if idle >= self._clock.grace:
                 raise Deadlock(_describe(self._loop))
 
-    # --- what is outstanding ---------------------------------------------------------------------------------------
+    # --- outstanding work ----------------------------------------------------------------------------------------------
 
     def count(self, change: int) -> None:
-        """Work outside the loop has begun (+1) or ended (-1); from any thread."""
+        """Count work outside the loop that has begun (+1) or ended (-1). Call it from any thread."""
         with self._lock:
             self._outside += change
 
@@ -153,7 +154,7 @@ class Driver:
         return made
 
     def _has_sockets(self) -> bool:
-        return len(self._selector.get_map()) > 1  # one is the loop's own, for waking up
+        return len(self._selector.get_map()) > 1  # one is the loop's own wake-up socket
 
     def _has_work(self) -> bool:
         self._processes = [process for process in self._processes if process.get_returncode() is None]
@@ -163,7 +164,7 @@ class Driver:
         return self._loop._scheduled[0]._when if self._loop._scheduled else None
 
     def _credit(self, sockets: bool) -> float:
-        """What of the real time spent counts towards the next timer; with sockets, the clock has all of it already."""
+        """Return the real time that counts towards the next timer; with sockets, the clock already includes it."""
         return max(0.0, self._waited) if sockets else self._waited
 
     def _pause(self, sockets: bool, outside: bool) -> float:
@@ -184,7 +185,7 @@ def _describe(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _place(task: asyncio.Task[Any]) -> str:
-    """Where a task is suspended: the innermost of its coroutines that is not asyncio's own."""
+    """Describe where a task is suspended: its innermost coroutine outside asyncio."""
     coro: Any = task.get_coro()
     place = str(coro)
     while coro is not None:
