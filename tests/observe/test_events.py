@@ -34,7 +34,7 @@ async def test_every_field_that_is_recorded_is_there() -> None:
     calls: dict[str, object] = {}
     async with rt.turn(timeout="4s", thread="chat") as turn:
         demo_travel.submit(turn, calls)
-        await demo_travel.go_on(turn, calls)
+        await demo_travel.continue_turn(turn, calls)
     other = Runtime()
     for _ in range(2):
         other.add(

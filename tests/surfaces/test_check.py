@@ -138,8 +138,8 @@ def test_as_json() -> None:
         ('{function: "there_of_test_check:serch"}', "has no attribute 'serch'; did you mean search?"),
         ('{function: "nowhere_of_test_check:f"}', "No module named 'nowhere_of_test_check': install it, or start in"),
         ('{function: "broken_of_test_check:f"}', "broken_of_test_check.py:1: OSError: no licence"),
-        ('{function: "ends_of_test_check:f"}', "its module ends the program when it is imported"),
-        ("{command: [no-such-program, -x]}", "there is no program no-such-program here: install it"),
+        ('{function: "ends_of_test_check:f"}', "importing its module exits the program"),
+        ("{command: [no-such-program, -x]}", "program no-such-program not found: install it"),
     ],
 )
 def test_whether_the_tools_are_there(entrypoint: str, said: str) -> None:

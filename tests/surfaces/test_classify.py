@@ -16,7 +16,7 @@ def test_it_says_what_and_by_which_rule() -> None:
     fault = classify("503 Service Unavailable, retry after 20s")
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{fault.code.value}  transient, tool_transient\n")
-    for words in (fault.rule, fault.reason, "can help, where repeating the tool is safe", "not before 20 s"):
+    for words in (fault.rule, fault.reason, "can help, if repeating the tool is safe", "wait at least 20 s"):
         assert words in result.stdout
 
 

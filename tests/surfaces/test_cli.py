@@ -30,7 +30,7 @@ def test_help_says_what_there_is(option: str) -> None:
     result = invoke(option)
     assert result.exit_code == 0
     assert all(f"  {command}" in result.stdout for command in COMMANDS)
-    assert "Exit codes: 0 all is well, 1 the work failed, 2" in result.stdout
+    assert "Exit codes: 0 success, 1 the work failed, 2" in result.stdout
     assert "..." not in result.stdout.partition("Commands:")[2]  # every line is whole
 
 
@@ -78,7 +78,7 @@ def test_the_version() -> None:
         (("run",), "Missing argument 'PLAN'"),
         (("run", "plan.yaml", "--bogus"), "No such option '--bogus'"),
         (("completion", "powershell"), "'powershell' is not one of"),
-        (("classify", " "), "there is no text to classify"),
+        (("classify", " "), "no text to classify"),
     ],
 )
 def test_wrong_use_is_said_once_and_ends_with_2(args: tuple[str, ...], message: str) -> None:

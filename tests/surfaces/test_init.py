@@ -28,7 +28,7 @@ def test_it_overwrites_only_when_told_to(tmp_path: Path) -> None:
     mine.write_text("version: 1\n")
     result = CliRunner().invoke(cli, ["init", str(tmp_path)])
     assert result.exit_code == 2
-    assert f"{mine} is already there: nothing was written" in result.stderr
+    assert f"{mine} already exists: nothing was written" in result.stderr
     assert "--force" in result.stderr
     assert mine.read_text() == "version: 1\n"
     assert not (tmp_path / "failsoft.schema.json").exists()
@@ -50,7 +50,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(cli, ["init", str(tmp_path / "file" / "below")])
     assert result.exit_code == 2
-    assert result.stderr.endswith(" is no directory\nName one, or a new one.\n")
+    assert result.stderr.endswith(" is not a directory\nName a directory; it is created if needed.\n")
     no_place = "/proc/nothing" if Path("/proc").exists() else "\0"
     assert "cannot be written" in CliRunner().invoke(cli, ["init", no_place]).stderr
 

@@ -29,15 +29,15 @@ def test_an_event_without_its_fields_breaks_nobody(event_type: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"timestamp": "yesterday"}, "'yesterday' is no ISO time"),
-        ({"timestamp": 12}, "timestamp is no text"),
-        ({"timestamp": None}, "timestamp is no text"),
-        ({"event_type": 3}, "event_type is no text"),
-        ({"turn_id": 5}, "turn_id is no text"),
-        ({"delay_ms": "x"}, "delay_ms is no number"),
-        ({"needs": [1]}, "needs is no object"),
-        ({"needs": {"b": 5}}, "needs of 'b' is no list of ids"),
-        ({"needs": {"b": [["a"]]}}, "needs of 'b' is no list of ids"),
+        ({"timestamp": "yesterday"}, "'yesterday' is not an ISO time"),
+        ({"timestamp": 12}, "timestamp is not text"),
+        ({"timestamp": None}, "timestamp is not text"),
+        ({"event_type": 3}, "event_type is not text"),
+        ({"turn_id": 5}, "turn_id is not text"),
+        ({"delay_ms": "x"}, "delay_ms is not a number"),
+        ({"needs": [1]}, "needs is not an object"),
+        ({"needs": {"b": 5}}, "needs of 'b' is not a list of ids"),
+        ({"needs": {"b": [["a"]]}}, "needs of 'b' is not a list of ids"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -47,5 +47,5 @@ def test_what_is_no_event_is_told_with_its_line(fields: dict[str, Any], said: st
     path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, **fields})}\n")
     result = CliRunner().invoke(cli, ["why", "--trace", str(path)])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"trace.jsonl:2: this line is no event: {said}" in result.stderr
+    assert f"trace.jsonl:2: this line is not an event: {said}" in result.stderr
     assert 'Runtime(trace="trace.jsonl")' in result.stderr

@@ -67,7 +67,7 @@ def test_a_full_disk(args: tuple[str, ...]) -> None:
         done = run(*args, stdout=full.fileno())
     assert (done.returncode, done.stderr) == (
         1,
-        b"failsoft: standard output cannot be written: No space left on device\n",
+        b"failsoft: standard output could not be written: No space left on device\n",
     )
 
 

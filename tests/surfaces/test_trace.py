@@ -144,11 +144,11 @@ def test_export(store: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("export", "all", "--format", "html"), "a page shows one turn"),
+        (("export", "all", "--format", "html"), "an HTML page shows one turn"),
         (("export", "--json"), "name a file with --output"),
         (("export", "-o", "/no/such/place.html"), "There is no directory /no/such: make it, or name another place."),
         (("export", "-o", "/tmp"), "It is a directory: name a file."),
-        (("prune",), "say what to drop"),
+        (("prune",), "say what to delete"),
         (("prune", "--older-than", "30"), "--older-than"),
         (("prune", "--size", "much"), "--size"),
     ],
@@ -235,7 +235,7 @@ def test_prune(store: str, tmp_path: Path) -> None:
     assert len(data("tail", "-n", "100", "--store", store)) == 12
     assert data("prune", "--size", "1MB", "--store", store)["dropped"] == 0
     time.sleep(0.01)
-    assert "12 events dropped" in invoke("prune", "--older-than", "1ms", "--store", store).stdout
+    assert "12 events deleted" in invoke("prune", "--older-than", "1ms", "--store", store).stdout
     with closing(sqlite3.connect(tmp_path / "kept.db")) as connection:
         assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     assert invoke("list", "--store", store).stdout.startswith("There are no turns")

@@ -141,7 +141,7 @@ def test_a_path_in_the_place_of_an_address() -> None:
 def test_what_is_wrong_in_a_trace_file_is_told_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl").write_text("{}\n")
     result = invoke("why", "--trace", str(tmp_path / "broken.jsonl"))
-    assert f"{tmp_path}/broken.jsonl:1: this line is no event" in result.stderr
+    assert f"{tmp_path}/broken.jsonl:1: this line is not an event" in result.stderr
     result = invoke("why", "--trace", "example", "nope")
     assert "Try: failsoft trace list --trace example\n" in result.stderr
 
@@ -171,7 +171,7 @@ def test_trace_files(tmp_path: Path) -> None:
     cut = invoke("why", "--trace", "-", stdin=lines[:-30])
     assert cut.exit_code == 0  # its writer was killed in the last line
     assert "Not ended" in cut.stdout
-    for text, said in (("{nonsense\n{}\n", ":1: this line is no JSON"), ('{"a": 1}\n', ":1: this line is no event")):
+    for text, said in (("{nonsense\n{}\n", ":1: this line is not JSON"), ('{"a": 1}\n', ":1: this line is not an event")):
         wrong = invoke("why", "--trace", "-", stdin=text)
         assert (wrong.exit_code, said in wrong.stderr) == (2, True)
     (tmp_path / "kept.db").write_bytes(b"SQLite format 3\0\n")

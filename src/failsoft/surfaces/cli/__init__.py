@@ -34,24 +34,24 @@ from failsoft.surfaces.cli.tools import tools as _tools
 from failsoft.surfaces.cli.trace import trace as _trace
 from failsoft.surfaces.cli.why import why as _why
 
-INTERRUPTED, CUT_OFF = 130, 141  # as shells have it
+INTERRUPTED, CUT_OFF = 130, 141  # as in shells
 _NO_COMMAND: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since click 8.2
 
 
 class Cli(click.Group):
-    """A group whose commands return their exit code, and whose errors are data under ``--json``."""
+    """A group whose commands return exit codes and whose errors are JSON under ``--json``."""
 
     def main(
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = "failsoft",
         complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: ARG002 - this is what it means
+        standalone_mode: bool = True,  # noqa: ARG002 - always run in this mode
         **extra: Any,
     ) -> Any:
-        """Run, and leave with the exit code."""
+        """Run a command and exit with its code."""
         prepare()
-        logging.getLogger("failsoft").addFilter(_is_not_shown)
+        logging.getLogger("failsoft").addFilter(_is_not_a_call_event)
         stdout = sys.stdout
         given = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
@@ -68,34 +68,36 @@ class Cli(click.Group):
         except CommandError as error:
             code = fail(error.message, error.code, as_json=as_json, hint=error.hint, problems=error.problems)
         except ManifestError as error:
-            code = fail("there are mistakes in what was given", 2, as_json=as_json, problems=error.problems)
+            code = fail("the input has mistakes", 2, as_json=as_json, problems=error.problems)
         except FailsoftError as error:
             code = fail(str(error), 2, as_json=as_json)
         except (KeyboardInterrupt, click.Abort):
             code = fail("stopped", INTERRUPTED, as_json=as_json)
-        except (BrokenPipeError, SystemExit) as error:  # whoever reads has had enough
+        except (BrokenPipeError, SystemExit) as error:  # the reader closed the pipe
             if isinstance(error, SystemExit) and sys.stdout is stdout:
-                raise  # click leaves only after it has put something in the place of a broken stream
+                raise  # click exits this way only after it has replaced a broken stream
             give_up("stdout")
             code = CUT_OFF
         except OSError as error:
             give_up("stdout")
-            code = fail(f"{error.filename or 'standard output'} cannot be written: {error.strerror}", 1, as_json=False)
+            code = fail(
+                f"{error.filename or 'standard output'} could not be written: {error.strerror}", 1, as_json=False
+            )
         finally:
-            logging.getLogger("failsoft").removeFilter(_is_not_shown)
+            logging.getLogger("failsoft").removeFilter(_is_not_a_call_event)
         sys.exit(code)
 
 
-def _is_not_shown(record: logging.LogRecord) -> bool:
+def _is_not_a_call_event(record: logging.LogRecord) -> bool:
     """Keep log records of calls off the terminal: commands show calls themselves."""
     return not hasattr(record, "event_type")
 
 
 def fail(message: str, code: int, *, as_json: bool, hint: str = "", problems: Sequence[str] = ()) -> int:
-    """Say what is wrong and what to do about it: to people on stderr, to programs on stdout."""
+    """Report an error and a hint: to people on stderr, to programs on stdout."""
     if as_json:
-        said = {"message": message, "exit_code": code}
-        print_json({"error": {**said, **({"hint": hint} if hint else {}), "problems": list(problems)}})
+        error = {"message": message, "exit_code": code}
+        print_json({"error": {**error, **({"hint": hint} if hint else {}), "problems": list(problems)}})
     else:
         say(f"failsoft: {clean(message)}", err=True)
         for problem in problems:
@@ -113,7 +115,7 @@ def _usage_hint(error: click.UsageError) -> str:
     "failsoft",
     cls=Cli,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 all is well, 1 the work failed, 2 the command, its options or its files are wrong. "
+    epilog="Exit codes: 0 success, 1 the work failed, 2 the command, its options or its files are wrong. "
     "NO_COLOR and FORCE_COLOR are honoured.",
 )
 @click.version_option(failsoft.__version__, prog_name="failsoft", message="%(prog)s %(version)s")
@@ -126,5 +128,5 @@ for _command in (_demo, _run, _check, _tools, _init, _classify, _why, _trace, _c
 
 
 def main() -> NoReturn:
-    """The console script."""
+    """Entry point of the console script."""
     sys.exit(cli.main())

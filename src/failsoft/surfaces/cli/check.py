@@ -1,4 +1,4 @@
-"""``failsoft check``: everything that is wrong with a manifest and its plans, or hardly meant, at once."""
+"""``failsoft check``: list all errors and warnings of a manifest and its plans."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[0-9]+):(?P<column>[0-9]+): (?P<res
 
 
 class Finding(NamedTuple):
-    """One line of the answer."""
+    """One line of the output."""
 
     severity: str
     file: str
     line: int
     column: int
-    message: str  # with the field, where there is one
+    message: str  # includes the field, if there is one
 
     @property
     def place(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-@click.command(short_help="Look over a manifest and its plans.")
+@click.command(short_help="Validate a manifest and its plans.")
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @manifest_option
-@click.option("--tools", "look_for", is_flag=True, help="Look for the functions and programs as well: import them.")
-@click.option("--strict", is_flag=True, help="Take warnings for errors.")
+@click.option("--tools", "import_tools", is_flag=True, help="Also import the functions and find the programs.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @json_option
-def check(files: Sequence[str], manifest: str | None, look_for: bool, strict: bool, as_json: bool) -> int:
-    """Check a manifest, and plans that are to run with it.
+def check(files: Sequence[str], manifest: str | None, import_tools: bool, strict: bool, as_json: bool) -> int:
+    """Validate a manifest, and plans that run with it.
 
-    A FILE is either: a plan has calls. Without a manifest among them, failsoft.yaml is checked as well.
-    All mistakes are listed with file, line and column, and so is what is legal but hardly meant. Functions that modules in
-    this directory do not define are among them. Whether all tools can be imported is another question, which --tools asks:
-    they may be installed elsewhere only.
+    A FILE is a manifest or a plan: a plan has calls. Without a manifest among the files, failsoft.yaml is checked as
+    well.
+    All errors are listed with file, line and column, and so is everything that is legal but probably not intended.
+    Functions missing from modules in this directory are errors. --tools also checks that all tools can be imported;
+    without it they may be installed elsewhere.
     Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.
     """
     sources = {name: read(name) for name in ((manifest,) if manifest else ()) + tuple(files)}
@@ -59,8 +60,10 @@ def check(files: Sequence[str], manifest: str | None, look_for: bool, strict: bo
         manifests, sources = [path], {path: read(path), **sources}
     plans = [name for name in sources if name not in manifests]
     if plans and len(manifests) > 1 and manifest is None:
-        raise click.UsageError(f"{' and '.join(manifests)} are both manifests: name the plans' own with --manifest")
-    findings = _look(sources, manifests, plans, look_for=look_for)
+        raise click.UsageError(
+            f"{' and '.join(manifests)} are both manifests: choose the one for the plans with --manifest"
+        )
+    findings = _find_all(sources, manifests, plans, import_tools=import_tools)
     errors = sum(finding.severity == "error" for finding in findings)
     failed = bool(findings) if strict else bool(errors)
     if as_json:
@@ -78,30 +81,30 @@ def _is_manifest(source: bytes) -> bool:
     return find_kind(source) == "manifest"
 
 
-def _look(
-    sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequence[str], *, look_for: bool
+def _find_all(
+    sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequence[str], *, import_tools: bool
 ) -> list[Finding]:
-    """What is to be said about all of them; the plans are held against the first manifest."""
+    """Collect all findings. Plans are checked first_manifest the first manifest."""
     from failsoft.config.manifest import Manifest, load, load_plan
-    from failsoft.config.manifest import check as look_over
+    from failsoft.config.manifest import check as validate
 
     findings: list[Finding] = []
     loaded = [_try(findings, partial(load, sources[name], name=name)) for name in manifests]
     for manifest in loaded:
         if manifest is not None:
-            findings += map(_found, look_over(manifest))
-            findings += _missing(manifest) if look_for else _not_defined(manifest)
-    against = loaded[0] if loaded else None
+            findings += map(_to_finding, validate(manifest))
+            findings += _missing(manifest) if import_tools else _not_defined(manifest)
+    first_manifest = loaded[0] if loaded else None
     for name in plans:
         plan = _try(findings, partial(load_plan, sources[name], name=name))
-        if plan is not None:  # without a manifest to hold it against, only what it says by itself
-            found = map(_found, look_over(against or Manifest(), plan))
-            findings += [each for each in found if each.file == name and (against or not _is_unknown(each))]
+        if plan is not None:  # without a manifest, only findings about the plan alone
+            found = map(_to_finding, validate(first_manifest or Manifest(), plan))
+            findings += [each for each in found if each.file == name and (first_manifest or not _is_unknown(each))]
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.line, finding.column))
 
 
 def _missing(manifest: Manifest) -> Iterator[Finding]:
-    """The tools that are not where the manifest says. What it names is imported for that, and nothing is called."""
+    """Find tools that are not where the manifest says. This imports their modules and calls nothing."""
     from failsoft.config.manifest import Problem
     from failsoft.core.model.entrypoint import Command
     from failsoft.runtime.tools.entrypoint import load_entrypoint
@@ -110,22 +113,22 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
     for id, tool in manifest.tools.items():
         field, why = f"tools.{id}", ""
         try:
-            made = None if tool.entrypoint is None else load_entrypoint(tool, manifest.defaults)
-            if made is not None and made.unavailable_fault is not None:
-                why = made.unavailable_fault.message
+            loaded_tool = None if tool.entrypoint is None else load_entrypoint(tool, manifest.defaults)
+            if loaded_tool is not None and loaded_tool.unavailable_fault is not None:
+                why = loaded_tool.unavailable_fault.message
         except ManifestError as error:
             inside, _, why = error.problems[0].removeprefix(f"{tool.place}: {field}.").partition(": ")
             field = f"{field}.{inside}"
         except SystemExit:
-            why = 'its module ends the program when it is imported: put that below if __name__ == "__main__":'
+            why = 'importing its module exits the program: move that code below if __name__ == "__main__":'
         if isinstance(tool.entrypoint, Command) and which(tool.entrypoint.argv[0]) is None:
-            why = f"there is no program {tool.entrypoint.argv[0]} here: install it, or write its whole path"
+            why = f"program {tool.entrypoint.argv[0]} not found: install it, or write its full path"
         if why:
-            yield _found(Problem.at(tool.place, field, why, "error"))
+            yield _to_finding(Problem.at(tool.place, field, why, "error"))
 
 
 def _not_defined(manifest: Manifest) -> Iterator[Finding]:
-    """The functions that their modules do not define, as far as the modules' text shows; nothing is imported."""
+    """Find functions that their modules do not define, by reading the source; nothing is imported."""
     from failsoft.config.manifest import Problem
     from failsoft.core.model.entrypoint import Function
 
@@ -137,11 +140,11 @@ def _not_defined(manifest: Manifest) -> Iterator[Finding]:
         name = path.partition(".")[0]
         if names is not None and name not in names:
             message = f"{module} has no {name}{did_you_mean(name, names)}"
-            yield _found(Problem.at(tool.place, f"tools.{id}.entrypoint.function", message, "error"))
+            yield _to_finding(Problem.at(tool.place, f"tools.{id}.entrypoint.function", message, "error"))
 
 
 def _names_in(module: str) -> set[str] | None:
-    """The names that a module of this directory may define; None if it is not here, or its text does not tell."""
+    """Return the names that a module in this directory may define; None if that cannot be known."""
     at = Path(*module.split("."))
     file = next((file for file in (at.with_suffix(".py"), at / "__init__.py") if file.is_file()), None)
     if file is None:
@@ -149,7 +152,7 @@ def _names_in(module: str) -> set[str] | None:
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-        return None  # --tools says what is wrong
+        return None  # --tools reports the error
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -184,7 +187,7 @@ def _read_problem(text: str) -> Finding:
     return Finding("error", match["file"], int(match["line"]), int(match["column"]), match["rest"])
 
 
-def _found(problem: Problem) -> Finding:
+def _to_finding(problem: Problem) -> Finding:
     message = f"{problem.field}: {problem.message}" if problem.field else problem.message
     return Finding(problem.severity, problem.name, problem.line, problem.column, message)
 
@@ -197,7 +200,7 @@ def _show(findings: Sequence[Finding], errors: int, checked: Sequence[str]) -> N
         style = "bold red" if finding.severity == "error" else "yellow"
         place = f"{clean(finding.place)}: " if finding.place else ""
         line = Text.assemble(place, (finding.severity, style), f": {clean(finding.message)}")
-        console.print(line, soft_wrap=True)  # one problem a line, so that editors and grep find their way
+        console.print(line, soft_wrap=True)  # one problem per line, for editors and grep
     counts = (
         f"{errors} error{'s' * (errors != 1)}, {len(findings) - errors} warning{'s' * (len(findings) - errors != 1)}"
     )

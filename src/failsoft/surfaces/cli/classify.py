@@ -1,4 +1,4 @@
-"""``failsoft classify``: what an error text means, and which rule says so."""
+"""``failsoft classify``: classify an error text and name the rule."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from failsoft.core.classify import classify as judge
+from failsoft.core.classify import classify as classify_text
 from failsoft.surfaces.cli.console import clean, json_option, make_console, print_json
 from failsoft.surfaces.cli.files import read_input
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
 
-_LONGEST = 8192  # characters that are read: no fault keeps more
+_LONGEST = 8192  # characters to read: a fault keeps no more
 
 _EFFECTS = {
     "none": "none: the tool has not acted",
@@ -23,21 +23,21 @@ _EFFECTS = {
 
 
 @click.command(
-    short_help="Say what an error text means.",
+    short_help="Classify an error text.",
     epilog='Examples: failsoft classify "429 Too Many Requests" · tail -1 error.log | failsoft classify -',
 )
 @click.argument("text")
 @json_option
 def classify(text: str, as_json: bool) -> int:
-    """Say what an error TEXT means, whether repeating can help, and by which rule.
+    """Classify an error TEXT: what it means, whether a retry can help, and which rule says so.
 
     TEXT is - for standard input. Exit codes: 0, 2 there is no text.
     """
     if text == "-":
         text = read_input(_LONGEST * 4).decode("utf-8", "replace")
     if not text.strip():
-        raise click.UsageError("there is no text to classify: give it in quotes, or - and pipe it in")
-    fault = judge(text.strip())
+        raise click.UsageError("no text to classify: give it in quotes, or pipe it in and give -")
+    fault = classify_text(text.strip())
     if as_json:
         print_json(fault.to_dict())
     else:
@@ -54,9 +54,9 @@ def _show(fault: Fault) -> None:
     console.print(
         Text.assemble((fault.code.value, f"bold {style}"), f"  {fault.classification}, ", (fault.category, "bold"))
     )
-    retry = "can help, where repeating the tool is safe" if fault.retryable else "does not help"
+    retry = "can help, if repeating the tool is safe" if fault.retryable else "does not help"
     if fault.retry_after is not None:
-        retry += f"; not before {fault.retry_after:g} s have passed"
+        retry += f"; wait at least {fault.retry_after:g} s"
     facts = {
         "reason": fault.reason,
         "rule": fault.rule,

@@ -1,4 +1,4 @@
-"""``failsoft completion``: the script that teaches a shell to complete our commands."""
+"""``failsoft completion``: print the shell completion script."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def completion(context: click.Context, shell: str, as_json: bool) -> int:
     fish: failsoft completion fish > ~/.config/fish/completions/failsoft.fish. Exit code: 0.
     """
     found = get_completion_class(shell)
-    assert found is not None, "click has all of SHELLS"
-    # not found.source(): for bash that starts one to ask for its version
+    assert found is not None, "click supports all of SHELLS"
+    # not found.source(): for bash it starts a shell to ask for its version
     script = ShellComplete.source(found(context.find_root().command, {}, "failsoft", "_FAILSOFT_COMPLETE"))
     if as_json:
         print_json({"shell": shell, "script": script})

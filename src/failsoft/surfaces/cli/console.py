@@ -1,10 +1,10 @@
-"""How commands show things: one console for people, one JSON document for programs.
+"""Output of commands: a console for people, one JSON document for programs.
 
 Rules
 -----
-- Text from outside (errors, names in plans, arguments) is shown, never interpreted: the console knows no markup, and
-  ``clean`` makes control characters visible.
-- Colours, widths and terminals are rich's to find out; ``NO_COLOR`` and ``FORCE_COLOR`` work as it reads them.
+- Text from outside (errors, names in plans, arguments) is never interpreted: the console has markup off, and ``clean``
+  makes control characters visible.
+- rich detects colours, widths and terminals; ``NO_COLOR`` and ``FORCE_COLOR`` work as in rich.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _BLANKS = re.compile(r"(?<! ) ++(?=\n)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-PLAIN_WIDTH = 100  # where nobody says how wide it is
+PLAIN_WIDTH = 100  # default width if stdout is not a terminal
 
 
 class CommandError(Exception):
-    """A command cannot do its work: what is wrong, what to do about it."""
+    """A command cannot do its work. Carries the message, a hint and a list of problems."""
 
     def __init__(self, message: str, *, hint: str = "", problems: Sequence[str] = (), code: int = 2) -> None:
         super().__init__(message)
@@ -56,12 +56,12 @@ class CommandError(Exception):
 
 
 def json_option(command: F) -> F:
-    """``--json``, which every command has."""
+    """Add ``--json``, which every command has."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(command)
 
 
 def manifest_option(command: F) -> F:
-    """``--manifest``, where a command reads one."""
+    """Add ``--manifest``."""
     return click.option(
         "-m",
         "--manifest",
@@ -72,7 +72,7 @@ def manifest_option(command: F) -> F:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """One document; escaped where its characters cannot be written as they are."""
+    """Print one document; escape it if stdout cannot encode its characters."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if not is_utf8(sys.stdout) or _SURROGATES.search(text):
         text = json.dumps(value, indent=indent)
@@ -80,12 +80,12 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """One line, or some, as the stream takes them: click would write UTF-8 to one that asks for ASCII."""
+    """Print text in the stream's own encoding. click alone would write UTF-8 to an ASCII stream."""
     click.echo(text, file=sys.stderr if err else sys.stdout)
 
 
 class Trimmed:
-    """A stream for pipes and files: lines without the blanks at their ends that fill a terminal."""
+    """A stream for pipes and files that strips trailing blanks from lines."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -98,7 +98,7 @@ class Trimmed:
 
 
 def make_console(*, width: int | None = None, record: bool = False) -> Console:
-    """The console for people."""
+    """Make the console for people."""
     from rich.console import Console
 
     plain = not sys.stdout.isatty()
@@ -111,14 +111,14 @@ def make_console(*, width: int | None = None, record: bool = False) -> Console:
         )  # fmt: skip
     file = cast("IO[str]", Trimmed(sys.stdout)) if plain else None
     console = Console(width=width, file=file, markup=False, highlight=False, emoji=False)
-    console.on_broken_pipe = _pass_on  # type: ignore[method-assign] # its own leaves the program, out of any task
+    console.on_broken_pipe = _reraise  # type: ignore[method-assign] # rich's own exits the program
     return console
 
 
-def _pass_on() -> None:
-    raise  # noqa: PLE0704 - it is called where the error has just been caught
+def _reraise() -> None:
+    raise  # noqa: PLE0704 - called inside the except block
 
 
 def is_live(console: Console) -> bool:
-    """Whether lines can be drawn over: a real terminal that can move its cursor."""
+    """True if lines can be redrawn: a real terminal with cursor movement."""
     return sys.stdout.isatty() and console.is_terminal and not console.is_dumb_terminal

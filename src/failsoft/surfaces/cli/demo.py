@@ -1,4 +1,4 @@
-"""``failsoft demo``: a turn that fails in six ways, live, and then what became of it in pictures and words."""
+"""``failsoft demo``: a live turn that fails in six ways, then its waterfall and explanations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SVG_WIDTH = 100
 
 NEXT = (
     ("init", "a manifest for your own tools"),
-    ("check", "what is wrong with it, line by line"),
+    ("check", "its errors, line by line"),
     ('classify "429 Too Many Requests"', "what an error means"),
 )
 
@@ -36,8 +36,8 @@ NEXT = (
 def demo(as_json: bool, svg: Path | None) -> int:
     """Watch a turn of tool calls fail softly: no key, no server, four seconds.
 
-    A retry that works, a circuit that opens, a tool that stands in for another, a failure that takes only its
-    dependants along, a booking that is not repeated, and a deadline. Exit code: 0.
+    A retry that works, a circuit that opens, a fallback to another tool, a failure that affects only its dependants, a
+    booking that is not repeated, and a deadline. Exit code: 0.
     """
     console = None if as_json else make_console(width=_SVG_WIDTH if svg else None, record=svg is not None)
     if console is not None:
@@ -61,7 +61,7 @@ async def _play(console: Console | None) -> TurnReport:
         shown = nullcontext() if console is None else watching(rt, console, handles, span=demo_travel.SECONDS)
         async with shown, rt.turn(timeout=demo_travel.TIMEOUT) as turn:
             demo_travel.submit(turn, handles)
-            await demo_travel.go_on(turn, handles)
+            await demo_travel.continue_turn(turn, handles)
         return turn.report
 
 
@@ -80,7 +80,7 @@ def _opening() -> RenderableType:
 
 
 def find_program() -> str:
-    """What to type for ``failsoft`` here: in an environment that is not active, the way it was started."""
+    """Return what to type for ``failsoft``; in an inactive environment, the way it was started."""
     started = Path(sys.argv[0])
     if which("failsoft") is not None:
         return "failsoft"
@@ -110,7 +110,7 @@ def _closing(report: TurnReport, width: int, program: str) -> RenderableType:
 
 
 def _command(command: str, purpose: str, longest: int, width: int) -> RenderableType:
-    """A command to copy, never wrapped, and what it is for: beside it, or below it where there is no room."""
+    """Format a command to copy, never wrapped, and its purpose: beside it, or below it if there is no room."""
     from rich.text import Text
 
     beside = longest + 2 + len(purpose) <= width
@@ -123,7 +123,7 @@ def _save(console: Console, path: Path) -> None:
 
     from rich._export_format import CONSOLE_SVG_FORMAT
 
-    own = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)  # a picture fetches nothing
+    own = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)  # no web fonts
     own = own.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace")
     try:
         path.write_text(console.export_svg(title="failsoft demo", code_format=own, unique_id="demo"), encoding="utf-8")

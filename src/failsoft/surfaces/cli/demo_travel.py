@@ -1,7 +1,7 @@
 """The demo's turn: a weekend in Paris, planned with tools that fail in six different ways.
 
-Every failure is scripted, so each run tells the same story: the tools only sleep, raise and answer. Nothing is
-installed, asked or paid for.
+Every failure is scripted, so each run tells the same story. The tools only sleep, raise and return: nothing is
+installed, requested or paid for.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STORY = (
     ("rates", "the service is down", "another tool serves instead"),
     ("trains", "the key has expired", "only what needs them is skipped"),
     ("table", "the booking's answer is lost", "not repeated: it may be booked"),
-    ("activities", "very slow", "left behind at the deadline"),
+    ("activities", "very slow", "abandoned at the deadline"),
 )
 
 
 class HttpError(Exception):
-    """An answer of a service that is not a good one."""
+    """An error response of a service."""
 
     def __init__(self, status_code: int, text: str) -> None:
         super().__init__(f"{status_code} {text}")
@@ -36,9 +36,9 @@ class HttpError(Exception):
 
 
 def make_runtime() -> Runtime:
-    """A runtime with the demo's tools; its random source is seeded, so that the waits are the same every time."""
+    """Create a runtime with the demo's tools. Its random source is seeded, so that delays are the same every time."""
     rt = Runtime(random=random.Random(4))
-    answers = iter([HttpError(503, "Service Unavailable"), None])  # the second search finds something
+    answers = iter([HttpError(503, "Service Unavailable"), None])  # the second search succeeds
 
     @rt.tool(read_only=True, retry=RetryOptions(initial_delay="300ms", max_attempts=3))
     async def flight_search(city: str) -> list[str]:
@@ -55,7 +55,7 @@ def make_runtime() -> Runtime:
         retry=RetryOptions(initial_delay="150ms", max_attempts=5),
         breaker=BreakerOptions(failure_threshold=3),
     )
-    async def hotel_search(city: str) -> list[str]:  # noqa: ARG001 - never gets to use it
+    async def hotel_search(city: str) -> list[str]:  # noqa: ARG001 - times out before it uses it
         await asyncio.sleep(60)
         return []
 
@@ -96,7 +96,7 @@ def make_runtime() -> Runtime:
 
 
 def submit(turn: Turn, calls: dict[str, Any]) -> None:
-    """The calls that an agent would make at once."""
+    """Submit the calls that an agent would make at once."""
     flights = calls["flights"] = turn.call("flight_search", {"city": "Paris"}, id="flights")
     calls["hotels"] = turn.call("hotel_search", {"city": "Paris"}, id="hotels")
     calls["rates"] = turn.call("bank_rates", {"currency": "USD"}, id="rates")
@@ -107,7 +107,7 @@ def submit(turn: Turn, calls: dict[str, Any]) -> None:
     calls["activities"] = turn.call("activity_search", {"flights": flights}, id="activities")
 
 
-async def go_on(turn: Turn, calls: dict[str, Any]) -> None:
-    """No hotel in Paris: the agent asks for another town, and meets the open circuit."""
+async def continue_turn(turn: Turn, calls: dict[str, Any]) -> None:
+    """Ask for hotels in another town after the first search failed, and meet the open circuit."""
     await calls["hotels"]
     calls["hotels again"] = turn.call("hotel_search", {"city": "Versailles"}, id="hotels again")

@@ -1,4 +1,4 @@
-"""The waterfall and its verdict in colours, for a terminal of any width."""
+"""Draw the waterfall and its verdict in colour, for a terminal of any width."""
 
 from __future__ import annotations
 
@@ -61,30 +61,30 @@ RESULTS = {
 _UNITS = re.compile(r"(\d) (ms|s|min|h|%|kB|MB|attempts?|times|of)\b")
 _CODE = re.compile(r"`[^`]{1,40}`")
 _ROOMY = 80  # columns
-_NAME, _RESULT, _BAR = 32, 27, 16  # the most; what a turn that runs has; the least
+_NAME, _RESULT, _BAR = 32, 27, 16  # columns: longest name, result of a running turn, shortest bar
 
 
-def headline(told: Why) -> Text:
-    """A turn in one line: its id, when it began, how long it took, and what is still running."""
-    took = f"{say_seconds(told.seconds)}" if told.ended else f"{say_seconds(told.seconds)} so far"
-    head = Text.assemble((clean(told.turn_id), "bold"), (clean(f"  {told.began or ''}  {took}"), "bright_black"))
-    if told.thread is not None:
-        head.append(clean(f"  thread {told.thread}"), "bright_black")
-    if told.running:
-        calls = ", ".join(f"{call.label} for {say_seconds(call.seconds)}" for call in told.running)
+def headline(turn: Why) -> Text:
+    """Describe a turn in one line: id, start, duration, calls still running."""
+    took = f"{say_seconds(turn.seconds)}" if turn.ended else f"{say_seconds(turn.seconds)} so far"
+    head = Text.assemble((clean(turn.turn_id), "bold"), (clean(f"  {turn.began or ''}  {took}"), "bright_black"))
+    if turn.thread is not None:
+        head.append(clean(f"  thread {turn.thread}"), "bright_black")
+    if turn.running:
+        calls = ", ".join(f"{call.label} for {say_seconds(call.seconds)}" for call in turn.running)
         head.append(clean(f"\nStill running: {calls}"), "yellow")
-    elif not told.ended:
+    elif not turn.ended:
         head.append("\nNot ended: the turn is running, or its process is gone", "yellow")
     return head
 
 
 def show_waterfall(waterfall: Waterfall, width: int) -> RenderableType:
-    """The picture with its axis and legend."""
+    """Draw the waterfall with axis and legend."""
     plain = lay_out(waterfall, 1)
-    with_id = width >= _ROOMY  # elsewhere names alone
+    with_id = width >= _ROOMY  # narrow terminals show names only
     names = [f"{line.name}  {line.small}".rstrip() if with_id else line.name for line in plain]
     name = min(_NAME, max([cell_len(clean(each)) for each in names], default=0), width // 3)
-    wanted = _RESULT  # always the same, so that a picture that grows stands still
+    wanted = _RESULT  # constant, so that a growing picture does not move
     if all(line.row.status is not None for line in plain):
         longest = max([cell_len(clean(line.result)) for line in plain], default=0)
         wanted = min(max(_RESULT, longest), width * 2 // 5)
@@ -116,7 +116,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def show_legend(waterfall: Waterfall, width: int) -> RenderableType:
-    """What the signs mean; lines break between them."""
+    """Explain the signs; lines break between entries."""
     lines = [Text()]
     for signs, kind, words in explain_signs(waterfall):
         if lines[-1] and lines[-1].cell_len + 3 + cell_len(f"{signs} {words}") > width:
@@ -128,13 +128,13 @@ def show_legend(waterfall: Waterfall, width: int) -> RenderableType:
 
 
 def show_verdict(verdict: Verdict, width: int) -> RenderableType:
-    """Where the time went: in words, then one line per kind with its share."""
-    said: list[RenderableType] = [wrapped(str(verdict), width)]
+    """Show where the time went: a sentence, then one line per category with its share."""
+    parts: list[RenderableType] = [wrapped(str(verdict), width)]
     if verdict.duration:
-        said += [Text(), *_shares(verdict, width)]
+        parts += [Text(), *_shares(verdict, width)]
     if verdict.beside:
-        said += [Text(), wrapped(verdict.beside, width, "bright_black")]
-    return Group(*said)
+        parts += [Text(), wrapped(verdict.beside, width, "bright_black")]
+    return Group(*parts)
 
 
 def _shares(verdict: Verdict, width: int) -> Iterator[Text]:
@@ -156,14 +156,14 @@ def _shares(verdict: Verdict, width: int) -> Iterator[Text]:
 
 
 def wrapped(text: str, width: int, style: str = "") -> Text:
-    """Text in lines of a width; a number and its unit stay on one line."""
+    """Wrap text to a width; keep a number and its unit on one line."""
     kept = _CODE.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), clean(text))
     lines = wrap(_UNITS.sub("\\1\N{NO-BREAK SPACE}\\2", kept), max(20, width), break_on_hyphens=False)
     return Text("\n".join(lines).replace("\N{NO-BREAK SPACE}", " "), style, no_wrap=True)
 
 
 def section(title: str, *parts: RenderableType) -> RenderableType:
-    """A titled part of a page."""
+    """Format a titled section of a page."""
     return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
 
 

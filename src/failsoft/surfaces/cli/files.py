@@ -1,4 +1,4 @@
-"""The files that commands read and write, with one clear message for each way in which that can fail."""
+"""Files that commands read and write, with one clear message for each kind of failure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.console import CommandError
 
 MANIFEST = "failsoft.yaml"
-_LARGEST = 1_000_000  # bytes; the reader has its own limit and says so
+_LARGEST = 1_000_000  # bytes; the manifest reader has its own limit and message
 
 
 def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
-    """The manifest's path: the given one, else ``failsoft.yaml`` if it is here."""
+    """Return the manifest's path: the given one, or ``failsoft.yaml`` in this directory."""
     if given is not None:
         return given
     if Path(MANIFEST).exists():
@@ -30,7 +30,7 @@ def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
 
 
 def check_address(store: str | None, *, to_write: bool = False) -> None:
-    """Say so if there can be no such store, or if nothing can be kept in it."""
+    """Raise if the store's address is invalid or, with ``to_write``, not writable."""
     from failsoft.stores.url import open_store
 
     try:
@@ -46,7 +46,7 @@ def check_address(store: str | None, *, to_write: bool = False) -> None:
 
 
 def read(path: str, most: int = _LARGEST) -> bytes:
-    """A file's bytes; ``-`` is standard input."""
+    """Read a file's bytes; ``-`` is standard input."""
     if path == "-":
         return read_input(most)
     try:
@@ -54,11 +54,11 @@ def read(path: str, most: int = _LARGEST) -> bytes:
             return file.read(most)
     except OSError as error:
         message = f"{path}: cannot be read: {error.strerror or error}"
-        raise CommandError(message, hint=_instead(Path(path), error)) from None
+        raise CommandError(message, hint=_hint_for(Path(path), error)) from None
 
 
 def cannot_write(path: Path, error: OSError) -> CommandError:
-    """What is wrong with a place that something was to be written to, and what to do about it."""
+    """Make the error for a path that cannot be written, with a hint."""
     hint = ""
     if isinstance(error, IsADirectoryError):
         hint = "It is a directory: name a file."
@@ -67,23 +67,23 @@ def cannot_write(path: Path, error: OSError) -> CommandError:
     elif isinstance(error, FileNotFoundError):
         hint = f"There is no directory {path.parent}: make it, or name another place."
     elif isinstance(error, NotADirectoryError):
-        hint = f"{path.parent} is no directory: name another place."
+        hint = f"{path.parent} is not a directory: name another place."
     return CommandError(f"{path}: cannot be written: {error.strerror or error}", hint=hint)
 
 
 def import_from_here() -> None:
-    """Let modules be found in the current directory, as `python -m` does: tools.py beside the plan."""
+    """Make modules in the current directory importable, like `python -m`: tools.py beside the plan."""
     if "" not in sys.path:
         sys.path.insert(0, "")
 
 
 def read_input(most: int) -> bytes:
-    """What comes in; nothing where that is closed."""
+    """Read standard input; empty if it is closed."""
     return b"" if sys.stdin is None else sys.stdin.buffer.read(most)
 
 
-def _instead(path: Path, error: OSError) -> str:
-    """What to do about a file that cannot be read."""
+def _hint_for(path: Path, error: OSError) -> str:
+    """Suggest what to do about a file that cannot be read."""
     if isinstance(error, IsADirectoryError):
         return f"Try: {path / MANIFEST}" if (path / MANIFEST).is_file() else "It is a directory: name a file."
     if isinstance(error, PermissionError):

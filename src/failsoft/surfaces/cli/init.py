@@ -1,4 +1,4 @@
-"""``failsoft init``: a commented manifest to begin with, and the schema that lets editors complete it."""
+"""``failsoft init``: write a commented manifest, and its schema for completion in editors."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _FILES = ("failsoft.yaml", "failsoft.schema.json")
 
 @click.command(short_help="Write a commented manifest and its schema.")
 @click.argument("directory", default=".", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 def init(directory: Path, force: bool, as_json: bool) -> int:
     """Write failsoft.yaml, a commented manifest, and failsoft.schema.json into DIRECTORY.
 
-    Nothing that is there is overwritten without --force. Exit codes: 0 written, 2 not written.
+    Existing files are not overwritten without --force. Exit codes: 0 written, 2 not written.
     """
-    there = [name for name in _FILES if (directory / name).exists()]
-    if there and not force:
-        names = " and ".join(str(directory / name) for name in there)
+    existing = [name for name in _FILES if (directory / name).exists()]
+    if existing and not force:
+        names = " and ".join(str(directory / name) for name in existing)
         raise CommandError(
-            f"{names} {'is' if len(there) == 1 else 'are'} already there: nothing was written",
-            hint="Try: failsoft init --force to overwrite, or failsoft check to look it over.",
+            f"{names} already {'exists' if len(existing) == 1 else 'exist'}: nothing was written",
+            hint="Try: failsoft init --force to overwrite, or failsoft check to validate it.",
         )
     shipped = files("failsoft") / "schema"
     try:
@@ -35,7 +35,9 @@ def init(directory: Path, force: bool, as_json: bool) -> int:
         for name in _FILES:
             (directory / name).write_bytes((shipped / name).read_bytes())
     except (FileExistsError, NotADirectoryError) as error:
-        raise CommandError(f"{error.filename} is no directory", hint="Name one, or a new one.") from None
+        raise CommandError(
+            f"{error.filename} is not a directory", hint="Name a directory; it is created if needed."
+        ) from None
     except OSError as error:
         raise cannot_write(Path(error.filename or directory), error) from None
     written = [str(directory / name) for name in _FILES]

@@ -1,4 +1,4 @@
-"""A turn while it runs: the waterfall as it grows on a terminal, one line an event elsewhere."""
+"""Show a turn while it runs: a growing waterfall on a terminal, one line per event elsewhere."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from failsoft.runtime.runtime import Runtime
     from failsoft.runtime.turn.handle import Handle
 
-INTERVAL = 0.1  # seconds between two looks
+INTERVAL = 0.1  # seconds between updates
 _SPANS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
 Handles = Mapping[str, "Handle[Any]"]
 
 
 class View(Protocol):
-    """What is shown of a turn that runs."""
+    """A view of a running turn."""
 
     def update(self, events: list[Event]) -> None: ...
     def close(self) -> None: ...
@@ -37,7 +37,7 @@ class View(Protocol):
 async def watching(
     rt: Runtime, console: Console, handles: Handles, *, span: float | None = None
 ) -> AsyncIterator[None]:
-    """Show the turn that runs in the body. ``handles`` may still grow; ``span`` is how long the turn is known to take."""
+    """Show the turn that runs in the body. ``handles`` may still grow; ``span`` is the expected duration, if known."""
     events: list[Event] = []
     stop = rt.subscribe(events.append)
     view: View = Chart(console, handles, span) if is_live(console) else Lines(console)
@@ -49,7 +49,7 @@ async def watching(
         try:
             with suppress(asyncio.CancelledError):
                 await follower
-            await asyncio.to_thread(stop)  # all has been heard then, also if the store cannot be had
+            await asyncio.to_thread(stop)  # delivers the remaining events, even if the store is unavailable
             view.update(events)
         finally:
             view.close()
@@ -64,30 +64,30 @@ async def _follow(rt: Runtime, view: View, events: list[Event]) -> None:
 
 
 class Lines:
-    """For pipes and logs: every event that says something, once."""
+    """View for pipes and logs: one line for every event with a description."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told = 0
+        self._shown = 0
         self._began: float | None = None
 
     def update(self, events: list[Event]) -> None:
-        for event in events[self._told :]:
-            self._told += 1
+        for event in events[self._shown :]:
+            self._shown += 1
             if self._began is None:
                 self._began = event.timestamp
-            said = None if event.event_type == "CallRunning" else tell(event)  # its end will be shown
-            if said:
+            line = None if event.event_type == "CallRunning" else describe(event)  # its end will be shown
+            if line:
                 at = f"{event.timestamp - self._began:7.2f} s"
                 name = f"{clean(event.call_id)}: " if event.call_id else ""
-                self._console.print(f"{at}  {name}{clean(said)}", soft_wrap=True)
+                self._console.print(f"{at}  {name}{clean(line)}", soft_wrap=True)
 
     def close(self) -> None:
         self._console.print()
 
 
 class Chart:
-    """For terminals: the waterfall, drawn over and over until the turn ends."""
+    """View for terminals: the waterfall, redrawn until the turn ends."""
 
     def __init__(self, console: Console, handles: Handles, span: float | None) -> None:
         from rich.live import Live
@@ -110,7 +110,7 @@ class Chart:
         self._live.update(show_waterfall(picture, self._console.width), refresh=True)
 
     def _fitting(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-        """As many rows as the terminal has lines: those that are open, then the latest others."""
+        """Choose as many rows as the terminal has lines: open calls first, then the latest."""
         most = max(1, self._console.height - 6)
         if len(rows) <= most:
             return rows
@@ -123,7 +123,7 @@ class Chart:
 
 
 def grow(picture: Waterfall, handles: Handles, *, began: float, elapsed: float) -> Waterfall:
-    """The picture of the events so far, with what is running now and what still waits for others."""
+    """Add running and waiting calls to the picture of the events so far."""
     rows = {row.id: replace(row, critical=False) for row in picture.rows}
     order = [*handles, *(id for id in rows if id not in handles)]
     for id, handle in handles.items():
@@ -141,42 +141,42 @@ def grow(picture: Waterfall, handles: Handles, *, began: float, elapsed: float) 
     return replace(picture, rows=tuple(rows[id] for id in order))
 
 
-def tell(event: Event) -> str | None:
-    """An event in one line; None if it says nothing that another does not."""
-    return tell_record(event.to_dict()) if event.event_type in _TELLERS else None
+def describe(event: Event) -> str | None:
+    """Describe an event in one line; None if other events say the same."""
+    return describe_record(event.to_dict()) if event.event_type in _DESCRIBERS else None
 
 
-def tell_record(fields: Mapping[str, Any]) -> str | None:
-    """The same for an event as a flat record."""
-    teller = _TELLERS.get(fields["event_type"])
+def describe_record(fields: Mapping[str, Any]) -> str | None:
+    """Describe an event given as a flat record."""
+    describer = _DESCRIBERS.get(fields["event_type"])
     try:
-        return None if teller is None else teller(fields)
-    except KeyError:  # a trace of another version has other fields
+        return None if describer is None else describer(fields)
+    except KeyError:  # traces of other versions have other fields
         return str(fields.get("message") or fields["event_type"])
 
 
-def _tell_error(fields: Mapping[str, Any]) -> str:
-    said = f"{fields['tool_id']} failed: {fields['error']}"
-    return f"{said}; trying again in {say_seconds(fields['delay_ms'] / 1000)}" if "delay_ms" in fields else said
+def _describe_error(fields: Mapping[str, Any]) -> str:
+    line = f"{fields['tool_id']} failed: {fields['error']}"
+    return f"{line}; trying again in {say_seconds(fields['delay_ms'] / 1000)}" if "delay_ms" in fields else line
 
 
-def _tell_failure(fields: Mapping[str, Any]) -> str:
+def _describe_failure(fields: Mapping[str, Any]) -> str:
     acted = fields["effect"] != "none" and fields.get("safe_to_repeat") is not True
     return f"failed with {fields['code']}" + (
         "; it may have taken effect, so look before repeating it" if acted else ""
     )
 
 
-def _tell_success(fields: Mapping[str, Any]) -> str:
+def _describe_success(fields: Mapping[str, Any]) -> str:
     attempts = "" if fields["attempts"] == 1 else f" after {fields['attempts']} attempts"
     via = fields["tool_id"] if fields.get("primary", fields["tool_id"]) != fields["tool_id"] else None
     return f"ok{attempts}" + ("" if via is None else f", by {via}")
 
 
-_TELLERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "ToolError": _tell_error,
-    "CallSucceeded": _tell_success,
-    "CallFailed": _tell_failure,
+_DESCRIBERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "ToolError": _describe_error,
+    "CallSucceeded": _describe_success,
+    "CallFailed": _describe_failure,
     "CallRefused": lambda fields: f"refused: {fields.get('error') or fields.get('reason')}",
     "CallHeld": lambda fields: fields["error"],
     "CallSkipped": lambda fields: f"skipped: {fields['root']} failed" if fields["root"] else "skipped: no time left",

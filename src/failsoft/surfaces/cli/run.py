@@ -1,4 +1,4 @@
-"""``failsoft run``: a plan and a manifest, run with no Python code."""
+"""``failsoft run``: run a plan with a manifest, without Python code."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 @click.option(
     "--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append every event to FILE, as JSON lines."
 )
-@click.option("--store", metavar="URL", help="Keep what happens, for `failsoft why`: sqlite:///failsoft.db")
+@click.option("--store", metavar="URL", help="Store the events, for `failsoft why`: sqlite:///failsoft.db")
 @json_option
 def run(plan: str, manifest: str | None, trace: Path | None, store: str | None, as_json: bool) -> int:
     """Run the turn that PLAN describes, with the tools of a manifest.
 
-    PLAN is a YAML or JSON file, or - for standard input. Functions are looked for in the current directory as well.
-    Exit codes: 0 every call brought a value, 1 some did not, 2 the plan, the manifest or an option is wrong.
+    PLAN is a YAML or JSON file, or - for standard input. Functions are also searched in the current directory.
+    Exit codes: 0 every call succeeded, 1 some did not, 2 the plan, the manifest or an option is wrong.
     """
     path = find_manifest(manifest)
-    assert path is not None, "it is needed"
+    assert path is not None, "find_manifest raises if none is found"
     rt = _open(path, trace, store)
-    written = _load(plan, rt)
+    loaded_plan = _load(plan, rt)
     console = None if as_json else make_console()
-    report = asyncio.run(_play(rt, written, console))
+    report = asyncio.run(_play(rt, loaded_plan, console))
     if console is None:
         print_json({**report.to_dict(), "waterfall": report.waterfall().to_dict()})
     else:
@@ -55,7 +55,7 @@ def run(plan: str, manifest: str | None, trace: Path | None, store: str | None, 
 
 def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
 
-    read(manifest)  # says so if it cannot be
+    read(manifest)  # raises a clear error if it cannot be read
     check_address(store, to_write=True)
     if trace is not None:
         try:
@@ -69,8 +69,8 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
         raise CommandError(f"{manifest} has mistakes", problems=error.problems) from None
     except SystemExit:
         raise CommandError(
-            f"a module that {manifest} names ends the program when it is imported",
-            hint='Put what it runs as a script below: if __name__ == "__main__":',
+            f"importing a module named in {manifest} exits the program",
+            hint='Move its script code below: if __name__ == "__main__":',
         ) from None
 
 
@@ -88,15 +88,17 @@ def _load(name: str, rt: Runtime) -> Plan:
 
 
 def _hint_at_tools(console: Console, report: TurnReport, rt: Runtime, manifest: str) -> None:
-    """Where a tool was not found, say which there are, and which the manifest names without an entrypoint."""
+    """If a tool was not found, list the available tools and those without an entrypoint."""
     from failsoft.config.manifest import load
 
     if all(outcome.fault is None or outcome.fault.rule != UNKNOWN_TOOL for outcome in report.failures.values()):
         return
     hint = f"The tools are: {', '.join(rt.tools) or 'none'}."
-    nowhere = [id for id, tool in load(read(manifest), name=manifest).tools.items() if tool.entrypoint is None]
-    if nowhere:
-        hint += f" {manifest} has no entrypoint for {', '.join(nowhere)}: to be run from here they need one."
+    without_entrypoint = [
+        id for id, tool in load(read(manifest), name=manifest).tools.items() if tool.entrypoint is None
+    ]
+    if without_entrypoint:
+        hint += f" {manifest} has no entrypoint for {', '.join(without_entrypoint)}: add one to run them here."
     console.print(clean(hint), soft_wrap=True)
 
 
@@ -137,7 +139,7 @@ def _show_failure(outcome: Outcome[Any]) -> RenderableType:
     from rich.text import Text
 
     fault = outcome.fault
-    assert fault is not None, "chosen for having one"
+    assert fault is not None, "only failures with a fault are passed"
     return Text.assemble(
         f"{clean(outcome.label)} ",
         (f"{clean(outcome.id)}", "bright_black"),

@@ -1,4 +1,4 @@
-"""Where ``why`` and ``trace`` read: a store, or a trace file."""
+"""The sources that ``why`` and ``trace`` read: a store or a trace file."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ EVERYTHING = 100_000_000  # events
 LARGEST_NUMBER = 1e14  # milliseconds: 3,000 years
 LARGEST = 1 << 30  # bytes of a trace from standard input
 _WRITES = 'A trace file has one event a line, as JSON: Runtime(trace="trace.jsonl") or failsoft run --trace writes one.'
-_TEXT, _NUMBER = (str, "no text"), (int | float | None, "no number")
+_TEXT, _NUMBER = (str, "not text"), (int | float | None, "not a number")
 _NUMBERS = ("seq", "duration_ms", "delay_ms", "queued_ms", "decided_ms", "total_ms", "timeout_ms", "attempts")
-_KINDS: dict[str, tuple[Any, str]] = {  # what every reader relies on
+_FIELD_TYPES: dict[str, tuple[Any, str]] = {  # the types that readers rely on
     "event_type": _TEXT,
     "timestamp": _TEXT,
-    **dict.fromkeys(("turn_id", "call_id", "tool_id", "error", "reason", "code"), (str | None, "no text")),
+    **dict.fromkeys(("turn_id", "call_id", "tool_id", "error", "reason", "code"), (str | None, "not text")),
     **dict.fromkeys(_NUMBERS, _NUMBER),
-    **dict.fromkeys(("needs", "labels"), (dict | None, "no object")),
+    **dict.fromkeys(("needs", "labels"), (dict | None, "not an object")),
 }
-EXAMPLE = Path(__file__).with_name("example.jsonl")  # tools/record_example.py records it
+EXAMPLE = Path(__file__).with_name("example.jsonl")  # recorded by tools/record_example.py
 
 
 class Source(NamedTuple):
-    """Events that were kept, whoever kept them."""
+    """Recorded events, from a store or a file."""
 
     name: str
-    option: str  # which names it on the command line
+    option: str  # the command-line option that names it
     turns: Callable[[int], list[str]]  # ids, the latest first
     events: Callable[[str], list[Record]]  # of one turn
-    read: Callable[[int], list[tuple[int, Record]]]  # everything behind a position
+    read: Callable[[int], list[tuple[int, Record]]]  # everything after a position
     families: Callable[[], list[Record]]  # the recovery memory
 
     def find(self, wanted: str) -> str:
-        """A turn's id: the latest one's for ``last``, else the one that is meant by it or by a part of it."""
+        """Resolve a turn's id: ``last``, a full id, or a unique part of one."""
         known = self.turns(1 if wanted == "last" else 10_000)
         if not known:
             raise CommandError(
@@ -81,17 +81,17 @@ store_option = click.option(
 
 
 def source_options(command: F) -> F:
-    """``--store`` and ``--trace``."""
+    """Add ``--store`` and ``--trace``."""
     trace = click.option(
         "--trace",
         metavar="FILE",
-        help="Read a trace file instead; - is standard input, example a turn to try things on.",
+        help="Read a trace file instead; - is standard input, example is a bundled sample turn.",
     )
-    return store_option(trace(_never_a_traceback(command)))
+    return store_option(trace(_without_traceback(command)))
 
 
-def _never_a_traceback(command: F) -> F:
-    """Say in one sentence that events are not as failsoft writes them: a file can have anything in it."""
+def _without_traceback(command: F) -> F:
+    """Report malformed events in one sentence: a file can contain anything."""
 
     @wraps(command)
     def guarded(*args: Any, store: str | None, trace: str | None, **options: Any) -> Any:
@@ -106,22 +106,22 @@ def _never_a_traceback(command: F) -> F:
 
 
 def unreadable(name: str, error: Exception) -> CommandError:
-    """What to say of events that cannot be understood."""
+    """Make the error for events that cannot be understood."""
     why = sanitise(f"{type(error).__name__}: {error}")[:200]
     hint = "If failsoft wrote them, this is a bug: please report it with the file."
-    return CommandError(f"{name}: its events are not such as failsoft writes them ({why})", hint=hint, code=1)
+    return CommandError(f"{name}: these are not events written by failsoft ({why})", hint=hint, code=1)
 
 
 def open_source(store: str | None, trace: str | None) -> Source:
-    """Where to read."""
+    """Open the store or trace file."""
     if trace is not None:
         if click.get_current_context().get_parameter_source("store") is ParameterSource.COMMANDLINE:
-            raise CommandError("--trace and --store name two places to read from: give one of them")
+            raise CommandError("--trace and --store cannot be combined: give one of them")
         return _open_file(trace)
     found = open_kept(store, or_else=", or a trace file with --trace.")
-    logging.getLogger("failsoft").addHandler(logging.NullHandler())  # what the store complains of is said here
+    logging.getLogger("failsoft").addHandler(logging.NullHandler())  # errors of the store are reported here
 
-    def sure(value: T) -> T:
+    def unless_failed(value: T) -> T:
         if found.troubles.failures:
             raise CommandError(f"{found.path} cannot be read as a store: {found.troubles.last}", hint=_OTHER)
         return value
@@ -129,24 +129,24 @@ def open_source(store: str | None, trace: str | None) -> Source:
     def checked(events: Iterable[tuple[int, Record]]) -> list[tuple[int, Record]]:
         kept = [*events]
         for position, event in kept:
-            wrong = _find_fault(event)
+            wrong = _find_mistake(event)
             if wrong:
-                raise CommandError(f"{found.path}: record {position} is no event: {wrong}", hint=_OTHER, code=1)
+                raise CommandError(f"{found.path}: record {position} is not an event: {wrong}", hint=_OTHER, code=1)
         return kept
 
-    families = [value for _, value in sure(found.find("memory"))]
+    families = [value for _, value in unless_failed(found.find("memory"))]
     return Source(
         str(found.path),
         "" if store is None else f" --store {store}",
-        lambda limit: sure(found.turns(limit)),
-        lambda turn_id: [event for _, event in checked(sure(found.read(turn_id=turn_id, limit=EVERYTHING)))],
-        lambda after: checked(sure(found.read(after=after, limit=EVERYTHING))),
+        lambda limit: unless_failed(found.turns(limit)),
+        lambda turn_id: [event for _, event in checked(unless_failed(found.read(turn_id=turn_id, limit=EVERYTHING)))],
+        lambda after: checked(unless_failed(found.read(after=after, limit=EVERYTHING))),
         lambda: families,
     )
 
 
 def open_kept(address: str | None, *, or_else: str = ".") -> SqliteStore:
-    """Open the store itself, until the command ends; ``or_else`` is what else could be read."""
+    """Open the store itself until the command ends; ``or_else`` names alternatives for the hint."""
     from failsoft.stores.sqlite.store import SqliteStore
     from failsoft.stores.url import open_store
 
@@ -154,7 +154,7 @@ def open_kept(address: str | None, *, or_else: str = ".") -> SqliteStore:
     check_address(address)
     store = open_store(address, wall=time.time)
     if not isinstance(store, SqliteStore):
-        raise CommandError(f"{address} keeps nothing that could be looked at", hint=_KEEPS + or_else)
+        raise CommandError(f"{address} keeps no events to read", hint=_KEEPS + or_else)
     if not store.path.exists():
         raise CommandError(f"there is no store at {store.path}", hint=_KEEPS + or_else)
     click.get_current_context().call_on_close(store.close)
@@ -180,7 +180,7 @@ def _open_file(path: str) -> Source:
 
 def _parse(data: bytes, name: str) -> list[Record]:
     if data.startswith(b"SQLite format 3\0"):
-        raise CommandError(f"{name} is no trace file but a store", hint=f"Try: --store sqlite:///{name}")
+        raise CommandError(f"{name} is a store, not a trace file", hint=f"Try: --store sqlite:///{name}")
     lines = data.decode("utf-8", "replace").split("\n")
     events: list[Record] = []
     for number, line in enumerate(lines, 1):
@@ -189,18 +189,18 @@ def _parse(data: bytes, name: str) -> list[Record]:
         try:
             event = json.loads(line, parse_constant=_refuse_number, parse_float=_finite)
         except (ValueError, RecursionError):
-            if number == len(lines):  # its writer has died, or writes just now
+            if number == len(lines):  # the writer was cut off, or is writing right now
                 continue
-            raise CommandError(f"{name}:{number}: this line is no JSON", hint=_WRITES) from None
-        wrong = _find_fault(event)
+            raise CommandError(f"{name}:{number}: this line is not JSON", hint=_WRITES) from None
+        wrong = _find_mistake(event)
         if wrong:
-            raise CommandError(f"{name}:{number}: this line is no event: {wrong}", hint=_WRITES)
+            raise CommandError(f"{name}:{number}: this line is not an event: {wrong}", hint=_WRITES)
         events.append(event)
     return events
 
 
 def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _finite(text: str) -> float:
@@ -208,24 +208,24 @@ def _finite(text: str) -> float:
     return number if math.isfinite(number) else _refuse_number(text)
 
 
-def _find_fault(event: Any) -> str:
-    """What keeps a line from being an event, if anything does."""
+def _find_mistake(event: Any) -> str:
+    """Return why a record is not an event; empty if it is one."""
     if not isinstance(event, dict):
-        return "it is no object"
-    for field, (kind, what) in _KINDS.items():
-        if not isinstance(event.get(field), kind):
+        return "it is not an object"
+    for field, (field_type, what) in _FIELD_TYPES.items():
+        if not isinstance(event.get(field), field_type):
             return f"{field} is {what}" if field in event else f"it has no {field}"
     for field in _NUMBERS:
         number = event.get(field)
         if number is not None and (isinstance(number, bool) or not -LARGEST_NUMBER <= number <= LARGEST_NUMBER):
-            return f"{field} is no number that failsoft writes"
+            return f"{field} is out of range"
     try:
         datetime.fromisoformat(event["timestamp"])
     except (ValueError, OverflowError):
-        return f"{event['timestamp']!r:.40} is no ISO time"
+        return f"{event['timestamp']!r:.40} is not an ISO time"
     for id, needs in (event.get("needs") or {}).items():
         if not isinstance(needs, list | dict) or not all(isinstance(need, str) for need in needs):
-            return f"needs of {id!r:.40} is no list of ids"
+            return f"needs of {id!r:.40} is not a list of ids"
     if not all(isinstance(label, str) for label in (event.get("labels") or {}).values()):
-        return "labels has what is no text"
+        return "a label is not text"
     return ""

@@ -1,12 +1,12 @@
-"""The standard streams as they are found: closed, full, cut off, or unable to show a box.
+"""Make the standard streams usable: closed, full, cut off, or with a limited encoding.
 
 Rules
 -----
-- A stream that is closed swallows what is written to it. So does one whose reader has left, or whose disk is full,
-  once that has been said: nothing is said again when the program ends.
-- What is logged while a command runs says who says it.
-- Where the encoding is not UTF-8, drawings are made of the nearest plain characters, one for one, so that columns stay
-  columns; what has none is a question mark. Data (``--json``, exports) is never changed: JSON is escaped instead.
+- A closed stream discards output. So does a stream whose reader has gone or whose disk is full, after that was reported
+  once.
+- Log lines printed during a command name their logger.
+- If the encoding is not UTF-8, drawings use the nearest plain characters, one for one, so that columns stay aligned;
+  other characters become question marks. Data (``--json``, exports) is never changed: JSON is escaped instead.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _HANDLER = "failsoft.nearest"
 
 
 def prepare() -> None:
-    """Make both streams fit to be written to."""
+    """Make both streams writable."""
     codecs.register_error(_HANDLER, _nearest)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the program's whole life
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - never closed
         elif isinstance(stream, io.TextIOWrapper) and not is_utf8(stream):
             stream.reconfigure(errors=_HANDLER)
-    if logging.lastResort is not None:  # which writes to stderr where nobody has set up anything else
+    if logging.lastResort is not None:  # the handler used if logging is not configured
         logging.lastResort.setFormatter(logging.Formatter("%(name)s: %(message)s"))
 
 
 def is_utf8(stream: object) -> bool:
-    """Can everything be written to it?"""
+    """True if the stream can encode every character."""
     name = getattr(stream, "encoding", None)
     with suppress(LookupError):
         return name is None or codecs.lookup(name).name.startswith("utf-")
@@ -44,7 +44,7 @@ def is_utf8(stream: object) -> bool:
 
 
 def give_up(*names: str) -> None:
-    """Nothing more goes to these streams, and nobody complains about what is still on its way."""
+    """Send further output of these streams to /dev/null, without errors for buffered text."""
     for name in names:
         with suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), getattr(sys, name).fileno())

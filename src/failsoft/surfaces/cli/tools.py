@@ -1,4 +1,4 @@
-"""``failsoft tools``: what is known of each tool, and how."""
+"""``failsoft tools``: list each tool's effect and how it is known."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Row(NamedTuple):
 @manifest_option
 @json_option
 def tools(runtime: str | None, manifest: str | None, as_json: bool) -> int:
-    """List what is known of each tool: whether it reads or writes, who says so, and whether it is retried.
+    """List each tool: whether it reads or writes, how that is known, and whether it is retried.
 
-    The tools are those of the manifest, whose functions are imported for it, or those of a Runtime in a module of yours.
+    The tools come from the manifest, whose functions are imported for it, or from a Runtime in one of your modules.
     Nothing is called. Exit codes: 0, 2 the manifest or the module cannot be used.
     """
     if runtime is not None and manifest is not None:
         raise click.UsageError("give a manifest or a Runtime: a Runtime has read its own manifest")
-    with _without_warnings():  # the list says the same
+    with _without_warnings():  # the list shows the same
         rows = _of_manifest(manifest) if runtime is None else _of_runtime(_find(runtime))
     if as_json:
         print_json({"tools": [row.to_dict() for row in rows]})
@@ -81,7 +81,7 @@ def _of_manifest(manifest: str | None) -> list[Row]:
     from failsoft.config.manifest import load
 
     path = find_manifest(manifest)
-    assert path is not None, "it is needed"
+    assert path is not None, "find_manifest raises if none is found"
     import_from_here()
     try:
         written = load(read(path), name=path)
@@ -89,8 +89,8 @@ def _of_manifest(manifest: str | None) -> list[Row]:
     except ManifestError as error:
         raise CommandError(f"{path} has mistakes", problems=error.problems) from None
     except SystemExit:
-        raise CommandError(f"a module that {path} names ends the program when it is imported") from None
-    for id, tool in written.tools.items():  # those that code registers, as far as their names tell
+        raise CommandError(f"importing a module named in {path} exits the program") from None
+    for id, tool in written.tools.items():  # tools registered in code: only their names and options are known
         rows.setdefault(id, Row(id, "", know_effect(tool.options, undeclared=written.undeclared)))
     return [rows[id] for id in written.tools]
 
@@ -118,7 +118,7 @@ def _find(path: str) -> Runtime:
     except Exception as error:
         raise CommandError(f"{module} cannot be imported: {type(error).__name__}: {error}") from None
     if not isinstance(found, Runtime):
-        raise CommandError(f"{path} is of type {type(found).__name__}: name a Runtime, as in app.main:rt")
+        raise CommandError(f"{path} is of type {type(found).__name__}: expected a Runtime, as in app.main:rt")
     return found
 
 
@@ -144,4 +144,4 @@ def _show(rows: Sequence[Row]) -> None:
         )
     console.print(table)
     if any(row.known.safe is None for row in rows):
-        console.print("Declare read_only: true, or idempotent: true or false, for tools that say neither.")
+        console.print("Declare read_only: true, or idempotent: true or false, for tools that declare neither.")

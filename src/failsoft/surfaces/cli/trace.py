@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.outcome import Decision
     from failsoft.core.resilience.policy import Policy
 
-INTERVAL = 0.5  # seconds between two looks
+INTERVAL = 0.5  # seconds between reads
 
 
 @click.group(short_help="List, show, export and replay recorded turns.")
@@ -40,39 +40,39 @@ def trace() -> None:
 @source_options
 @json_option
 def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) -> int:
-    """List the latest turns: when, how long, how they ended, what still runs.
+    """List the latest turns: start, duration, status, calls still running.
 
     Exit codes: 0, 1 some turns cannot be read.
     """
     from failsoft.analysis.why import explain_turn
 
     source = open_source(store, trace)
-    told, code = [], 0
+    turns, code = [], 0
     for turn_id in source.turns(limit):
         try:
-            told.append(explain_turn(turn_id, source.events(turn_id), now=time.time()))
-        except Exception as error:  # the other turns can be read
+            turns.append(explain_turn(turn_id, source.events(turn_id), now=time.time()))
+        except Exception as error:  # the other turns can still be read
             code = 1
-            said = error if isinstance(error, CommandError) else unreadable(f"{source.name}, turn {turn_id}", error)
-            say(clean(said.message), err=True)
+            failure = error if isinstance(error, CommandError) else unreadable(f"{source.name}, turn {turn_id}", error)
+            say(clean(failure.message), err=True)
     if as_json:
         keys = ("turn_id", "began", "seconds", "thread", "ended", "running", "verdict")
-        print_json([{key: turn.to_dict()[key] for key in keys} for turn in told])
+        print_json([{key: turn.to_dict()[key] for key in keys} for turn in turns])
         return code
     from rich.text import Text
 
     console = make_console()
-    if not told:
+    if not turns:
         console.print(Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
         return code
-    for line in _table([("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, told)]):
+    for line in _table([("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, turns)]):
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, no_wrap=True)
     return code
 
 
 def _cells(turn: Why) -> tuple[str | Text, ...]:
-    """A turn as one line of the list."""
+    """Format a turn as one line of the list."""
     from rich.text import Text
 
     from failsoft.analysis.waterfall.verdict import say_seconds
@@ -90,7 +90,7 @@ def _cells(turn: Why) -> tuple[str | Text, ...]:
 
 
 def _table(lines: Sequence[tuple[str | Text, ...]]) -> Iterator[Text]:
-    """Columns as wide as they need to be; the first line is the header."""
+    """Lay out columns as wide as needed; the first line is the header."""
     from rich.text import Text
 
     texts = [[cell if isinstance(cell, Text) else Text(cell) for cell in line] for line in lines]
@@ -103,7 +103,7 @@ def _table(lines: Sequence[tuple[str | Text, ...]]) -> Iterator[Text]:
 
 
 def _status(turn: Why) -> tuple[str, str]:
-    """How a turn stands, in a word or two, and its colour."""
+    """Return a turn's status in a word or two, and its colour."""
     from failsoft.analysis.waterfall.verdict import say_seconds
 
     if not turn.ended:
@@ -120,7 +120,7 @@ def _status(turn: Why) -> tuple[str, str]:
 @source_options
 @json_option
 def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
-    """Show TURN as a waterfall, and what happened in it line by line. Exit codes: 0, 1 no such turn."""
+    """Show TURN as a waterfall, then its events line by line. Exit codes: 0, 1 no such turn."""
     from failsoft.analysis.waterfall import build
 
     source = open_source(store, trace)
@@ -146,15 +146,15 @@ def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
 
 @trace.command()
 @click.option(
-    "-n", "--lines", default=20, show_default=True, type=click.IntRange(0), help="How many events to begin with."
+    "-n", "--lines", default=20, show_default=True, type=click.IntRange(0), help="How many events to start with."
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on as events come, until stopped.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new events until stopped.")
 @source_options
 @json_option
 def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json: bool) -> int:
-    """Show the latest events, of all turns and outside of them. Exit code: 0.
+    """Show the latest events, inside and outside turns. Exit code: 0.
 
-    With --json they are one list; with --follow, one event a line.
+    With --json they are one list; with --follow, one event per line.
     """
     source = open_source(store, trace)
     found = source.read(0)
@@ -178,7 +178,11 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
 @trace.command()
 @click.argument("turn", default="last")
 @click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where to.  [default: standard output]"
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The file to write.  [default: standard output]",
 )
 @click.option(
     "--format",
@@ -191,19 +195,20 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
 def export(
     turn: str, output: Path | None, form: str | None, store: str | None, trace: str | None, as_json: bool
 ) -> int:
-    """Export TURN: its events as JSON lines, or its waterfall as one HTML file that opens anywhere.
+    """Export a turn: its events as JSON lines, or its waterfall as one self-contained HTML file.
 
-    TURN may be all, for the events of all turns and outside of them. Exit codes: 0, 1 no such turn.
+    TURN is an id or a part of one, last, or all: the events of all turns and outside turns. Exit codes: 0, 1 no such
+    turn.
     """
     form = form or ("html" if output is not None and output.suffix in (".html", ".htm") else "jsonl")
     if as_json and output is None:
-        raise click.UsageError("--json says where it was written to: name a file with --output")
+        raise click.UsageError("--json reports the written file: name one with --output")
     source = open_source(store, trace)
     turn_id = None if turn == "all" else source.find(turn)
     events = [event for _, event in source.read(0)] if turn_id is None else source.events(turn_id)
     if form == "html":
         if turn_id is None:
-            raise click.UsageError("a page shows one turn: name it")
+            raise click.UsageError("an HTML page shows one turn: name it")
         from failsoft.analysis.waterfall import build
 
         made = build(events, turn_id=turn_id).to_html().encode("utf-8", "replace")
@@ -226,12 +231,11 @@ def export(
 
 @trace.command()
 @click.argument("turn", default="last")
-@click.option("-m", "--manifest", metavar="FILE", help="The manifest whose policies held.  [default: none]")
+@click.option("-m", "--manifest", metavar="FILE", help="The manifest whose policies applied.  [default: none]")
 @source_options
 @json_option
 def replay(turn: str, manifest: str | None, store: str | None, trace: str | None, as_json: bool) -> int:
-    """Decide again what was decided in TURN, and say whether the same comes out: what was done about each failure,
-    and what became of the calls that needed a value which did not come.
+    """Repeat the decisions of TURN and compare: how each failure was handled, and what became of its dependants.
 
     Exit codes: 0 the same, 1 not the same or no such turn, 2 nothing to read.
     """
@@ -247,9 +251,9 @@ def replay(turn: str, manifest: str | None, store: str | None, trace: str | None
     different = sum(each.same is False for each in replayed)
     untold = sum(each.same is None for each in replayed)
     if as_json:
-        told = {"turn_id": turn_id, "same": not different, "different": different, "untold": untold}
+        summary = {"turn_id": turn_id, "same": not different, "different": different, "untold": untold}
         lists = {"decisions": [each.to_dict() for each in decisions], "cascades": [each.to_dict() for each in cascades]}
-        print_json({**told, **lists})
+        print_json({**summary, **lists})
     else:
         _show_replayed(replayed, different, untold)
     return int(bool(different))
@@ -272,7 +276,7 @@ def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, unto
     signs = {True: ("same     ", "green"), False: ("different", "bold red"), None: ("unknown  ", "yellow")}
     console = make_console()
     for each in replayed:
-        was, now = _tell_replayed(each)
+        was, now = _describe_replayed(each)
         line = Text.assemble(signs[each.same], clean(f"  {each.call_id or '-'}: {was}"))
         if each.same is False:
             line.append(clean(f"; now {now}"), "red")
@@ -284,20 +288,20 @@ def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, unto
     console.print(Text(f"{counts}, {different} different, {untold} not recorded", "red" if different else "green"))
 
 
-def _tell_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
-    """A decision as it was, and as it is now."""
+def _describe_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
+    """Describe a decision as recorded and as repeated."""
     from failsoft.analysis.replay import Replayed
 
     if isinstance(each, Replayed):
         was, now = each.recorded, each.again or each.recorded
-        return _tell_decision(was, now), _tell_decision(now, was)
+        return _describe_decision(was, now), _describe_decision(now, was)
     roots = (f": {root} failed" if root else "" for root in (each.root, each.root_again))
     was_root, now_root = roots
     return f"{each.recorded}{was_root}", f"{each.again}{now_root}"
 
 
-def _tell_decision(decision: Decision, other: Decision) -> str:
-    """A decision, with what it does not share with another one."""
+def _describe_decision(decision: Decision, other: Decision) -> str:
+    """Describe a decision, with the parts that differ from another one."""
     tool = f" with {decision.tool or 'no tool'}" if decision.tool != other.tool else ""
     delay, delay_there = (round((each.delay or 0.0) * 1000) for each in (decision, other))
     after = f" after {delay} ms" if delay != delay_there else ""
@@ -305,20 +309,20 @@ def _tell_decision(decision: Decision, other: Decision) -> str:
 
 
 @trace.command()
-@click.option("--older-than", metavar="TIME", help="Drop events older than this: 12h, 720h …")
+@click.option("--older-than", metavar="TIME", help="Delete events older than this: 12h, 720h …")
 @click.option("--most", metavar="N", type=click.IntRange(0), help="Keep the latest N events only.")
-@click.option("--size", metavar="SIZE", help="Keep no more than this: 500MB, 64kB …")
+@click.option("--size", metavar="SIZE", help="Keep at most this much: 500MB, 64kB …")
 @store_option
 @json_option
 def prune(older_than: str | None, most: int | None, size: str | None, store: str | None, as_json: bool) -> int:
-    """Drop old events from a store. What the recovery memory has learnt stays.
+    """Delete old events from a store. The recovery memory is kept.
 
     Exit codes: 0, 1 it cannot be done now, 2 there is no store.
     """
     import sqlite3
 
     if older_than is None and most is None and size is None:
-        raise click.UsageError("say what to drop: --older-than 720h, --most 100000, or --size 500MB")
+        raise click.UsageError("say what to delete: --older-than 720h, --most 100000, or --size 500MB")
     before = None if older_than is None else _before(older_than)
     limit = None if size is None else _bytes(size)
     found = open_kept(store)
@@ -329,7 +333,7 @@ def prune(older_than: str | None, most: int | None, size: str | None, store: str
     if as_json:
         print_json({"dropped": gone, "store": str(found.path)})
     else:
-        say(f"{gone} events dropped from {clean(str(found.path))}")
+        say(f"{gone} events deleted from {clean(str(found.path))}")
     return 0
 
 
@@ -358,15 +362,15 @@ def _print_latest(events: Iterable[Record], *, as_json: bool) -> None:
 
 
 def _print_lines(events: Iterable[Record], *, everything: bool = False) -> None:
-    from failsoft.surfaces.cli.live import tell_record
+    from failsoft.surfaces.cli.live import describe_record
 
     for event in events:
         if event["event_type"] == "CallRunning" and not everything:
-            continue  # the picture shows it, or its end does
-        said: Any = tell_record(event)
-        if said is None and everything:
-            said = event.get("message") or event["event_type"]
-        if said is not None:
+            continue  # the picture shows the call or its end
+        line: Any = describe_record(event)
+        if line is None and everything:
+            line = event.get("message") or event["event_type"]
+        if line is not None:
             name = f"{event['call_id']}: " if event.get("call_id") else ""
             turn = f"{event['turn_id']}  " if everything and event.get("turn_id") else ""
-            say(clean(f"{event['timestamp'][11:23]}  {turn}{name}{said}"))
+            say(clean(f"{event['timestamp'][11:23]}  {turn}{name}{line}"))

@@ -1,4 +1,4 @@
-"""``failsoft why``: what happened in a turn, and where its time went."""
+"""``failsoft why``: explain what happened in a turn and where its time went."""
 
 from __future__ import annotations
 
@@ -20,45 +20,46 @@ _NAME, _RESULT = 36, 36  # columns, at most
 
 
 @click.command(
-    short_help="Say why a turn took so long.",
+    short_help="Explain why a turn took so long.",
     epilog="Examples: failsoft why · failsoft why turn-4da43c --json · failsoft why --trace trace.jsonl",
 )
 @click.argument("turn", default="last")
 @source_options
 @json_option
 def why(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
-    """Say what happened in TURN and where its time went.
+    """Explain what happened in TURN and where its time went.
 
-    TURN is an id or a part of one, or last. First comes the verdict, then a line a call with its attempts, then the
-    biggest loss, what the recovery memory knows of it, and which setting would have saved time. Exit codes: 0, 1 no such turn, 2 nothing to read.
+    TURN is an id or a part of one, or last. The output has the verdict, one line per call with its attempts, the
+    biggest loss, what the recovery memory knows about it, and settings that would have saved time. Exit codes: 0, 1 no
+    such turn, 2 nothing to read.
     """
     from failsoft.analysis.why import explain_turn
 
     source = open_source(store, trace)
     turn_id = source.find(turn)
-    told = explain_turn(turn_id, source.events(turn_id), source.families(), now=time.time())
+    explained = explain_turn(turn_id, source.events(turn_id), source.families(), now=time.time())
     if as_json:
-        print_json(told.to_dict())
+        print_json(explained.to_dict())
     else:
         console = make_console()
-        console.print(_show(told, console.width))
+        console.print(_show(explained, console.width))
     return 0
 
 
-def _show(told: Why, width: int) -> RenderableType:
+def _show(explained: Why, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
     from failsoft.surfaces.cli.drawing import headline, section, show_verdict, wrapped
 
-    parts: list[RenderableType] = [headline(told), Text()]
-    parts += [section("Where the time went", show_verdict(told.waterfall.verdict, width - 4))]
-    if told.waterfall.rows:
-        parts.append(section("Calls", _calls(told.waterfall.rows, width - 4)))
-    if told.loss is not None:
-        parts.append(section("The biggest loss", _loss(told.loss)))
-    if told.advice:
-        parts.append(section("What would help", *(wrapped(f"• {each}", width - 4) for each in told.advice)))
+    parts: list[RenderableType] = [headline(explained), Text()]
+    parts += [section("Where the time went", show_verdict(explained.waterfall.verdict, width - 4))]
+    if explained.waterfall.rows:
+        parts.append(section("Calls", _calls(explained.waterfall.rows, width - 4)))
+    if explained.loss is not None:
+        parts.append(section("The biggest loss", _loss(explained.loss)))
+    if explained.advice:
+        parts.append(section("What would help", *(wrapped(f"• {each}", width - 4) for each in explained.advice)))
     return Group(*parts)
 
 
