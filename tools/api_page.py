@@ -22,7 +22,7 @@ Everything that `from failsoft import …` gives, then what is in `failsoft.test
 not on this page may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
 """
 
-# (title, module, what to say, names in the order of a reader)
+# (title, module, introduction, names in reading order)
 ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     (
         "Running tools",
@@ -115,7 +115,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
 )
 
-# Methods that others of failsoft's own call, or that a framework does
+# Methods that only failsoft itself or a framework calls
 INSIDE = {
     "Handle": {"turn", "lanes", "tool", "settle", "whole", "call", "result", "say"},
     "Turn": {
@@ -170,7 +170,7 @@ WITHOUT_SIGNATURE = {
     *("Thread", "RecoveryMemory"),
 }
 
-# Attributes that their class sets without saying more than a comment beside them
+# Attributes documented only by a comment
 ATTRIBUTE = re.compile(
     r"^        self\.(?P<name>[a-z]\w*)(?:: (?P<type>[^=#]+?))? = [^#\n]*(?:  # (?P<note>(?!type:).*))?$", re.MULTILINE
 )
@@ -179,7 +179,7 @@ SOURCE = re.compile(r" ?\((?:S-|R\d)[^)]*\)|\bS-\w+'s?\b ?")
 
 
 def documents(name: str, thing: Any) -> str:
-    """A docstring as Markdown, without the names of the documents behind it."""
+    """Convert a docstring to Markdown, without references to the source documents."""
     text = inspect.getdoc(thing) or ""
     if not text or (inspect.isclass(thing) and text.startswith(f"{name}(")):
         raise SystemExit(f"{name} has no docstring")
@@ -187,7 +187,7 @@ def documents(name: str, thing: Any) -> str:
 
 
 def signature(thing: Any) -> str:
-    """The parameters, as they would be written."""
+    """Format the parameters as they would be written."""
     found = inspect.signature(thing)
     shown: list[str] = []
     kinds = [one.kind for one in found.parameters.values()]
@@ -213,7 +213,7 @@ def _annotation(kind: Any) -> str:
 
 
 def is_awaited(thing: Any) -> bool:
-    """Whether a call of it is awaited."""
+    """True if a call of it is awaited."""
     return inspect.iscoroutinefunction(thing) or str(inspect.signature(thing).return_annotation).startswith("Coroutine")
 
 
@@ -242,7 +242,7 @@ def fields(cls: type) -> list[tuple[str, str, str]]:
 
 
 def is_record(cls: type) -> bool:
-    """A named tuple or a dataclass: its fields are its parameters."""
+    """True for a named tuple or a dataclass: its fields are its parameters."""
     return issubclass(cls, tuple) or hasattr(cls, "__dataclass_fields__")
 
 
@@ -255,7 +255,7 @@ def _note(cls: type, name: str, note: str | None) -> str:
 
 
 def members(name: str, cls: type) -> Iterator[str]:
-    """Properties and methods, in the order of the source."""
+    """List properties and methods in source order."""
     if name in WITHOUT_MEMBERS:
         return
     for member, thing in vars(cls).items():
@@ -274,7 +274,7 @@ def _indented(text: str) -> str:
 
 
 def describe(name: str, thing: Any, home: str = "") -> Iterator[str]:
-    """One public name; ``home`` is where it lives, if that is not where one imports from."""
+    """Describe one public name; ``home`` is the defining module, if it differs from the import path."""
     yield f"### {name}"
     if home:
         yield f"`from {home} import {name}`"
@@ -307,7 +307,7 @@ def describe(name: str, thing: Any, home: str = "") -> Iterator[str]:
 
 
 def pages() -> dict[Path, str]:
-    """The page."""
+    """Return the generated page."""
     parts = [INTRO.strip()]
     for title, module, note, names in ROOMS:
         parts.append(f"## {title}")

@@ -1,4 +1,4 @@
-"""Write docs/reference/classification.md from the tables that classify: ``python tools/classification_page.py``."""
+"""Write docs/reference/classification.md from the classification tables: ``python tools/classification_page.py``."""
 
 from __future__ import annotations
 

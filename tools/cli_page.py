@@ -1,4 +1,4 @@
-"""Write docs/reference/cli.md from the commands themselves: ``python -m tools.cli_page``."""
+"""Write docs/reference/cli.md from the commands' help: ``python -m tools.cli_page``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ one JSON document and nothing else, also when something goes wrong.
 
 | exit code | meaning |
 |---|---|
-| 0 | all is well |
+| 0 | success |
 | 1 | the work failed: a call without a value, a manifest with errors, no such turn |
 | 2 | the command could not be carried out as it was given: an option, a file |
 | 130 | stopped by Ctrl-C |
@@ -33,7 +33,7 @@ one JSON document and nothing else, also when something goes wrong.
 `NO_COLOR` and `FORCE_COLOR` are honoured. Where output goes into a file or a pipe there are no colours.
 """
 
-# What a reader may try at once: nothing in it depends on files, time or chance
+# Examples that do not depend on files, time or chance
 EXAMPLES = {
     "classify": ['failsoft classify "429 Too Many Requests, retry after 20 seconds"'],
     "why": ["failsoft why --trace example"],
@@ -44,7 +44,7 @@ EXAMPLES = {
 
 
 def walk(group: click.Group, *above: str) -> Iterator[tuple[str, click.Command]]:
-    """All commands with their full names."""
+    """Yield all commands with their full names."""
     for name, command in sorted(group.commands.items()):
         if isinstance(command, click.Group):
             yield " ".join((*above, name)), command
@@ -54,29 +54,29 @@ def walk(group: click.Group, *above: str) -> Iterator[tuple[str, click.Command]]
 
 
 def entry(name: str, command: click.Command) -> tuple[str, str]:
-    """A line of the overview."""
+    """Format one line of the overview."""
     first = re.split(r"\.\s|\n\n", plain(command.help))[0].rstrip(".")
     return f"[`{name}`](#{name.replace(' ', '-')})", command.short_help or f"{first}."
 
 
 def plain(text: str | None) -> str:
-    """Help as Markdown: click's own wrapping undone."""
+    """Convert help to Markdown and undo click's wrapping."""
     paragraphs = re.split(r"\n\s*\n", (text or "").strip())
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def usage(name: str, command: click.Command) -> str:
-    """The first line of the help."""
+    """Return the first line of the help."""
     return " ".join(["failsoft", name, *command.collect_usage_pieces(context_of(command))])
 
 
 def context_of(command: click.Command) -> click.Context:
-    """As in use: a command keeps the help option that it is first asked for."""
+    """Make the context as in use: a command keeps the help option of its first context."""
     return click.Context(command, help_option_names=cli.context_settings["help_option_names"])
 
 
 def options(command: click.Command) -> Iterator[tuple[str, str, str]]:
-    """Option, default, meaning."""
+    """Format the table of options: option, default, meaning."""
     context = context_of(command)
     for parameter in command.params:
         if not isinstance(parameter, click.Option) or parameter.hidden:
@@ -95,7 +95,7 @@ def options(command: click.Command) -> Iterator[tuple[str, str, str]]:
 
 
 def show(command: str) -> str:
-    """A command with what it prints."""
+    """Format a command with its output."""
     result = CliRunner().invoke(cli, shlex.split(command)[1:], env={"COLUMNS": "100"})
     if result.exit_code:
         raise SystemExit(f"{command} ends with {result.exit_code}: {result.output}")
@@ -104,7 +104,7 @@ def show(command: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """The page."""
+    """Return the generated page."""
     parts = [INTRO.strip()]
     parts.append(table(("command", "what it does"), [entry(name, command) for name, command in walk(cli)]))
     for name, command in walk(cli):

@@ -1,14 +1,14 @@
-"""`make dist`: build what would be published, and use it as a stranger does.
+"""`make dist`: build the distributions and use them as a new user would.
 
-1. sdist and wheel come out of the build backend that the lock pins; nothing is fetched for that.
-2. The wheel has all of the library and nothing else; the sdist has all that `make test` needs.
-3. Every extra is for something: the library imports each package that the extra installs.
-4. The wheel that is built from the sdist is the same, byte for byte.
-5. In an empty environment without extras, README's first code and the command line work; the library by itself works
-   with nothing else installed at all.
-6. Each extra, alone in an environment of its own, imports what it is for; without it, the adapter says what to install.
+1. The build backend pinned by the lock builds sdist and wheel; nothing is downloaded.
+2. The wheel contains the whole library and nothing else; the sdist contains everything that `make test` needs.
+3. The library imports every package that an extra installs.
+4. The wheel built from the sdist is identical, byte for byte.
+5. In an empty environment without extras, the first code of the README and the command line work. The library alone
+works with nothing else installed.
+6. Each extra, alone in its own environment, imports what it is for. Without the extra, the adapter names it.
 
-Steps 5 and 6 install from a package index, as users do: `--build-only` leaves them out, `--extra NAME` takes one extra.
+Steps 5 and 6 install from a package index, as users do: `--build-only` skips them, `--extra NAME` takes one extra.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
-# What each extra is for, as an import that needs it.
+# For each extra, an import that needs it.
 EXTRAS = {
     "pydantic-ai": ("failsoft.adapters.pydantic_ai",),
     "langchain": ("failsoft.adapters.langchain",),
@@ -46,14 +46,14 @@ SHIPPED = ("py.typed", "schema/failsoft.schema.json", "schema/failsoft.yaml", "s
 
 
 class Unfit(Exception):
-    """Something is wrong with what would be published."""
+    """The distribution is not fit to be published."""
 
 
 # --- building ----------------------------------------------------------------------------------------------------------
 
 
 def build(source: Path, into: Path) -> tuple[Path, Path]:
-    """The wheel and the sdist of a source tree."""
+    """Build the wheel and the sdist of a source tree."""
     before = {*into.glob("*")} if into.exists() else set()
     run([sys.executable, "-m", "hatchling", "build", "-d", str(into)], cwd=source)
     made = {*into.glob("*")} - before
@@ -64,7 +64,7 @@ def build(source: Path, into: Path) -> tuple[Path, Path]:
 
 
 def check_wheel(wheel: Path, source: Path = ROOT) -> int:
-    """Raise for what is missing in it, or has no place there; how many files it has."""
+    """Raise if the wheel lacks files or has extra ones; return the number of files."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         info = next(name.partition("/")[0] for name in names if ".dist-info/" in name)
@@ -88,7 +88,7 @@ def check_wheel(wheel: Path, source: Path = ROOT) -> int:
 
 
 def check_sdist(sdist: Path, source: Path = ROOT) -> int:
-    """Raise if the tests could not run from it; how many files it has."""
+    """Raise if the tests could not run from the sdist; return the number of files."""
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {"pyproject.toml", "LICENSE", "README.md", "Makefile"}
@@ -102,7 +102,7 @@ def check_sdist(sdist: Path, source: Path = ROOT) -> int:
 
 
 def check_extras(project: Mapping[str, Any] = PROJECT, source: Path = ROOT) -> int:
-    """Raise for an extra that installs a package which the library never imports; the number of extras."""
+    """Raise if an extra installs a package that the library never imports; return the number of extras."""
     imported = _imports(source / "src")
     extras: Mapping[str, Sequence[str]] = project["project"]["optional-dependencies"]
     idle = [
@@ -116,13 +116,13 @@ def check_extras(project: Mapping[str, Any] = PROJECT, source: Path = ROOT) -> i
 
 
 def _package(requirement: str) -> str:
-    """The package's name in a requirement, as package indexes write it."""
+    """Return a requirement's package name, normalised."""
     name = re.match(r"[A-Za-z0-9._-]+", requirement)
     return (name[0] if name else requirement).lower().replace("_", "-")
 
 
 def _imports(source: Path) -> set[str]:
-    """The top-level modules that a source tree imports, in functions and for type checkers too."""
+    """List the top-level modules that a source tree imports, including in functions and for type checkers."""
     found = set()
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -134,7 +134,7 @@ def _imports(source: Path) -> set[str]:
 
 
 def check_same(wheel: Path, sdist: Path, scratch: Path) -> None:
-    """Raise if the sdist gives another wheel."""
+    """Raise if the sdist builds a different wheel."""
     with tarfile.open(sdist) as archive:
         archive.extractall(scratch / "unpacked", filter="data")
     (source,) = (scratch / "unpacked").iterdir()
@@ -175,7 +175,7 @@ def _refuse(what: str, names: Iterable[str]) -> None:
 
 
 def use_without_extras(wheel: Path, scratch: Path) -> None:
-    """What README promises, with what the wheel itself asks for."""
+    """Run the README's promises with only the wheel's own dependencies."""
     code = scratch / "first.py"
     code.write_text(first_code())
     bare = make_environment(scratch / "bare", ["--no-deps", str(wheel)])
@@ -209,7 +209,7 @@ def use_extra(extra: str, wheel: Path, scratch: Path) -> None:
 
 
 def first_code() -> str:
-    """README's first block of Python."""
+    """Return the first Python block of the README."""
     block = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     if block is None:
         raise Unfit("README shows no Python")
@@ -221,7 +221,7 @@ def version(wheel: Path) -> str:
 
 
 def make_environment(place: Path, packages: Sequence[str]) -> Path:
-    """A new environment with these installed; where its programs are."""
+    """Create an environment with these packages; return the directory of its programs."""
     run([sys.executable, "-m", "venv", str(place)], cwd=place.parent)
     pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq", "--no-input", "install"]
     run([*pip, *packages], cwd=place.parent)
@@ -229,8 +229,8 @@ def make_environment(place: Path, packages: Sequence[str]) -> Path:
 
 
 def run(command: Sequence[str], *, cwd: Path, code: int = 0) -> str:
-    """What a program says, with nothing of this environment in its way; it has to end with that exit code."""
-    done = subprocess.run(  # noqa: PLW1510 - looked at below
+    """Run a program isolated from this environment and return its output; require the given exit code."""
+    done = subprocess.run(  # noqa: PLW1510 - checked below
         command,
         cwd=cwd,
         env=_environment(os.environ),

@@ -1,4 +1,4 @@
-"""Draw docs/assets/demo.svg: the demo in virtual time, so that the picture is the same wherever it is drawn."""
+"""Draw docs/assets/demo.svg: the demo in virtual time, so that the picture is reproducible."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ASSETS = ROOT / "docs" / "assets"
 EXAMPLES = {"pydantic-ai": "pydantic_ai_agent", "langchain": "langchain_agent", "openai-agents": "openai_agents_agent"}
-SIZES = {"desktop": (1280, 880, 0.8), "phone": (390, 844, 1.0)}  # width, height, and how much of it the picture has
+SIZES = {"desktop": (1280, 880, 0.8), "phone": (390, 844, 1.0)}  # width, height, scale
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -30,7 +30,7 @@ FLAGS = (
 
 
 def write_page(name: str, into: Path) -> Path:
-    """Play the example of a framework, and export its run as ``failsoft trace export`` does."""
+    """Run a framework's example and export its turn as ``failsoft trace export`` does."""
     from failsoft.surfaces.cli import cli
 
     sys.path.insert(0, str(ROOT / "examples"))
@@ -39,13 +39,13 @@ def write_page(name: str, into: Path) -> Path:
         asyncio.run(example.main())
     trace, page = into / f"{name}.jsonl", into / f"{name}.html"
     trace.write_text("".join(json.dumps(event.to_dict(), default=str) + "\n" for event in example.rt.events()))
-    with contextlib.suppress(SystemExit):  # the command ends as a program does
+    with contextlib.suppress(SystemExit):  # the command exits like a program
         cli.main(["trace", "export", "--trace", str(trace), "-o", str(page)])
     return page
 
 
 def photograph(browser: str, page: Path, picture: Path, size: tuple[int, int, float]) -> None:
-    """One picture of a page, with a profile of its own that is thrown away."""
+    """Take one screenshot of a page, with a temporary browser profile."""
     with tempfile.TemporaryDirectory() as profile:
         subprocess.run(
             [

@@ -19,7 +19,7 @@ from failsoft.core.model.entrypoint import Command
 from failsoft.core.model.options import Isolation
 
 PAGE = DOCS / "reference" / "manifest.md"
-_DEFAULTS = {  # those that the schema cannot know, because they are of another block
+_DEFAULTS = {  # defaults that the schema cannot know because they depend on another block
     "memory": "advise",
     "undeclared": "recognise",
     "language": "en",
@@ -31,7 +31,7 @@ assert Command(argv=["x"]).max_output == 10_000_000
 
 
 def _type(described: Mapping[str, Any]) -> str:
-    """A schema's type in a word or two."""
+    """Name a schema's type in a word or two."""
     if "$ref" in described:
         return f"[{_titles()[described['$ref'].rpartition('/')[2]]}](#{_anchor(described['$ref'].rpartition('/')[2])})"
     if "anyOf" in described:
@@ -78,7 +78,7 @@ def _range(described: Mapping[str, Any]) -> str:
 
 
 def _yaml(value: Any) -> str:
-    plain = isinstance(value, str) and yaml.safe_load(value) == value  # off alone is no text
+    plain = isinstance(value, str) and yaml.safe_load(value) == value  # a bare `off` is not text
     return value if plain else json.dumps(value)
 
 
@@ -103,7 +103,7 @@ def _options(section: Section, described: Mapping[str, Any]) -> str:
     required = {key for part in described.get("allOf", ()) for key in part["anyOf"][0]["required"]}
     required |= {*described.get("required", ())}
     rows = []
-    for name in section.examples:  # in the order that suits a reader
+    for name in section.examples:  # in reading order
         about = properties[name]
         default = about.get("default", _DEFAULTS.get(name))
         shown = "needed" if name in required else "" if default is None else f"`{_yaml(default)}`"
@@ -116,7 +116,7 @@ def _names(section: Section) -> str:
 
 
 def _others(described: Mapping[str, Any]) -> str:
-    """The spellings that are more than camelCase."""
+    """List the spellings other than camelCase."""
     found: dict[str, list[str]] = {}
     for name, about in described["properties"].items():
         usual = about.get("description", "").removeprefix("The same as ").rstrip(".")
@@ -154,7 +154,7 @@ def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pages() -> dict[Path, str]:
-    """The page."""
+    """Return the generated page."""
     made = schema()
     blocks = {"": made, **made["$defs"]}
     shipped = (files("failsoft") / "schema" / "failsoft.yaml").read_text(encoding="utf-8")

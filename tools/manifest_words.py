@@ -1,6 +1,6 @@
-"""What docs/reference/manifest.md says beside the schema: its texts, its order, and an example of each option.
+"""Texts of docs/reference/manifest.md: introductions, order, and an example of each option.
 
-Every example is loaded, alone in a file: ``tests/docs`` does that.
+``tests/docs`` loads every example, alone in a file.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ several: `500ms`, `30s`, `1m30s`, `2h`. A bare number is refused, except in keys
 
 
 class Section(NamedTuple):
-    """One block of the file: where it stands, and an example of each of its options."""
+    """One block of the file: its place, and an example of each of its options."""
 
     block: str
     title: str
     note: str
-    put: Callable[[Any], Any]  # the block in a manifest
-    base: dict[str, Any]  # what has to stand beside any option
-    examples: dict[str, str]  # YAML
+    put: Callable[[Any], Any]  # puts the block into a manifest
+    base: dict[str, Any]  # required beside any option
+    examples: dict[str, str]  # option -> YAML
 
 
 def _in_tool(key: str, *, many: bool = False) -> Callable[[Any], Any]:
@@ -342,7 +342,7 @@ PLANS = (
 )
 
 _COMMAND = {"command": ["python", "-m", "search"]}
-BESIDE: dict[tuple[str, str], dict[str, Any]] = {  # what else has to be said for an option to make sense
+BESIDE: dict[tuple[str, str], dict[str, Any]] = {  # other options that an example needs
     ("", "language"): {"explanations": {"de": {"user.tool_transient": "{Label} antwortet gerade nicht."}}},
     ("EntrypointBlock", "env"): _COMMAND,
     ("EntrypointBlock", "exit_codes"): _COMMAND,
@@ -352,7 +352,7 @@ BESIDE: dict[tuple[str, str], dict[str, Any]] = {  # what else has to be said fo
 
 
 def examples() -> Iterator[tuple[str, bool, dict[str, Any]]]:
-    """Every option's example, alone in a file: its name, whether that is a plan, and the file."""
+    """Yield every option's example alone in a file: its name, whether it is a plan, and the file."""
     for section in (*SECTIONS, *PLANS):
         for option, example in section.examples.items():
             block = {**section.base, **BESIDE.get((section.block, option), {}), option: yaml.safe_load(example)}

@@ -1,4 +1,4 @@
-"""Write docs/reference/metrics.md from what is counted: ``python -m tools.metrics_page``."""
+"""Write docs/reference/metrics.md from the metrics: ``python -m tools.metrics_page``."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ MEANINGS = {
     "kill_count": "Attempts whose process was killed.",
 }
 
-MORE = {  # figures that are more than the number of one kind of event
+MORE = {  # metrics that are more than the count of one event type
     "transient_error_count": "`ToolError` with `classification: transient`",
     "permanent_error_count": "`ToolError` with `classification: permanent`",
     "retry_count": "`ToolError` with `decision: retry`",
@@ -102,7 +102,7 @@ MORE = {  # figures that are more than the number of one kind of event
 
 
 def pages() -> dict[Path, str]:
-    """The page."""
+    """Return the generated page."""
     figures = metrics.Metrics().figures()
     if figures.keys() != MEANINGS.keys():
         raise SystemExit(f"a figure too few or too many: {', '.join(sorted(figures.keys() ^ MEANINGS.keys()))}")

@@ -1,9 +1,9 @@
-"""Mutation testing: change one thing in a module, run its tests, see whether they notice.
+"""Mutation testing: change one thing in a module, run its tests, see whether they fail.
 
     python tools/mutate.py src/failsoft/core/resilience/circuit_breaker.py -- tests/core/test_breaker.py
 
-Prints the mutants that no test has killed, and killed/total. ``--least 90`` fails below 90 %. Each mutant lives in a
-forked process that compiles the changed syntax tree in the module's place; nothing is written to the source.
+Prints the surviving mutants and killed/total. ``--least 90`` fails below 90 %. Each mutant runs in a forked process
+that compiles the changed syntax tree instead of the module; the source is not written.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ OPERATORS: dict[type[ast.AST], tuple[Any, ...]] = {
 }  # fmt: skip
 TWINS = {"min": "max", "max": "min", "any": "all", "all": "any", "append": "appendleft", "appendleft": "append"}
 PYTEST = ("-x", "-q", "--tb=native", "-p", "no:cacheprovider")
-UNSEEN = {"annotation", "returns", "decorator_list", "type_params", "type_ignores"}  # nothing there runs
+UNSEEN = {"annotation", "returns", "decorator_list", "type_params", "type_ignores"}  # not executed
 
 
 class Mutant(NamedTuple):
     parent: ast.AST
     field: str
-    place: int | None  # in a list of nodes
+    place: int | None  # index in a list of nodes
     new: ast.AST
     line: int
     change: str
 
 
 def mutants(parent: ast.AST) -> Iterator[Mutant]:
-    """Every change of one thing below the given node, in the order of the source."""
+    """Yield every single change below the given node, in source order."""
     for field, value in ast.iter_fields(parent):
         if field in UNSEEN:
             continue
@@ -111,7 +111,7 @@ def constants(value: object) -> tuple[Any, ...]:
 
 
 def is_idle(node: ast.AST) -> bool:
-    """Imports, docstrings, Literal[...] and what only type checkers see: a change there changes nothing."""
+    """True for imports, docstrings, Literal[...] and type-checking code: a change there has no effect."""
     match node:
         case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant(str())):
             return True
@@ -129,8 +129,8 @@ def brief(node: ast.AST) -> str:
     return text if len(text) <= 70 else text[:69] + "…"
 
 
-class Impostor(importlib.machinery.SourceFileLoader):
-    """Gives the changed tree's code where the module's own was asked for."""
+class MutantLoader(importlib.machinery.SourceFileLoader):
+    """A loader that returns the changed tree's code for the module."""
 
     def __init__(self, path: Path, tree: ast.Module) -> None:
         name = ".".join(path.with_suffix("").parts[path.parts.index("src") + 1 :]).removesuffix(".__init__")
@@ -147,11 +147,11 @@ class Impostor(importlib.machinery.SourceFileLoader):
 
 
 def start(path: Path, tree: ast.Module, mutant: Mutant | None, tests: list[str], limit: int) -> int:
-    """Fork a process that runs the tests on the mutant; it ends with 0 when they pass."""
+    """Fork a process that runs the tests on the mutant; exit status 0 if they pass."""
     pid = os.fork()
     if pid:
         return pid
-    signal.alarm(limit)  # an endless loop is a noticed change
+    signal.alarm(limit)  # an endless loop counts as killed
     if mutant is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
@@ -159,7 +159,7 @@ def start(path: Path, tree: ast.Module, mutant: Mutant | None, tests: list[str],
         setattr(mutant.parent, mutant.field, mutant.new)
     elif mutant is not None:
         getattr(mutant.parent, mutant.field)[mutant.place] = mutant.new
-    sys.meta_path.insert(0, Impostor(path, tree))
+    sys.meta_path.insert(0, MutantLoader(path, tree))
     passed = False
     try:
         passed = pytest.main([*PYTEST, *tests]) == 0
@@ -196,7 +196,7 @@ def main() -> None:
     sys.path[:0] = ["src", "."]
     tree = ast.parse(chosen.module.read_text(encoding="utf-8"))
     found = list(mutants(tree))
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer to load than the tests to run
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # plugins take longer to load than the tests to run
     hypothesis.settings.register_profile("mutants", derandomize=True, database=None, deadline=None)
     hypothesis.settings.load_profile("mutants")
     alive = survivors(chosen.module, tree, found, chosen.tests, jobs=chosen.jobs)

@@ -1,8 +1,8 @@
-"""What the scripts that write pages of docs/ share: tables, and the parts of a page that are generated.
+"""Helpers for the scripts that write pages of docs/: tables, and the generated parts of a page.
 
 A page is generated as a whole, or between ``<!-- generated: name, by tools/x_page.py -->`` and ``<!-- end -->``. Each
-``tools/*_page.py`` has ``pages()``, which gives the text of every page it knows; ``make docs`` writes them, and a test
-compares them with what is there.
+``tools/*_page.py`` has ``pages()``, which returns the text of every page it generates. ``make docs`` writes the pages,
+and a test compares them with the files.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def row(*cells: object) -> str:
-    """One line of a table."""
+    """Format one line of a table."""
     return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table."""
+    """Format a table."""
     titles = list(titles)
     return "\n".join([row(*titles), "|" + "---|" * len(titles), *(row(*cells) for cells in rows)])
 
 
 def fill(page: Path, parts: Mapping[str, str]) -> str:
-    """The page's text with its generated parts made anew; every part has its place, and every place its part."""
+    """Replace the generated parts of a page. Every part must have a place, and every place a part."""
     text = page.read_text(encoding="utf-8")
     for name, made in parts.items():
         place = re.compile(rf"(<!-- generated: {re.escape(name)}, [^\n]* -->\n)(?s:.*?)(<!-- end -->)")

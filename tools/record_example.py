@@ -1,4 +1,4 @@
-"""Record the example that `failsoft why --trace example` reads: a turn of 40 seconds, in no time."""
+"""Record the example that `failsoft why --trace example` reads: a turn of 40 seconds, in virtual time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_runtime() -> Runtime:
 
 async def play() -> TurnReport:
     rt = make_runtime()
-    for _ in range(6):  # six bad evenings, which the recovery memory has seen
+    for _ in range(6):  # six bad evenings for the recovery memory
         await rt.call("web_search", {"query": "museums"})
         await asyncio.sleep(4 * HOURS)
     async with rt.turn(id="turn-40s", thread="chat-42") as turn:

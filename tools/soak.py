@@ -1,11 +1,11 @@
-"""The long test: simulated days from seeds, then real load for some minutes. Exit status 1 if anything is wrong.
+"""The soak test: simulated days from seeds, then real load for some minutes. Exit status 1 if anything is wrong.
 
     python -m tools.soak                              # 100 days, then 10 minutes
     python -m tools.soak --days 5 --minutes 0.5       # less of both
     python -m tools.soak day 7 --trace day-7.jsonl    # one day, as JSON; its trace goes to a file
 
-Each day is lived twice, in two processes whose strings hash differently: the traces must be the same to the byte.
-What is checked, and how, is in docs/soak.md.
+Each day runs twice, in two processes with different string hashing: the traces must be identical. docs/soak.md lists
+the checks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.soak.day import live  # noqa: E402 - found by the line before
+from tests.soak.day import live  # noqa: E402 - needs the line above
 from tests.soak.invariants import find_violations  # noqa: E402
 from tests.soak.load import MOST_GROWTH, Soaked, soak  # noqa: E402
 
@@ -38,7 +38,7 @@ def one_day(seed: int, trace: Path | None) -> dict[str, Any]:
 
 
 def day_elsewhere(seed: int, hash_seed: int) -> dict[str, Any]:
-    """A day in a process of its own."""
+    """Run a day in a separate process."""
     command = [sys.executable, "-m", "tools.soak", "day", str(seed)]
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
     ended = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
@@ -49,7 +49,7 @@ def day_elsewhere(seed: int, hash_seed: int) -> dict[str, Any]:
 
 
 def many_days(days: int, first: int, jobs: int) -> bool:
-    """All days, each twice; whether all is well."""
+    """Run all days, each twice; return whether all checks passed."""
     began, bad, total = time.monotonic(), 0, dict.fromkeys(SHOWN, 0)
 
     def twice(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -74,7 +74,7 @@ def many_days(days: int, first: int, jobs: int) -> bool:
 
 
 def load(minutes: float, rate: float, seed: int, *, memory: bool) -> bool:
-    """The real soak, with its table."""
+    """Run the real load and print its table."""
     soaked = soak(minutes * 60, rate, seed, lambda line: print(line, flush=True))
     if memory:
         judge_memory(soaked)
@@ -120,7 +120,7 @@ def main() -> int:
     day.add_argument("seed", type=int)
     day.add_argument("--trace", type=Path, help="where its trace goes")
     said = parser.parse_args()
-    logging.disable(logging.CRITICAL)  # troubles are what this is about
+    logging.disable(logging.CRITICAL)  # failures are expected here
     if said.part == "day":
         made = one_day(said.seed, said.trace)
         print(json.dumps(made, ensure_ascii=False))

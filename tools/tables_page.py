@@ -1,6 +1,6 @@
-"""Write the tables of docs/ that the code itself knows the answers to: ``python -m tools.tables_page``.
+"""Write the tables of docs/ that the code can answer: ``python -m tools.tables_page``.
 
-Each one is made by asking the very functions that decide at run time, over all cases.
+Each table comes from calling the functions that decide at run time, over all cases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EFFECTS = {"none": "nothing has happened", "unknown": "it may have happened", "h
 
 
 def ask(fault: Fault, safe: bool | None) -> str:
-    """What ``plan_retry`` says to a first failure."""
+    """Return what ``plan_retry`` decides for a first failure."""
     plan = plan_retry(RetryOptions(), fault, Attempts(1, 0.0, 0.0, 0.1), safe=safe, jitter=0.0, now=0.0)
     return "**retry**" if isinstance(plan, Retry) else f"no: {plan.why}"
 
@@ -48,7 +48,7 @@ def transient(code: Code, effect: Effect) -> Fault:
 
 
 def retries() -> str:
-    """All codes, effects and declarations; codes that are treated alike share their rows."""
+    """Tabulate all codes, effects and declarations; codes with equal results share their rows."""
     alike: dict[tuple[tuple[str, ...], ...], list[Code]] = {}
     for code in Code:
         answers = tuple(answer(transient(code, effect)) for effect in get_args(Effect))
@@ -88,7 +88,7 @@ PRIMARIES = {
 
 
 def stand_ins() -> str:
-    """Whether a fallback may do what a tool has failed to do."""
+    """Tabulate whether a fallback may replace a failed tool."""
     rows = []
     for effect, meaning in EFFECTS.items():
         rows.append((meaning, *(which_may_follow(cast("Effect", effect), known) for known in PRIMARIES.values())))
@@ -96,14 +96,14 @@ def stand_ins() -> str:
 
 
 def which_may_follow(effect: Effect, known: KnownEffect) -> str:
-    """The fallbacks that may follow a tool with this effect."""
+    """List the fallbacks allowed after a tool with this effect."""
     if forbids_fallback(effect, known, known):
         return "no"
     return "**yes**, unless it writes" if may_have_acted(effect, known) else "**yes**"
 
 
 def effects() -> str:
-    """Which kinds of transient error may have had an effect."""
+    """List the kinds of transient error that may have had an effect."""
     words = {
         "none": "surely nothing: never sent, turned away or rolled back",
         "unknown": "unknown: it was sent, and its result is not known",
@@ -116,7 +116,7 @@ def effects() -> str:
 
 
 def waits() -> str:
-    """The waits between attempts, with the defaults."""
+    """Tabulate the delays between attempts, with the defaults."""
     options = RetryOptions()
     rows = []
     for number in range(1, options.max_attempts):
@@ -133,7 +133,7 @@ NOW, LEASE = 1000.0, 10.0
 
 
 def situations() -> Iterator[tuple[str, BreakerState, Ticket, float]]:
-    """States worth telling apart: name, state, the ticket of a call that is under way, the time."""
+    """Yield distinct states: name, state, the ticket of a running call, the time."""
     closed = BreakerState()
     yield "closed", closed, Ticket(0, None), NOW
     last = closed._replace(failures=OPTIONS.failure_threshold - 1)
@@ -156,7 +156,7 @@ def name_of(state: BreakerState, now: float) -> str:
 
 
 def breaker_table() -> str:
-    """Every situation times everything that can come."""
+    """Tabulate every state against every input."""
     rows = []
     for name, state, ticket, now in situations():
         after, answer = admit(state, OPTIONS, now=now, lease=LEASE)
@@ -185,7 +185,7 @@ def breaker_table() -> str:
 
 
 def breaker_diagram() -> str:
-    """The moves between the three states, found by trying."""
+    """Draw the transitions between the three states, found by trying."""
     words = {"success": "a probe succeeds", "failure": "failure_threshold failures in a row", "neutral": ""}
     edges: dict[tuple[str, str], str] = {}
     for _, state, ticket, now in situations():
@@ -215,7 +215,7 @@ def report(fault: Fault = FAILED, **facts: object) -> ErrorReport:
 
 
 def decisions() -> str:
-    """A ladder of situations: each has all that stands below it as well, so the order shows."""
+    """Tabulate a ladder of situations. Each includes all below it, so the order of the rules shows."""
     ladder: list[tuple[str, Fault, dict[str, object]]] = [
         ("a retry is possible", FAILED, {"retry_delay": 0.1, "attempt": 1, "retry_count": 0}),
         ("no retry is possible, and a fallback takes the error", FAILED, {"alternatives": ("cached_search",)}),
@@ -247,7 +247,7 @@ def decisions() -> str:
 
 
 def cascades() -> str:
-    """What becomes of a dependant."""
+    """Tabulate what happens to a dependant."""
     words = {"skip": "skipped", "substitute": "runs with the default", "escalate": "escalated and skipped"}
     said = {True: "`required: true`", False: "`required: false`", None: "nothing said"}
     rows = [
@@ -261,7 +261,7 @@ def cascades() -> str:
 
 
 def budget() -> str:
-    """How many retries are paid for, in some situations; by spending them."""
+    """Tabulate how many retries the budget allows in some situations, by spending it."""
 
     def paid(calls: int, every: float, successes: int = 0) -> int:
         state, count = Budget(), 0
@@ -342,7 +342,7 @@ def steps() -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every page that has such tables."""
+    """Return every page with such tables."""
     parts = {
         "is-it-safe-to-retry.md": {
             "retries": retries(),

@@ -1,4 +1,4 @@
-"""Write docs/reference/texts.md from the words that failsoft ships: ``python -m tools.texts_page``."""
+"""Write docs/reference/texts.md from failsoft's text catalogue: ``python -m tools.texts_page``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FACTS = {
 }
 assert FACTS.keys() == CALL_FACTS
 
-SECTIONS = {  # title: the words with which keys begin
+SECTIONS = {  # title -> prefixes of keys
     "For the user": ("user",),
     "For the model": ("model", "retry", "effect", "tries"),
     "For the operator": ("operator", "decision", "steps"),
@@ -58,7 +58,7 @@ SECTIONS = {  # title: the words with which keys begin
 
 
 def pages() -> dict[Path, str]:
-    """The page."""
+    """Return the generated page."""
     facts = table(("fact", "what stands for it"), [(f"`{{{fact}}}`", meaning) for fact, meaning in FACTS.items()])
     parts = [
         INTRO.strip(),

@@ -1,10 +1,10 @@
-"""Do the torture tests notice? Take each one's protection out in turn, and see that it goes red.
+"""Check the torture tests: remove each protection in turn, and require that its test fails.
 
     python tools/torture_check.py            # all
     python tools/torture_check.py 4 18       # T4 and T18
 
-First every test must pass as it is. Then each patch of ``tests/torture/protections.py`` is applied to a copy of the
-source, and its test must fail: by a failed test, not for want of a file or a name. Nothing in the work tree is touched.
+First every test must pass unchanged. Then each patch of ``tests/torture/protections.py`` is applied to a copy of the
+source, and its test must fail: by a failed test, not because of a missing file or name. The work tree is not changed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.torture.protections import PROTECTIONS, Protection  # noqa: E402 - found by the line before
+from tests.torture.protections import PROTECTIONS, Protection  # noqa: E402 - needs the line above
 
-LIMIT = 120  # seconds for one test; one that hangs without its protection has noticed
+LIMIT = 120  # seconds for one test; a test that hangs without its protection counts as failed
 FAILED = re.compile(r"^FAILED [^:]+::(\w+)", re.MULTILINE)
 COPIED = ("src", "tests", "docs", "examples", "bench", "tools", "pyproject.toml", "README.md", "Makefile")
 
 
 def copy_to(folder: Path) -> Path:
-    """The parts of the project that its tests need."""
+    """Copy the parts of the project that the tests need."""
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
@@ -42,7 +42,7 @@ def copy_to(folder: Path) -> Path:
 
 
 def run(folder: Path, *tests: str) -> tuple[int | None, str]:
-    """The exit status of pytest in a copy, None if it had to be ended; and what it said."""
+    """Run pytest in a copy; return its exit status (None if it was killed) and output."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
     with subprocess.Popen(
@@ -68,7 +68,7 @@ def is_copy_used(folder: Path) -> bool:
 
 
 def check(folder: Path, number: int, protection: Protection) -> tuple[bool, str]:
-    """Whether the test is green with its protection and red without; and what has noticed."""
+    """Return whether the test passes with its protection and fails without, and which test failed."""
     test = next(path for path in (folder / "tests" / "torture").glob(f"test_t{number:02}_*.py"))
     name = test.relative_to(folder).as_posix()
     status, said = run(folder, name)
