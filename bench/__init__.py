@@ -1,1 +1,1 @@
-"""What failsoft costs, beside its peers: `make bench`. One file a scenario; `harness` has the method."""
+"""Benchmarks of failsoft and its peers (`make bench`). One file per scenario; `harness` has the method."""

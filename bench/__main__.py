@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure(names: list[str], plan: Plan) -> dict[str, Any]:
-    """Run scenarios one after another and print their tables when they are there."""
+    """Run scenarios one after another and print their tables as they finish."""
     machine = describe()
     tables: list[dict[str, Any]] = []
     for name in names:
@@ -75,7 +75,7 @@ def tables_of(name: str, plan: Plan) -> list[dict[str, Any]]:
 
 
 def tables_of_fresh_process(name: str, plan: Plan) -> list[dict[str, Any]]:
-    """Peers share a process, scenarios do not: what one leaves in memory is none of the next one's business."""
+    """Run a scenario in its own process: memory that one scenario leaves must not affect the next."""
     with tempfile.TemporaryDirectory() as place:
         figures = Path(place) / "run.json"
         command = [sys.executable, "-m", "bench", name, "--rounds", str(plan.rounds), "--json", str(figures)]
@@ -84,7 +84,7 @@ def tables_of_fresh_process(name: str, plan: Plan) -> list[dict[str, Any]]:
 
 
 def renew(earlier: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
-    """An earlier run with some tables measured again; the page says which, since they are of another moment."""
+    """Update an earlier run with newly measured tables; the page says which ones are from another moment."""
     newer = {table["name"]: table for table in again["tables"]}
     tables = [newer.get(table["name"], table) for table in earlier["tables"]]
     return {**earlier, "tables": tables, "again": sorted({*earlier.get("again", ()), *newer})}
@@ -124,4 +124,4 @@ def _cpu() -> str:
 if __name__ == "__main__":
     main()
     sys.stdout.flush()
-    os._exit(0)  # threads that a peer has left behind must not keep us
+    os._exit(0)  # threads of a peer must not keep the process alive

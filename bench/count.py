@@ -1,4 +1,4 @@
-"""Runs under valgrind: ``python -m bench.count MODULE NAME...``; see ``harness.instructions``."""
+"""Run under valgrind: ``python -m bench.count MODULE NAME...``; see ``harness.instructions``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.harness import COUNTS, Peer, prepare
 
-WARM = 3  # calls before it counts: what is loaded late may have to be compiled first
+WARM = 3  # calls before counting: late imports may have to be compiled first
 
 
 async def _awaited(call: Any, count: int) -> None:

@@ -1,6 +1,7 @@
-"""``make bench-guard``: has the happy path become dearer? Instructions a call, × a bare one, beside the baseline.
+"""``make bench-guard``: compare the happy path's instructions per call with the baseline.
 
-More than ``ROOM`` above ``baseline.json`` fails. ``--update`` writes the baseline anew: commit it with the reason.
+The figure is a ratio to a bare call. More than ``ROOM`` above ``baseline.json`` fails. ``--update`` rewrites the
+baseline: commit it with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bench.harness import has_valgrind, instructions
 
 BASELINE = Path(__file__).with_name("baseline.json")
 ROOM = 1.10
-WATCHED = {  # of a module, who is counted: first whom the others are measured by
+WATCHED = {  # module -> peers to count; the first is the reference
     "bench.s1_async": ["bare", "failsoft guarded", "failsoft rt.call"],
     "bench.s1b_suspending": ["bare", "failsoft guarded"],
     "bench.s2_sync": ["bare", "failsoft guarded"],

@@ -1,11 +1,11 @@
-"""How everything here is measured.
+"""The method of measurement.
 
-- Ratios to a baseline, measured in one run: rounds are interleaved and their order rotates, so that a busy moment hits
-  all alike. The ratio is the median over the rounds of peer / baseline within the same round.
-- CPU time of the process, helper threads included; a batch lasts about as long for everybody, so that the scheduler
-  treats a slow peer and a fast one alike.
-- Instructions per call, where valgrind is installed: they do not depend on what else the machine does.
-- A peer that is not installed is listed as skipped. Nobody is measured through anything but its public API.
+- Ratios to a baseline, measured in one run: rounds are interleaved and their order rotates, so that a busy moment
+  affects all alike. The ratio is the median over the rounds of peer / baseline within the same round.
+- CPU time of the process, helper threads included. A batch lasts about as long for every peer, so that the scheduler
+  treats slow and fast peers alike.
+- Instructions per call, if valgrind is installed: they do not depend on the machine's load.
+- A peer that is not installed is listed as skipped. Peers are measured through their public API only.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-BATCH_NS = 150_000  # how long a batch lasts
-SLOW_NS = 50_000_000  # whoever needs longer for one call is measured in a few rounds only
-COUNTS = (200, 600)  # calls under valgrind, unless a scenario has its own; the difference counts
+BATCH_NS = 150_000  # duration of a batch
+SLOW_NS = 50_000_000  # a peer that needs longer for one call gets a few rounds only
+COUNTS = (200, 600)  # calls under valgrind, unless a scenario sets its own; the difference counts
 
 Call = Callable[[Any], Any]
 Batch = Callable[["Peer", int], int]  # CPU time of so many calls, in ns
@@ -40,31 +40,31 @@ Batch = Callable[["Peer", int], int]  # CPU time of so many calls, in ns
 
 @dataclass
 class Peer:
-    """Somebody to be measured: ``make`` gives the callable, or raises ImportError."""
+    """A peer to measure: ``make`` returns the callable, or raises ImportError."""
 
     name: str
     make: Callable[[], Any]
-    counted: bool = False  # instructions too
-    blocking: bool = False  # in a scenario whose others are awaited
+    counted: bool = False  # count instructions, too
+    blocking: bool = False  # blocking, in a scenario of awaited calls
     call: Call | None = None
-    count: int = 0  # calls a batch
-    rounds: list[float] = field(default_factory=list)  # ns a call
+    count: int = 0  # calls per batch
+    rounds: list[float] = field(default_factory=list)  # ns per call
 
 
 @dataclass
 class Plan:
-    """How much is measured."""
+    """How much to measure."""
 
     rounds: int = 60
-    fresh_rounds: int = 7  # for what needs a new process each time
+    fresh_rounds: int = 7  # for scenarios that need a new process each time
     batches: int = 5  # per round and peer
     instr: bool = False
-    tiny: bool = False  # only to see that everything runs
+    tiny: bool = False  # only check that everything runs
 
 
 @dataclass
 class Table:
-    """One scenario's result."""
+    """The result of one scenario."""
 
     name: str
     title: str
@@ -79,7 +79,7 @@ class Table:
 def compare(
     peers: Sequence[Peer], plan: Plan, *, awaits: bool = True, divide: int = 1
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Measure peers against the first of them. ``divide``: what one call stands for, like three attempts."""
+    """Measure peers against the first of them. ``divide``: units per call, such as three attempts."""
     loop = asyncio.new_event_loop()
     try:
         ready, skipped = prepare(peers, loop)
@@ -114,7 +114,7 @@ def compare(
 
 
 def prepare(peers: Iterable[Peer], loop: asyncio.AbstractEventLoop) -> tuple[list[Peer], dict[str, str]]:
-    """Make the peers that are installed; the others by name, with what is missing."""
+    """Make the installed peers; return the others by name, with what is missing."""
 
     async def make(peer: Peer) -> Any:
         made = peer.make()
@@ -133,7 +133,7 @@ def prepare(peers: Iterable[Peer], loop: asyncio.AbstractEventLoop) -> tuple[lis
 
 
 def _calibrate(peer: Peer, batch: Batch) -> int:
-    batch(peer, 1)  # what is loaded late, and learnt once
+    batch(peer, 1)  # late imports and caches
     guess: float = batch(peer, 1)
     if guess < SLOW_NS:
         warm = max(1, min(50, int(20 * BATCH_NS / max(guess, 1))))  # CPython specialises code after a few runs
@@ -151,7 +151,7 @@ def _blocking_batch(peer: Peer, count: int) -> int:
 
 
 def _async_batches(loop: asyncio.AbstractEventLoop) -> Batch:
-    """CPU time of so many awaited calls, and of what they left for the loop to clear away, less an idle turn of it."""
+    """Measure CPU time of awaited calls and of their cleanup on the loop, less an idle iteration of it."""
 
     async def run(call: Call, count: int) -> tuple[int, int]:
         now = time.process_time_ns
@@ -183,7 +183,7 @@ def has_valgrind() -> bool:
 
 
 def add_instructions(rows: list[dict[str, Any]], module: str, peers: Sequence[Peer], *, divide: int = 1) -> None:
-    """Fill in ``instr`` and ``instr_ratio`` for the peers that are counted; ``peers`` are ``module``'s PEERS."""
+    """Fill in ``instr`` and ``instr_ratio`` for the counted peers; ``peers`` are ``module``'s PEERS."""
     counted = instructions(module, [peer.name for peer in peers if peer.counted])
     base = counted.get(peers[0].name)
     for row in rows:
@@ -194,7 +194,7 @@ def add_instructions(rows: list[dict[str, Any]], module: str, peers: Sequence[Pe
 
 
 def instructions(module: str, names: Sequence[str]) -> dict[str, float]:
-    """Instructions a call, by name: the difference between many calls and few, each in a fork of its own."""
+    """Count instructions per call, by name: the difference between many calls and few, each in its own fork."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/%p",
@@ -221,26 +221,26 @@ def instructions(module: str, names: Sequence[str]) -> dict[str, float]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment for processes that are measured: bytecode is kept, as it is for users."""
+    """Return the environment for measured processes: bytecode is cached, as for users."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     paths = [str(ROOT), str(ROOT / "src"), *filter(None, [kept.get("PYTHONPATH")])]
-    if "PYTHONPATH" in kept:  # somebody measures another tree
+    if "PYTHONPATH" in kept:  # measures another source tree
         paths = [kept["PYTHONPATH"], str(ROOT)]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
 def memory_kb(which: str) -> int:
-    """This process's memory as Linux has it: VmRSS now, VmHWM at its peak. (The peak of getrusage outlives exec.)"""
+    """Return this process's memory on Linux: VmRSS now, VmHWM at its peak. (The peak of getrusage survives exec.)"""
     return int(Path("/proc/self/status").read_text().partition(f"{which}:")[2].split()[0])
 
 
 class NotInstalled(Exception):
-    """A peer is missing in the process that was to measure it."""
+    """A peer is missing in the measuring process."""
 
 
 def fresh(module: str, *arguments: str, limit: float = 120) -> Any:
-    """Run ``module`` with arguments in a process of its own, and read the JSON of its last line."""
-    with tempfile.TemporaryFile("w+") as output:  # a file, so that workers left behind hold no pipe open
+    """Run ``module`` in its own process and parse the JSON in the last line of its output."""
+    with tempfile.TemporaryFile("w+") as output:  # a file: orphaned workers would hold a pipe open
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=ROOT, env=environment(), stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
@@ -264,7 +264,7 @@ def fresh(module: str, *arguments: str, limit: float = 120) -> Any:
 def fresh_rounds(
     module: str, names: Sequence[str], rounds: int, *more: str
 ) -> tuple[dict[str, list[Any]], dict[str, str]]:
-    """Every name in a process of its own, round by round, rotated; and who is not installed."""
+    """Run every name in its own process, in rotated rounds; return results and the peers that are not installed."""
     found: dict[str, list[Any]] = {name: [] for name in names}
     skipped: dict[str, str] = {}
     for number in range(rounds):

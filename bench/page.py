@@ -1,4 +1,4 @@
-"""Turns a run's JSON into text: tables for the terminal, and docs/performance.md."""
+"""Format a run's JSON: tables for the terminal, and docs/performance.md."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def grid(heads: list[str], rows: list[list[str]]) -> str:
 
 
 def section(table: dict[str, Any]) -> str:
-    """One scenario's table."""
+    """Format one scenario's table."""
     columns = [name for name in table["columns"] if any(row.get(name) is not None for row in table["rows"])]
     rows = [[number(row.get(name)) for name in columns] for row in table["rows"]]
     text = f"## {table['name']}: {table['title']}\n\n" + grid([HEADS[name] for name in columns], rows)
@@ -78,7 +78,7 @@ def verdicts(tables: list[dict[str, Any]]) -> str:
 
 
 def page(run: dict[str, Any]) -> str:
-    """docs/performance.md."""
+    """Format docs/performance.md."""
     machine = run["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return "\n".join(

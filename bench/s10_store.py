@@ -22,9 +22,9 @@ from typing import Any
 from bench.harness import Peer, Plan, Table, add_instructions, compare
 from bench.s8_trace import event
 
-CALLS = 10_000  # per measured one, flushed at its end; with twice as many it would be one of the slow, and get 3 rounds
-EVENTS = 1_000  # in a batch
-AT_ONCE = 100  # writes
+CALLS = 10_000  # per measurement, flushed at its end; with twice as many it would count as slow and get 3 rounds
+EVENTS = 1_000  # per batch
+AT_ONCE = 100  # concurrent writes
 PLACE = tempfile.TemporaryDirectory(prefix="bench_")
 
 
@@ -41,7 +41,7 @@ def calls(store: str = "memory:", *, trace: Path | None = None) -> Callable[...,
         for number in range(CALLS):
             await tool(x)
             if not number % 100:
-                await asyncio.sleep(0)  # as calls that wait for something let others run
+                await asyncio.sleep(0)  # yields, like calls that wait for something
         assert await rt.flush()
 
     return many
@@ -98,7 +98,7 @@ def aiosqlite_batches() -> Callable[..., Any]:
         nonlocal database
         if database is None:
             connecting = aiosqlite.connect(Path(PLACE.name, "aiosqlite.db"))
-            connecting.daemon = True  # type: ignore[attr-defined]  # up to 0.21 it is a thread
+            connecting.daemon = True  # type: ignore[attr-defined]  # a thread up to version 0.21
             database = await connecting
             await database.execute("pragma journal_mode = wal")
             await database.execute("pragma synchronous = normal")

@@ -18,13 +18,13 @@ from typing import Any
 
 from bench.harness import Peer, Plan, Table, add_instructions, compare
 
-STEPS = (2, 1)  # calls that the model asks for, one step after the other
+STEPS = (2, 1)  # calls per step of the model
 THREAD = "chat-42"
 ADAPTERS = ("pydantic_ai", "langchain", "openai_agents")
 
 os.environ.setdefault("OPENAI_AGENTS_DISABLE_TRACING", "1")
 os.environ.setdefault("LANGSMITH_TRACING", "false")
-for adapter in ADAPTERS:  # here, so that under valgrind all peers share it
+for adapter in ADAPTERS:  # imported here, so that all peers share it under valgrind
     with suppress(ImportError):
         import_module(f"failsoft.adapters.{adapter}")
 
@@ -97,10 +97,10 @@ def langchain(kind: str, *, blocking: bool) -> Callable[..., Any]:
             return ChatResult(generations=[ChatGeneration(message=AIMessage("done", tool_calls=calls))])
 
         async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-            return self._generate(messages)  # else it goes through a thread
+            return self._generate(messages)  # the default would use a thread
 
     class Empty(AgentMiddleware[Any, Any, Any]):
-        """Has the hooks that failsoft's has, and does nothing in them."""
+        """The same hooks as failsoft's, doing nothing."""
 
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
             return handler(request)
@@ -115,7 +115,7 @@ def langchain(kind: str, *, blocking: bool) -> Callable[..., Any]:
             return await handler(request)
 
     class Timed(Empty):
-        """The same, and a tool that blocks is left at its timeout."""
+        """The same, with a timeout for blocking tools."""
 
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
             return pool.submit(copy_context().run, handler, request).result(timeout=30)
@@ -173,7 +173,7 @@ def openai_agents(*, guarded: bool) -> Callable[..., Any]:
 # --- together ------------------------------------------------------------------------------------------------------------
 
 COUNTS = (10, 30)
-FRAMEWORKS = (  # each with what is compared with it
+FRAMEWORKS = (  # each with its comparisons
     [
         Peer("pydantic-ai", partial(pydantic_ai, "bare")),
         Peer("pydantic-ai, an empty capability", partial(pydantic_ai, "empty")),

@@ -23,7 +23,7 @@ DEAREST = "failsoft, the slowest of them"
 
 
 def counted(ready: Ready) -> Callable[[], Any]:
-    """Errors made beforehand, so that valgrind counts nothing but what is done with them."""
+    """Errors made beforehand, so that valgrind counts only their handling."""
 
     def prepared() -> Any:
         from failsoft import classify

@@ -36,7 +36,7 @@ def by_name(tool: Callable[..., Any]) -> Callable[..., Any]:
     rt = Runtime()
     rt.add(tool, id="tool")
 
-    return lambda x: rt.call("tool", {"x": x})  # awaited where the bare tool is: no coroutine of the bench's own
+    return lambda x: rt.call("tool", {"x": x})  # returns the awaitable: no extra coroutine of the benchmark
 
 
 SINGLE = {

@@ -1,7 +1,7 @@
 """S3: two failing attempts, then a good one, without delay. Time per attempt; ratio to a loop written by hand.
 
-failsoft runs with ``budget=False``: two retries for every call that succeeds are more than any retry budget allows
-(R25), and so the budget would end the retries, as it should. Everything else is on.
+failsoft runs with ``budget=False``: two retries for every success exceed any retry budget, so the budget would end the
+retries, as it should. Everything else is on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """S4: a call that is refused because the circuit is open. Ratio to raising and catching across an await.
 
-And what a million refusals leave behind in memory (T23).
+Also: the memory that a million refusals take.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def tool(_: Any) -> Any:
 
 
 async def tripped(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Open the circuit, and have refusals caught."""
+    """Open the circuit, and return a callable that catches refusals."""
     for _ in range(12):
         try:
             await call(1)
@@ -128,7 +128,7 @@ GROWTH = {"failsoft guarded": guarded, "failsoft rt.call, a value": as_value}
 
 async def growth(name: str, count: int) -> dict[str, int]:
     call = await GROWTH[name]()
-    for _ in range(min(count, 50_000)):  # rings fill up first
+    for _ in range(min(count, 50_000)):  # fill the ring buffers first
         await call(1)
     gc.collect()
     before = memory_kb("VmRSS")

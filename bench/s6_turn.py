@@ -18,7 +18,7 @@ from typing import Any
 from bench.harness import Peer, Plan, Table, add_instructions, compare
 
 CALLS = 1000
-TURNS = 10  # in a row, of each peer in a round
+TURNS = 10  # per peer in a round
 
 Deps = list[tuple[int, ...]]
 
@@ -52,7 +52,7 @@ def needed_by(deps: Deps) -> list[list[int]]:
 
 
 def by_hand(deps: Deps) -> Callable[..., Any]:
-    """Counters of what is missing; a task per call."""
+    """Count missing dependencies; a task per call."""
     followers, missing_first = needed_by(deps), [len(needs) for needs in deps]
 
     async def run(_: Any) -> list[Any]:
@@ -102,7 +102,7 @@ def failsoft_turn(deps: Deps) -> Callable[..., Any]:
 
 
 def task_and_gather(deps: Deps) -> Callable[..., Any]:
-    """The commonest form: a task per call, each awaiting what it needs."""
+    """The most common form: a task per call, each awaiting its dependencies."""
 
     async def run(_: Any) -> None:
         tasks: list[asyncio.Task[int]] = []
@@ -142,7 +142,7 @@ def langgraph(deps: Deps) -> Callable[..., Any]:
 
     from langgraph.graph import END, START, StateGraph
 
-    State = TypedDict("State", {"done": Annotated[int, operator.add]})  # noqa: UP013 - needs its names at run time
+    State = TypedDict("State", {"done": Annotated[int, operator.add]})  # noqa: UP013 - names needed at run time
     built = StateGraph(State)
 
     def node(number: int) -> Callable[..., Any]:

@@ -115,7 +115,7 @@ def calls(*, to_file: bool = False, subscriber: bool = False) -> Callable[..., A
         for number in range(EVENTS):
             await tool(x)
             if not number % 100:
-                await asyncio.sleep(0)  # as calls that wait for something let others run
+                await asyncio.sleep(0)  # yields, like calls that wait for something
         await rt.flush()
 
     return many
@@ -140,7 +140,7 @@ def run(plan: Plan) -> list[Table]:
     rows, skipped = compare(PEERS, plan, divide=EVENTS)
     costs = {row["peer"]: row["ns"] for row in rows}
     for row in rows:
-        if row["peer"].startswith("failsoft to"):  # what comes on top of the call itself
+        if row["peer"].startswith("failsoft to"):  # only the cost on top of the call itself
             row["ns"] -= costs[CALLS]
             row["ratio"] = row["ns"] / rows[0]["ns"]
     rows = [row for row in rows if row["peer"] != CALLS]

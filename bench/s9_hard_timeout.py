@@ -164,7 +164,7 @@ async def stop(name: str, tool: str) -> dict[str, Any]:
     answered = time.perf_counter()
     await invoke("noop", 9, 20)
     next_done = time.perf_counter()
-    await asyncio.sleep(slow_tools.HOLD + 1.5)  # from here: a tool that kept the GIL has kept us from looking, too
+    await asyncio.sleep(slow_tools.HOLD + 1.5)  # a tool that held the GIL delayed this process, too
     return {
         "late_ms": (answered - began - DEADLINE) * 1000,
         "stopped": "no" if marker.exists() else "yes",  # noqa: ASYNC240 - nothing else runs now
@@ -176,7 +176,7 @@ def main() -> None:
     name, what, detail = sys.argv[1:]
     answer = asyncio.run(cost(name, int(detail)) if what == "cost" else stop(name, detail))
     print(json.dumps(answer), flush=True)
-    os._exit(0)  # a thread that hangs must not hold the result back
+    os._exit(0)  # a hanging thread must not hold the result back
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Blocking tools for S9, which worker processes can import. Each touches the file that it is given, unless it is stopped."""
+"""Blocking tools for S9, importable by worker processes. Each touches the given file, unless it is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def noop(arg: Any) -> Any:
 
 
 def spin(arg: str) -> None:
-    """A loop in Python."""
+    """Loop in Python."""
     end = time.monotonic() + HOLD
     while time.monotonic() < end:
         pass
@@ -22,13 +22,13 @@ def spin(arg: str) -> None:
 
 
 def sleep(arg: str) -> None:
-    """Blocked in C, without the GIL, as in a socket's read."""
+    """Block in C without the GIL, like a socket's read."""
     time.sleep(HOLD)
     Path(arg).touch()
 
 
 def hog(arg: str) -> None:
-    """Blocked in C, with the GIL."""
+    """Block in C with the GIL."""
     end = time.monotonic() + HOLD
     while time.monotonic() < end:
         sum(range(60_000_000))

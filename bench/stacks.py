@@ -1,6 +1,6 @@
-"""The peers, each as its own documentation says: retry three times without delay, break after five failures, 30 s.
+"""The peers, each used as its documentation says: three retries without delay, breaker after five failures, 30 s.
 
-A function takes the tool and gives the guarded one. What is not installed raises ImportError when it is made.
+Each function takes the tool and returns the guarded one. A missing library raises ImportError.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def tenacity_retry(tool: Fn) -> Fn:
 def stamina_retry(tool: Fn) -> Fn:
     import stamina
 
-    stamina.instrumentation.set_on_retry_hooks([])  # else every retry is logged
+    stamina.instrumentation.set_on_retry_hooks([])  # otherwise every retry is logged
     return stamina.retry(on=Exception, attempts=3, wait_initial=0, wait_max=0, wait_jitter=0)(tool)
 
 
@@ -132,7 +132,7 @@ def stamina_stack(tool: Fn) -> Fn:
 
 
 def best_stack(tool: Fn) -> Fn:
-    """The cheapest of each kind."""
+    """The cheapest library of each kind."""
     return hyx_retry(circuitbreaker(asyncio_timeout(tool)))
 
 

@@ -1,4 +1,4 @@
-"""What failsoft is meant to cost at most, and whether a run's figures say so."""
+"""Upper limits for failsoft's cost, and whether a run meets them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Target(NamedTuple):
-    """At most (or, ``least``, at least) so much in one cell of a table."""
+    """An upper (or, with ``least``, lower) limit for one cell of a table."""
 
     table: str
     peer: str
@@ -14,7 +14,7 @@ class Target(NamedTuple):
     limit: float
     words: str
     least: bool = False
-    over: str | None = None  # another peer: the figure is that one's, divided by ours
+    over: str | None = None  # another peer: the figure is that peer's, divided by ours
 
 
 TARGETS = (
@@ -74,7 +74,7 @@ TARGETS = (
 
 
 def judge(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every target with its figure, where the run has one; ``counted`` is the same in instructions."""
+    """Pair every target with its figure, if the run has one; ``counted`` is the same in instructions."""
     judged = []
     for target in TARGETS:
         row = _row(tables, target.table, target.peer)

@@ -1,4 +1,4 @@
-"""The errors that S12 classifies, made as their libraries make them. Each has a number of its own in its text."""
+"""The errors that S12 classifies, made as their libraries make them. Each text has a number of its own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 MEGABYTE = 1_000_000
 
-Make = Callable[[int], Any]  # the error with this number
-Ready = Callable[[], Make]  # raises ImportError where a library is missing
+Make = Callable[[int], Any]  # makes the error with this number
+Ready = Callable[[], Make]  # raises ImportError if a library is missing
 
 
 def chained(*errors: BaseException) -> BaseException:
-    """The first, raised from the second, raised from the third …"""
+    """Chain errors: the first raised from the second, raised from the third …"""
     for outer, inner in pairwise(errors):
         outer.__cause__ = inner
     return errors[0]
@@ -110,7 +110,7 @@ def aiohttp_refused() -> Make:
 
 
 def sdk_status(library: str, error: str, status: int, body: Callable[[int], Any]) -> Ready:
-    """OpenAI's and Anthropic's are made in the same way."""
+    """Make an SDK's status error; OpenAI's and Anthropic's are made in the same way."""
 
     def ready() -> Make:
         import importlib
@@ -207,7 +207,7 @@ def gateway(n: int) -> str:
     return f"HTTP 503 Service Unavailable: {json.dumps(body)}"
 
 
-# what is measured -> what readies it, where it can
+# name -> function that prepares the errors, or raises ImportError
 USUAL: dict[str, Ready] = {
     "ConnectionRefusedError": lambda: refused,
     "PermissionError": lambda: lambda n: PermissionError(errno.EACCES, "Permission denied", f"/srv/data/{n}.csv"),

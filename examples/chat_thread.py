@@ -1,9 +1,9 @@
-"""A conversation that survives its tools: one is missing, then badly set up, then flaky, then fine.
+"""A conversation that survives its tools: one is missing, then misconfigured, then flaky, then fine.
 
-python examples/chat_thread.py
+    python examples/chat_thread.py
 
-User and model are scripted, so no key is needed. The bot says what failsoft has for the user, the model reads what
-failsoft has for it, and what may be tried again is the thread's to know: the bot itself remembers nothing.
+User and model are scripted, so no key is needed. The bot shows failsoft's text for users, and the model reads
+failsoft's text for models. The thread remembers what may be tried again; the bot itself keeps no state.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from failsoft import Outcome, Runtime
 
 THREAD = "chat-42"
-AGAIN = "again"  # the model takes it for a wish to do the last thing again
+AGAIN = "again"  # the model reads it as a request to repeat the last call
 
 Wish = tuple[str, dict[str, Any]] | str
 
 rt = Runtime()
 settings: dict[str, str] = {}
-statuses = iter([503, 503, 503, 200])  # what the hotel service is going to answer
+statuses = iter([503, 503, 503, 200])  # the hotel service's next answers
 
 
 @rt.tool(read_only=True)
@@ -45,10 +45,10 @@ def install_hotel_search() -> None:
 
 def give_it_a_key() -> None:
     settings["api_key"] = "a key"
-    install_hotel_search()  # registered anew: its setup has changed, so it is tried again
+    install_hotel_search()  # registered again: its setup has changed, so it may be tried again
 
 
-# What the user says and what the model makes of it; between the lines, what the operator does.
+# What the user says and the call that the model makes of it, with the operator's actions in between.
 SCRIPT: list[tuple[str, Wish] | Callable[[], None]] = [
     ("Find me a hotel in Paris.", ("hotel_search", {"city": "Paris"})),
     ("Pity. What is the weather like there?", ("weather", {"city": "Paris"})),
@@ -63,7 +63,7 @@ SCRIPT: list[tuple[str, Wish] | Callable[[], None]] = [
 
 
 async def run(wish: Wish) -> Outcome[Any]:
-    """One turn of the conversation."""
+    """Run one turn of the conversation."""
     async with rt.turn(thread=THREAD) as turn:
         if isinstance(wish, str):
             return await rt.threads[THREAD].retry("hotel_search")
@@ -73,7 +73,7 @@ async def run(wish: Wish) -> Outcome[Any]:
 
 
 def aside(text: str) -> None:
-    """What the user does not see."""
+    """Print something that the user does not see."""
     print(textwrap.fill(text, 110, initial_indent=" " * 8, subsequent_indent=" " * 10))
 
 
@@ -89,11 +89,11 @@ async def main() -> None:
         if outcome.status == "succeeded":
             print(f"Bot:    {outcome.value}\n")
             continue
-        told = outcome.explanation
-        aside(f"the model reads: {told.model}")
-        print(f"Bot:    {told.user}")
+        explanation = outcome.explanation
+        aside(f"the model reads: {explanation.model}")
+        print(f"Bot:    {explanation.user}")
         if outcome.escalated:
-            for part in f"the operator reads: {told.operator}".splitlines():
+            for part in f"the operator reads: {explanation.operator}".splitlines():
                 aside(part)
         print()
     await rt.close()

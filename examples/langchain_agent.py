@@ -1,8 +1,8 @@
-"""A LangChain agent whose tools fail, with failsoft between the two.
+"""A LangChain agent whose tools fail, guarded by failsoft.
 
-python examples/langchain_agent.py          (needs: pip install ".[langchain]")
+    python examples/langchain_agent.py          (needs: pip install ".[langchain]")
 
-The model is scripted, so no key is needed. With a real one, hand ``create_agent`` its name instead.
+The model is scripted, so no key is needed. To use a real model, pass its name to ``create_agent``.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class ScriptedModel(GenericFakeChatModel):
 
 def script() -> Iterator[AIMessage]:
     steps: list[list[tuple[str, dict[str, Any]]]] = [
-        [("weather", {"city": "Paris"}), ("read_file", {"path": "notes.txt"})],  # side by side
+        [("weather", {"city": "Paris"}), ("read_file", {"path": "notes.txt"})],  # in parallel
         [("pay", {"amount": "a lot"})],  # bad arguments
         [("pay", {"amount": 40})],  # the answer is lost
-        *[[("read_file", {"path": "notes.txt"})]] * 3,  # it loops
+        *[[("read_file", {"path": "notes.txt"})]] * 3,  # the model loops
     ]
     for number, step in enumerate(steps):
         calls = [

@@ -1,8 +1,8 @@
-"""An agent of the OpenAI Agents SDK whose tools fail, with failsoft between the two.
+"""An agent of the OpenAI Agents SDK whose tools fail, guarded by failsoft.
 
-python examples/openai_agents_agent.py      (needs: pip install ".[openai-agents]")
+    python examples/openai_agents_agent.py      (needs: pip install ".[openai-agents]")
 
-The model is scripted, so no key is needed. With a real one, leave ``model=`` out.
+The model is scripted, so no key is needed. To use a real model, leave ``model=`` out.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class ScriptedModel(Model):
 
 async def main() -> None:
     model = ScriptedModel(
-        [("weather", {"city": "Paris"}), ("read_file", {"path": "notes.txt"})],  # side by side
+        [("weather", {"city": "Paris"}), ("read_file", {"path": "notes.txt"})],  # in parallel
         [("pay", {"amount": "a lot"})],  # bad arguments
         [("pay", {"amount": 40})],  # the answer is lost
-        *[[("read_file", {"path": "notes.txt"})]] * 3,  # it loops
+        *[[("read_file", {"path": "notes.txt"})]] * 3,  # the model loops
     )
     agent = Agent(name="assistant", model=model, tools=[weather, read_file, pay])
     config = RunConfig(group_id="chat-42", tracing_disabled=True)

@@ -1,8 +1,8 @@
-"""An agent without a framework: a loop around a chat client, its tool calls run by failsoft.
+"""An agent without a framework: a loop around a chat client. failsoft runs its tool calls.
 
-python examples/plain_loop.py
+    python examples/plain_loop.py
 
-The model is scripted, so no key is needed. With a real one, ``scripted_model`` is
+The model is scripted, so no key is needed. To use a real model, replace ``scripted_model`` with
 ``client.chat.completions.create(model=…, messages=messages, tools=…).choices[0].message``.
 """
 
@@ -40,15 +40,15 @@ async def pay(amount: int) -> str:
 
 
 SCRIPT = [
-    [("weather", '{"city": "Paris"}'), ("read_file", '{"path": "notes.txt"}')],  # side by side
-    [("pay", '{"amount": 40')],  # the model cut its JSON short
+    [("weather", '{"city": "Paris"}'), ("read_file", '{"path": "notes.txt"}')],  # in parallel
+    [("pay", '{"amount": 40')],  # the model's JSON is cut off
     [("pay", '{"amount": 40}')],  # the answer is lost
-    *[[("read_file", '{"path": "notes.txt"}')]] * 3,  # it loops
+    *[[("read_file", '{"path": "notes.txt"}')]] * 3,  # the model loops
 ]
 
 
 def scripted_model(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Stands for a client's answer: the next calls of the script, then the last word."""
+    """Return the next calls of the script, then the final answer, like a client."""
     turn = sum(message["role"] == "assistant" for message in messages)
     if turn >= len(SCRIPT):
         return {"role": "assistant", "content": "The weather is fine. Please check whether the payment went through."}

@@ -1,8 +1,8 @@
-"""A pydantic-ai agent whose tools fail in six ways, and a run that goes on.
+"""A pydantic-ai agent whose tools fail in six ways, and whose run continues.
 
-python examples/pydantic_ai_agent.py        (needs: pip install ".[pydantic-ai]")
+    python examples/pydantic_ai_agent.py        (needs: pip install ".[pydantic-ai]")
 
-The model is scripted, so no key is needed. With a real one, write its name in place of ``FunctionModel(scripted)``.
+The model is scripted, so no key is needed. To use a real model, write its name instead of ``FunctionModel(scripted)``.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ tried: dict[str, int] = {}
 
 
 class DownServer(ExternalToolset[object]):
-    """Stands for an MCP server that nobody has started: ``MCPToolset("http://…/mcp", id="docs")``."""
+    """An MCP server that is not running, like ``MCPToolset("http://…/mcp", id="docs")``."""
 
     async def __aenter__(self) -> Self:
         raise ConnectionRefusedError(111, "Connection refused")
 
 
-# Failures as ToolFailed cost none of a tool's retries: the run outlives a model that loops.
+# Failures as ToolFailed use up no retries, so the run survives a model that loops.
 guard = Failsoft[object](rt, tool_failed="always", on_report=reports.append)
 
 
 def scripted(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
-    """Stands for a model: the next calls of the script, then the last word."""
+    """Return the next calls of the script, then the final answer, like a model."""
     turn = sum(isinstance(message, ModelResponse) for message in messages)
     if turn >= len(SCRIPT):
         return ModelResponse([TextPart("The weather is fine. Please check whether the payment went through.")])
@@ -57,7 +57,7 @@ async def weather(city: str) -> str:
     return f"Sunny in {city}"
 
 
-@agent.tool_plain(failsoft={"timeout": "50ms"})  # nobody has declared that it may be repeated
+@agent.tool_plain(failsoft={"timeout": "50ms"})  # not declared as safe to repeat
 async def pay(amount: int) -> str:
     tried["pay"] = tried.get("pay", 0) + 1
     await asyncio.sleep(60)
@@ -65,10 +65,10 @@ async def pay(amount: int) -> str:
 
 
 SCRIPT: list[list[tuple[str, dict[str, Any]]]] = [
-    [("weather", {"city": "Paris"}), ("read_file", {"path": "notes.txt"})],  # side by side
+    [("weather", {"city": "Paris"}), ("read_file", {"path": "notes.txt"})],  # in parallel
     [("pay", {"amount": "forty"})],  # bad arguments: pydantic-ai answers, the tool is not run
     [("pay", {"amount": 40})],  # the answer is lost
-    *[[("read_file", {"path": "x"})]] * 3,  # it loops
+    *[[("read_file", {"path": "x"})]] * 3,  # the model loops
 ]
 
 
@@ -80,7 +80,7 @@ async def main() -> None:
                 print(f"model: {part.tool_name}({part.args})")
             elif isinstance(message, ModelRequest) and getattr(part, "tool_call_id", None):
                 content: Any = part.content
-                print("tool:", content if isinstance(content, str) else content[0]["msg"])  # of bad arguments
+                print("tool:", content if isinstance(content, str) else content[0]["msg"])  # bad arguments
     print(f"model: {result.output}")
     print(f"\nreport: {reports[0].message}")
     print(f"\n{tried}: flaky twice, then fine; the payment was never repeated")

@@ -1,7 +1,7 @@
 """The torture cases that apply, run against failsoft and its peers: `make comparison` writes docs/comparison.md.
 
-- `cases/` has one function a fault. It looks at what a library does, and says what it saw; it holds no verdicts.
-- `libraries/` has one file a library: its parts, each set up as its own documentation says.
-- `run` runs a case against a library in a process of its own, with a time limit: a hang is a result.
-- `page` turns a run into the table and the page; `prose` holds what was written by hand.
+- `cases/` has one function per fault. It observes a library and reports what it saw, without a verdict.
+- `libraries/` has one file per library: its parts, each set up as its documentation says.
+- `run` runs a case against a library in its own process, with a time limit: a hang is a result.
+- `page` turns a run into the table and the page; `prose` holds the hand-written text.
 """

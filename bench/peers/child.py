@@ -1,4 +1,4 @@
-"""``python -m bench.peers.child CASE LIBRARY [--option]``: one case against one library; the last line is what was seen."""
+"""``python -m bench.peers.child CASE LIBRARY [--option]``: run one case; the last line of output is the observation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def main(case_name: str, library_name: str, with_option: bool) -> dict[str, obje
 
 
 def warm_up(library: Library) -> None:
-    """A failure and a success: what a library loads with its first is not what is looked at."""
+    """Run a failure and a success first: imports made by the first call must not affect the observation."""
     service = Service()
     service.script = [Step(0, down())] * 3
     if library.has("everything"):
@@ -61,4 +61,4 @@ async def _use(guarded: Fn) -> None:
 if __name__ == "__main__":
     answer = main(sys.argv[1], sys.argv[2], "--option" in sys.argv)
     print("\n" + json.dumps(answer), flush=True)
-    os._exit(0)  # what a case has left hanging is not waited for
+    os._exit(0)  # do not wait for hanging threads

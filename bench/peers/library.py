@@ -30,7 +30,7 @@ Fn = Callable[..., Any]
 
 
 class Option(NamedTuple):
-    """A documented setting that may avoid a fault: its words, and the parts as they are with it (None: not used)."""
+    """A documented setting that may avoid a fault: its description, and the parts that use it (None: not used)."""
 
     words: str
     parts: dict[str, Fn | None]
@@ -40,16 +40,16 @@ class Library:
     """One library, as installed."""
 
     name: str  # of the distribution
-    home: str  # where its documentation is
+    home: str  # URL of its documentation
     decorates = "retry"
-    notes: dict[str, str] = {}  # noqa: RUF012 - what a reader must know about a case, by its name
+    notes: dict[str, str] = {}  # noqa: RUF012 - remarks for the reader, by case name
 
     if TYPE_CHECKING:
 
         def __getattr__(self, part: str) -> Any: ...
 
     def options(self) -> dict[str, Option]:
-        """By the name of the case that they are about."""
+        """Return the options, by the name of their case."""
         return {}
 
     def take(self, option: Option) -> None:

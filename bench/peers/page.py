@@ -1,4 +1,4 @@
-"""Turns a run into text: the table for the terminal, and docs/comparison.md."""
+"""Format a run: the table for the terminal, and docs/comparison.md."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RESULTS = {"fault": "the fault is still there", "none": "it is gone", "error": "
 
 
 def is_broken(answer: Answer) -> bool:
-    """Did the script itself fail? Then it says nothing about the library."""
+    """True if the script itself failed; it then says nothing about the library."""
     return "error" in (answer["verdict"], answer.get("option", {}).get("verdict"))
 
 
 def verdict(answer: Answer) -> str:
-    """The answer's own, or "avoided" where a documented setting makes the fault go away."""
+    """Return the answer's own verdict, or "avoided" if a documented setting removes the fault."""
     if answer["verdict"] == "fault" and answer.get("option", {}).get("verdict") == "none":
         return "avoided"
     return str(answer["verdict"])
@@ -30,7 +30,7 @@ SHOWN = ("none", "avoided", "fault")
 
 
 class Notes:
-    """Numbered as they come up in the table; equal ones share a number."""
+    """Notes, numbered in order of appearance; equal notes share a number."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -49,7 +49,7 @@ class Notes:
 
 
 def cells(run: dict[str, Any]) -> dict[str, dict[str, Answer]]:
-    """By case and library, in the order of both."""
+    """Map case and library to cells, in the order of both."""
     found: dict[str, dict[str, Answer]] = {}
     for answer in run["answers"]:
         found.setdefault(answer["case"], {})[answer["library"]] = answer
@@ -71,7 +71,7 @@ def grid(heads: list[str], rows: list[list[str]]) -> str:
 
 
 def table(run: dict[str, Any], notes: Notes | None = None) -> str:
-    """Faults down, libraries across; with ``notes`` their numbers stand beside the signs."""
+    """Format the table: faults down, libraries across; with ``notes``, their numbers beside the signs."""
     names = installed(run)
     rows = []
     for case, answers in cells(run).items():
@@ -85,7 +85,7 @@ def table(run: dict[str, Any], notes: Notes | None = None) -> str:
 
 
 def page(run: dict[str, Any]) -> str:
-    """docs/comparison.md."""
+    """Format docs/comparison.md."""
     notes = Notes()
     the_table = table(run, notes)
     return "\n".join(

@@ -1,4 +1,4 @@
-"""What the page says in words that no run can find out. Whoever changes a case or a version reads this again."""
+"""Hand-written text of the page. Review it when a case or a version changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NOT_RUN = """\
   [tests/torture](../tests/torture).
 """
 
-# what each does as well as failsoft, better, or beyond it
+# strengths of each library, compared with failsoft
 PEERS: dict[str, str] = {
     "tenacity": (
         "Retries, and nothing beside. It has more ways to say when to stop, how long to wait and what to repeat than "

@@ -1,4 +1,4 @@
-"""Runs cases against libraries, each pair in a process of its own, some at a time."""
+"""Run cases against libraries, each pair in its own process, several at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Answer = dict[str, Any]
 
 
 def versions() -> dict[str, str | None]:
-    """Of each library; None where it is not installed."""
+    """Return the version of each library; None if it is not installed."""
     found: dict[str, str | None] = {}
     for name in LIBRARIES:
         try:
@@ -37,7 +37,7 @@ def versions() -> dict[str, str | None]:
 
 
 def look(case: Case, name: str) -> Answer:
-    """One case against one library; a fault is looked at again with the documented option, where there is one."""
+    """Run one case against one library; repeat a fault with the documented option, if there is one."""
     library = LIBRARIES[name]()
     base = {"case": case.name, "library": name}
     if lacking := case.lacks(library):
@@ -76,7 +76,7 @@ def _run(case: Case, name: str, *more: str) -> Answer:
 
 
 def _end_group(running: subprocess.Popen[bytes]) -> None:
-    """The process and whatever it has started."""
+    """Kill the process and everything it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(running.pid, signal.SIGKILL)
     running.wait()
@@ -85,7 +85,7 @@ def _end_group(running: subprocess.Popen[bytes]) -> None:
 def run(
     cases: Iterable[str], libraries: Iterable[str], jobs: int = 2, tell: Callable[[Answer], None] = lambda _: None
 ) -> dict[str, Any]:
-    """The answers of all pairs, with what a reader must know about where they come from."""
+    """Return the answers of all pairs, with the facts about the machine and versions."""
     installed = versions()
     pairs = [(CASES[case], library) for case in cases for library in libraries if installed[library]]
     began = time.strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""The tool in all cases: it does as it is told, and counts."""
+"""The scripted, counting tool of all cases."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ VALUE = "flights"
 
 
 def down() -> Exception:
-    """What a service that is down looks like: transient to all who classify."""
+    """Return the error of a service that is down: transient by every classification."""
     return ConnectionError("Service unavailable (503)")
 
 
 class Step(NamedTuple):
-    """One run of the tool: how long it takes, and its end."""
+    """One run of the tool: its duration and its result."""
 
     seconds: float = 0.0
     then: Any = VALUE
 
 
 class Service:
-    """Plays ``script`` first, one step a run, then ``usual`` for ever."""
+    """Play ``script`` first, one step per run, then ``usual`` for ever."""
 
     def __init__(self, usual: Step | None = None) -> None:
         self.usual = usual or Step()
@@ -74,13 +74,13 @@ class Service:
         return search
 
     def before_the_first_end(self) -> int:
-        """How many runs began before any had ended."""
+        """Count the runs that began before any had ended."""
         first = min(self.ended, default=float("inf"))
         return sum(began <= first for began in self.began)
 
 
 def guard(library: Library, part: str, service: Service, **settings: Any) -> Fn:
-    """The part around the tool as an async callable; a library for blocking code runs in threads."""
+    """Wrap the tool with the part, as an async callable; a library for blocking code runs in threads."""
     if library.has(part):
         return getattr(library, part)(service.tool(), **settings)
     blocking = getattr(library, f"{part}_sync")(service.blocking(), **settings)
@@ -93,7 +93,7 @@ def guard(library: Library, part: str, service: Service, **settings: Any) -> Fn:
 
 
 async def end_of(call: Awaitable[Any]) -> Any:
-    """The value, or the exception that came instead."""
+    """Return the value, or the exception raised instead."""
     try:
         return await call
     except Exception as error:
@@ -101,14 +101,14 @@ async def end_of(call: Awaitable[Any]) -> Any:
 
 
 async def reaches(service: Service, guarded: Fn) -> bool:
-    """Does a call get through to the tool?"""
+    """True if a call reaches the tool."""
     before = service.reached
     await end_of(guarded())
     return service.reached > before
 
 
 async def cancel_soon(call: Awaitable[Any], after: float = 0.02) -> None:
-    """What a caller does who has lost patience."""
+    """Cancel a call soon, like an impatient caller."""
     task = asyncio.ensure_future(call)
     await asyncio.sleep(after)
     task.cancel()

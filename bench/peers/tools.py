@@ -1,4 +1,4 @@
-"""Functions for processes of their own: they must be importable there."""
+"""Functions for worker processes, which must be able to import them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def crash() -> str:
 
 
 def descendants() -> int:
-    """How many processes have this one among their ancestors."""
+    """Count the descendants of this process."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

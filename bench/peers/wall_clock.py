@@ -1,4 +1,4 @@
-"""A wall clock that can be set. It must be there before a library takes ``time.time`` or ``datetime`` into its names."""
+"""A settable wall clock. Install it before a library imports ``time.time`` or ``datetime``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _Real = dt.datetime
 
 
 def set_wall_clock(seconds: float) -> None:
-    """Set it so many seconds forward or back from what it really is."""
+    """Shift the clock by so many seconds from real time."""
     global _shift  # noqa: PLW0603 - there is one clock
     _shift = seconds
 
 
 class Datetime(_Real):
-    """``datetime.datetime`` by that clock."""
+    """``datetime.datetime`` on that clock."""
 
     @classmethod
     def now(cls, tz: Any = None) -> Any:

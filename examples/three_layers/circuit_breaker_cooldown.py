@@ -1,4 +1,4 @@
-"""Cooldown: a tool that keeps failing is left alone for a while, then tried once.
+"""Cooldown: a tool that keeps failing is not called for a while, then probed once.
 
 python examples/three_layers/circuit_breaker_cooldown.py "Tell me about AI"
 """

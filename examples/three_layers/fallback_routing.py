@@ -1,4 +1,4 @@
-"""Fallbacks by error code: another tool answers, under the name of the one that was asked.
+"""Fallbacks by error code: another tool answers under the name of the requested one.
 
 python examples/three_layers/fallback_routing.py "Tell me a joke"
 python examples/three_layers/fallback_routing.py "Test" --modelName="invalid-model"

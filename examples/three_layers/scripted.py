@@ -1,4 +1,4 @@
-"""What the four examples share: their arguments, a model service that fails as it is told, a way to show what happened."""
+"""Shared parts of the four examples: arguments, a model service with scripted failures, and output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_MODEL = "small-model"
 
 
 class StatusError(Exception):
-    """An error answer of a service, with its status code."""
+    """An error response of a service, with its status code."""
 
     def __init__(self, code: str) -> None:
         super().__init__(f"the model service answered {code}")
@@ -22,9 +22,9 @@ class StatusError(Exception):
 
 
 def service(*answers: str) -> Callable[..., Coroutine[Any, Any, str]]:
-    """A tool that gives these answers, one an attempt; the last one for ever. A status code is raised.
+    """Make a tool that gives these answers, one per attempt, and repeats the last. A status code is raised.
 
-    A model that the service does not have is never available, and an empty prompt is refused.
+    An unknown model is always unavailable, and an empty prompt is rejected.
     """
 
     def script() -> Iterator[str]:
@@ -48,7 +48,7 @@ def service(*answers: str) -> Callable[..., Coroutine[Any, Any, str]]:
 
 
 def fixed(answer: str) -> Callable[..., Coroutine[Any, Any, str]]:
-    """A service with a model of its own: it answers whatever model was asked for."""
+    """Make a service with its own model, which it uses for every request."""
     complete = service(answer)
 
     async def answer_anyway(prompt: str, model: str = DEFAULT_MODEL) -> str:
@@ -59,7 +59,7 @@ def fixed(answer: str) -> Callable[..., Coroutine[Any, Any, str]]:
 
 
 def show(outcome: Outcome[Any]) -> None:
-    """One line: what came of a call, and how."""
+    """Print the result of a call in one line."""
     if outcome.status == "succeeded":
         print(f"  {outcome.value!r} by {outcome.via}, attempts: {outcome.attempts}")
     else:
@@ -69,7 +69,7 @@ def show(outcome: Outcome[Any]) -> None:
 
 
 def show_decisions(rt: Runtime) -> None:
-    """The decisions so far, from the event stream."""
+    """Print the decisions so far, from the event stream."""
     for event in rt.events():
         record = event.to_dict()
         if record["event_type"] == "ToolError":
@@ -77,7 +77,7 @@ def show_decisions(rt: Runtime) -> None:
 
 
 def run(main: Callable[[dict[str, str]], Coroutine[Any, Any, None]], prompt: str) -> None:
-    """Run an example with its arguments, in virtual time: its waits are as long as they say, and take no time."""
+    """Run an example with its arguments, in virtual time: delays have their full length and take no time."""
     parser = ArgumentParser()
     parser.add_argument("prompt", nargs="?", default=prompt, help="what the model completes")
     parser.add_argument("--modelName", default=DEFAULT_MODEL, help="any other name is a model that is not available")

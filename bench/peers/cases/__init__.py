@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.peers.cases import (  # noqa: F401 - each registers its own
+from bench.peers.cases import (  # noqa: F401 - each registers its cases
     batches,
     breakers,
     callables,

@@ -18,7 +18,7 @@ EACH = 0.2
 @case("T10", "independent calls run one after another", "batch|everything|everything_sync")
 async def side_by_side(library: Library) -> Seen:
     first, second = await _abreast(library), await _abreast(library)
-    took = {how: min(seconds, second[how]) for how, seconds in first.items()}  # the better: this machine may be busy
+    took = {how: min(seconds, second[how]) for how, seconds in first.items()}  # the better one: busy machine
     words = f"{ABREAST} calls of {EACH} s: " + ", ".join(f"{how} {seconds:.1f} s" for how, seconds in took.items())
     return Seen(max(took.values()) > ABREAST * EACH * 0.75, words)
 

@@ -20,7 +20,7 @@ ANY = "breaker|breaker_sync"
 
 
 async def open_up(service: Service, guarded: Fn, failures: int) -> None:
-    """Fail until the circuit is open, and see that it is."""
+    """Fail until the circuit is open, and check that it is."""
     service.fails()
     for _ in range(failures):
         await end_of(guarded())
@@ -85,7 +85,7 @@ async def cancelled_probe(library: Library) -> Seen:
         if await reaches(service, guarded):
             return Seen(True, "the cancelled probe opened the circuit for another window")
         return Seen(True, "the cancelled probe kept its slot: nobody else got in for another window")
-    if await reaches(service, guarded):  # the failure just now should have opened it again
+    if await reaches(service, guarded):  # the last failure should have reopened it
         return Seen(True, "the cancelled probe closed the circuit")
     return Seen(False, "the next call was the probe, and its failure opened the circuit again")
 

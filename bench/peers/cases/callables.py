@@ -1,4 +1,4 @@
-"""What is wrapped and what passes through: T14, T15."""
+"""Kinds of callables, and exceptions that must pass through: T14, T15."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def _await(call: Any) -> Any:
 
 
 def shapes(service: Service) -> dict[str, Any]:
-    """The same tool in every shape in which tools come."""
+    """Return the same tool as every kind of callable."""
     search = service.tool()
 
     async def with_argument(city: str) -> Any:
@@ -122,7 +122,7 @@ async def _protection(library: Library, shape: Any, service: Service) -> str:
 
 
 async def _whole(guarded: Callable[[], Any]) -> Any:
-    """What comes of it in the end, whatever shape it has."""
+    """Return the final result, whatever kind of callable it is."""
     try:
         value = guarded()
         if inspect.isawaitable(value):
@@ -154,7 +154,7 @@ async def streams(library: Library) -> Seen:
                 found.close()
             return Seen(False, "takes no async generators")
         async for item in found:
-            seen.append(item)  # noqa: PERF401 - the items before an error are wanted as well
+            seen.append(item)  # noqa: PERF401 - the items before an error are needed as well
     except Exception as error:
         how = f"then {type(error).__name__}"
     else:

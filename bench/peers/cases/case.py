@@ -1,4 +1,4 @@
-"""What a case is: a function that looks at a library and says what it saw."""
+"""A case: a function that observes a library and reports what it saw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.peers.library import Library
 
 
 class Seen(NamedTuple):
-    """What was seen: whether that is the fault, and in words what happened."""
+    """An observation: whether it is the fault, and what happened in words."""
 
     fault: bool
     words: str
@@ -21,12 +21,12 @@ class Case(NamedTuple):
     """One fault of the torture list, or one half of it."""
 
     name: str  # T1, or T1 threads
-    fault: str  # what it looks like when it is there
-    needs: tuple[str, ...]  # parts; "a|b" is either
+    fault: str  # the symptom of the fault
+    needs: tuple[str, ...]  # required parts; "a|b" is either
     look: Callable[[Library], Any]
     at: int
-    limit: float  # seconds: what takes longer hangs
-    clock: bool  # the wall clock is to be movable before the library is loaded
+    limit: float  # seconds; longer counts as a hang
+    clock: bool  # install the settable wall clock before the library is loaded
     logs: bool  # logging is on
 
     @property
@@ -34,7 +34,7 @@ class Case(NamedTuple):
         return self.name.split()[0]
 
     def lacks(self, library: Library) -> str | None:
-        """The first part that is missing."""
+        """Return the first missing part."""
         return next((part for part in self.needs if not library.has(part)), None)
 
     def run(self, library: Library) -> Seen:

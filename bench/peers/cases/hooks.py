@@ -17,7 +17,7 @@ class HookBroke(Exception):
 
 
 async def _use(library: Library, hook: Any) -> tuple[list[Any], float]:
-    """A failure and a success, with the hook; what came out, and how long that took."""
+    """Run a failure and a success with the hook; return the results and the time taken."""
     service = Service()
     service.script = [Step(0, down())]
     guarded = guard(library, "hooked", service, hook=hook)

@@ -57,7 +57,7 @@ async def nonsense(library: Library) -> Seen:
 
 class _Response:
     status_code = 429
-    headers = {"Retry-After": "1"}  # noqa: RUF012 - a response has them so
+    headers = {"Retry-After": "1"}  # noqa: RUF012 - as on a response
 
 
 class TooMany(Exception):

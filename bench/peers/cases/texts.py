@@ -18,7 +18,7 @@ ANY = "everything|everything_sync"
 
 
 class _Formatted(logging.Handler):
-    """A handler that writes what there is, the extra fields too, as structured loggers do."""
+    """A handler that formats every field, including extra ones, like structured loggers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _Formatted(logging.Handler):
 
 @case("T16", "a huge error text stalls the loop", ANY, logs=True)
 async def huge_texts(library: Library) -> Seen:
-    logging.getLogger().addHandler(logging.NullHandler())  # else the last resort prints
+    logging.getLogger().addHandler(logging.NullHandler())  # otherwise the last-resort handler prints
     busy: list[float] = []
     for text in (
         "error 503 connection reset ",
@@ -41,7 +41,7 @@ async def huge_texts(library: Library) -> Seen:
         huge = text * (MEGABYTES // len(text))
         service = Service(Step(0, ConnectionError(huge)))
         guarded = guard(library, "everything", service)
-        for _ in range(2):  # what is loaded with the first failure is no stall of the text
+        for _ in range(2):  # imports made by the first failure must not count as a stall
             before, reached = time.process_time(), service.reached
             with redirect_stderr(io.StringIO()):
                 await end_of(guarded())
@@ -64,7 +64,7 @@ class Silent(ConnectionError):
 async def unreadable(library: Library) -> Seen:
     service = Service(Step(0, Silent()))
     guarded = guard(library, "everything", service)
-    for _ in range(6):  # some of them are turned away
+    for _ in range(6):  # some of the calls are refused
         ended = await end_of(guarded())
         try:
             str(ended)
@@ -93,7 +93,7 @@ async def secrets(library: Library) -> Seen:
     with redirect_stdout(out), redirect_stderr(out):
         for _ in range(8):
             ended: Any = await end_of(guarded())
-            if ended is not error:  # the tool's own error is its own text
+            if ended is not error:  # the tool's own error keeps its text
                 told.append(str(ended))
     where = []
     if SECRET in out.getvalue() or any(SECRET in text for text in log.texts):

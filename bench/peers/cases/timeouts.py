@@ -14,7 +14,7 @@ from bench.peers.cases.case import Seen, case
 from bench.peers.library import Library
 from bench.peers.service import Service, Step, end_of
 
-LATE = 0.3  # what a busy machine may add
+LATE = 0.3  # allowance for a busy machine
 
 
 @case("T3 timeout", "a task is left cancelled after a timeout that was handled", "timeout")
@@ -63,7 +63,7 @@ async def blocking_tools(library: Library) -> Seen:
             return await asyncio.get_running_loop().run_in_executor(ThreadPoolExecutor(1), blocking)
 
     else:
-        await library.isolated(tools.echo, seconds=10)()  # a worker is there
+        await library.isolated(tools.echo, seconds=10)()  # starts a worker
         call = library.isolated(tools.sleep_3, seconds=0.2)
     began = time.monotonic()
     ended = await end_of(call())
@@ -83,7 +83,7 @@ async def what_is_left(library: Library) -> Seen:
     if library.has("timeout_sync"):
         pool, service = ThreadPoolExecutor(HUNG), Service(Step(60))
         guarded = library.timeout_sync(service.blocking(), seconds=0.3)
-        await asyncio.gather(*(loop.run_in_executor(pool, time.sleep, 0.05) for _ in range(HUNG)))  # our own threads
+        await asyncio.gather(*(loop.run_in_executor(pool, time.sleep, 0.05) for _ in range(HUNG)))  # our threads
 
         async def hangs() -> Any:
             return await loop.run_in_executor(pool, guarded)
@@ -95,7 +95,7 @@ async def what_is_left(library: Library) -> Seen:
     else:
         hangs = library.isolated(tools.sleep_60, seconds=0.3)
         healthy = library.isolated(tools.echo, seconds=10)
-        await asyncio.gather(*(end_of(healthy()) for _ in range(4)))  # the workers are there
+        await asyncio.gather(*(end_of(healthy()) for _ in range(4)))  # starts the workers
     threads, processes = threading.active_count(), tools.descendants()
     await asyncio.gather(*(end_of(hangs()) for _ in range(HUNG)))
     works = not isinstance(await end_of(healthy()), Exception)
@@ -125,7 +125,7 @@ async def swallowed(library: Library) -> Seen:
 @case("T8", "a tool that blocks the loop past its timeout is a success", "timeout")
 async def blocked_loop(library: Library) -> Seen:
     async def blocks() -> str:
-        time.sleep(0.4)  # noqa: ASYNC251 - that is the point
+        time.sleep(0.4)  # noqa: ASYNC251 - blocks on purpose
         return "flights"
 
     ended = await end_of(library.timeout(blocks, seconds=0.1)())

@@ -1,7 +1,7 @@
 """chuk-tool-processor: `ToolProcessor` with a registry of tools, `process` for calls as models write them.
 
-Its tools are classes with an `async def execute`, so every tool here is put into one. A result that says `error` becomes
-an exception with that text: what a planner would be told.
+Its tools are classes with an `async def execute`, so every tool here is wrapped in one. A result with `error` becomes
+an exception with that text: what a planner would read.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ChukToolProcessor(Library):
         return _guard(tool, default_timeout=seconds, **_retries(attempts, **more))
 
     def everything(self, tool: Fn) -> Fn:
-        # "Production Configuration", with the cache off: every call is to be made
+        # "Production Configuration", with the cache off: every call must be made
         return _guard(tool, default_timeout=5.0, **_retries(3), **_breaks(5, 60))
 
     def hooked(self, tool: Fn, hook: Fn) -> Fn:
@@ -132,7 +132,7 @@ class ChukToolProcessor(Library):
         return call
 
     def isolated(self, function: Fn, seconds: float) -> Fn:
-        # SubprocessStrategy: "crash isolation"; one processor for all tools, as an application would have
+        # SubprocessStrategy: "crash isolation"; one processor for all tools, as in an application
         from chuk_tool_processor.execution.strategies.subprocess_strategy import SubprocessStrategy
 
         from bench.peers import tools

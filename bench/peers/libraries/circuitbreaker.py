@@ -1,4 +1,4 @@
-"""circuitbreaker: `@circuit(failure_threshold, recovery_timeout)`, of which `CircuitBreaker` is the class."""
+"""circuitbreaker: `@circuit(failure_threshold, recovery_timeout)`; its class is `CircuitBreaker`."""
 
 from __future__ import annotations
 

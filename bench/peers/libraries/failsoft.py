@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.peers.library import Fn, Library, Option
 
-OFF: Any = {"failure_threshold": 1_000_000}  # a breaker that stays out of the way
+OFF: Any = {"failure_threshold": 1_000_000}  # a breaker that never opens
 ONCE: Any = {"max_attempts": 1}
 SOON: Any = {"initial_delay": "1ms", "max_delay": "1ms"}
 

@@ -12,7 +12,7 @@ class Hyx(Library):
     home = "https://hyx.readthedocs.io/"
 
     def retry(self, tool: Fn, attempts: int, on: Any = Exception) -> Fn:
-        # `attempts` are the repeats
+        # `attempts` counts the repeats
         from hyx.retry import retry
 
         return retry(on=on, attempts=attempts - 1, backoff=0.0)(tool)
@@ -35,7 +35,7 @@ class Hyx(Library):
         from hyx.timeout import timeout
 
         async def call() -> Any:
-            # it wants a running loop when it is made
+            # needs a running loop when it is made
             return await timeout(seconds)(tool)()
 
         return call

@@ -1,7 +1,7 @@
 """interlock-cb: `CircuitBreaker`, `timeout`, `sync_timeout`, and `Pipeline` with retries by its tenacity extra.
 
-It trips on a rate. "So many failures in a row" is a window of that many calls at a threshold of 100 %. One probe decides
-here, instead of ten one after another.
+It trips on a rate. "So many failures in a row" is a window of that many calls at a threshold of 100 %. Here one probe
+decides instead of ten in sequence.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Interlock(Library):
         return Pipeline.builder().retry(attempts=attempts, wait=wait, **more).timeout(seconds).build()(tool)
 
     def everything(self, tool: Fn) -> Fn:
-        # the order that the documentation recommends: retry, breaker, timeout
+        # the order recommended by its documentation: retry, breaker, timeout
         import tenacity
         from interlock import Pipeline
 

@@ -1,4 +1,4 @@
-"""purgatory: `AsyncCircuitBreakerFactory(default_threshold, default_ttl)` and its blocking twin, as decorators."""
+"""purgatory: `AsyncCircuitBreakerFactory(default_threshold, default_ttl)` and its blocking version, as decorators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""pybreaker: `CircuitBreaker(fail_max, reset_timeout)` as a decorator. Beyond blocking code it knows Tornado, not asyncio."""
+"""pybreaker: `CircuitBreaker(fail_max, reset_timeout)` as a decorator.
+
+It supports blocking code and Tornado, not asyncio.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class Pybreaker(Library):
 
             return call
 
-        # in this form all threads get in when the circuit is half open: T1 is the decorator's
+        # in this form all threads get in when the circuit is half open; T1 tests the decorator
         calling = Option(
             "`with breaker.calling()` instead of the decorator (and then T1 is seen)", {"everything_sync": block}
         )

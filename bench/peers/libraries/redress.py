@@ -40,7 +40,7 @@ class Redress(Library):
         return _policy(tool, blocking=True, max_attempts=attempts)
 
     def backoff(self, tool: Fn, attempts: int, first: float, longest: float, **more: Any) -> Fn:
-        # of its strategies the one that its documentation calls exponential
+        # the strategy that its documentation calls exponential
         from redress.strategies import equal_jitter
 
         strategy = more.pop("strategy", equal_jitter)(base_s=first, max_s=longest)

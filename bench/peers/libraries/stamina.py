@@ -1,6 +1,6 @@
 """stamina: `@stamina.retry(on=…, attempts=…)`. `on` has no default: its documentation asks for particular errors.
 
-Retries are logged with `logging`, as they are by default where structlog is not installed.
+Retries are logged with `logging`, its default without structlog.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Stamina(Library):
     def backoff(self, tool: Fn, attempts: int, first: float, longest: float, on: Any = None) -> Fn:
         import stamina
 
-        on = on or Exception  # the error of T20 is no ConnectionError
+        on = on or Exception  # the error of T20 is not a ConnectionError
         return stamina.retry(on=on, attempts=attempts, wait_initial=first, wait_max=longest, wait_jitter=0)(tool)
 
     def hooked(self, tool: Fn, hook: Fn) -> Fn:
