@@ -790,7 +790,7 @@ def test_what_the_command_line_is_told_twice(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(cli, ["why", "--trace", "example", "--store", "sqlite:///x.db"])
     assert result.exit_code == 2
-    holds(result.output, "--trace and --store name two places", "give one of them")
+    holds(result.output, "--trace and --store cannot be combined", "give one of them")
     assert CliRunner(env={"FAILSOFT_STORE": "sqlite:///x.db"}).invoke(cli, ["why", "--trace", "example"]).exit_code == 0
 
 

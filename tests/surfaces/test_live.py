@@ -13,7 +13,7 @@ from tests.fakes import DOWN, Scripted, Takes, virtual
 from failsoft import Runtime
 from failsoft.observe import events
 from failsoft.surfaces.cli import live
-from failsoft.surfaces.cli.live import tell, watching
+from failsoft.surfaces.cli.live import describe, watching
 
 FRAME = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
@@ -84,4 +84,4 @@ def test_every_kind_of_event_that_is_told_exists() -> None:
     there = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
     assert set(live._TELLERS) <= there
     started = events.Event(1, events.TURN_STARTED, 0.0, None, None, "t", {})
-    assert tell(started) is None
+    assert describe(started) is None

@@ -148,7 +148,11 @@ def test_a_tool_that_is_not_there_is_a_failure_of_its_calls_only() -> None:
         ({"plan.yaml": "calls: [{id: a, tool: deny, depends_on: [a]}]"}, (), "plan.yaml:1:"),
         ({"tools_of_test_run.py": "def search(:"}, (), "tools_of_test_run.py:1: SyntaxError: invalid syntax"),
         ({"tools_of_test_run.py": "raise OSError('no licence')"}, (), "tools_of_test_run.py:1: OSError: no licence"),
-        ({"tools_of_test_run.py": "raise SystemExit"}, (), "importing a module named in failsoft.yaml exits the program"),
+        (
+            {"tools_of_test_run.py": "raise SystemExit"},
+            (),
+            "importing a module named in failsoft.yaml exits the program",
+        ),
         ({}, ("--trace", "no/such/directory"), "no/such/directory: cannot be written"),
         ({}, ("--store", "mysql://x"), "--store: 'mysql://x' is not known: write"),
         ({}, ("--store", "sqlite:///plan.yaml"), "plan.yaml: cannot be used as a store: the file is not failsoft's"),

@@ -93,8 +93,8 @@ def test_what_the_manifest_says_of_undeclared_tools_counts() -> None:
     [
         (("nowhere:rt",), "nowhere:rt cannot be found"),
         (("tools_of_test_tools:missing",), "cannot be found"),
-        (("tools_of_test_tools:pay",), "is of type function: name a Runtime"),
-        (("tools_of_test_tools",), "name a Runtime"),
+        (("tools_of_test_tools:pay",), "is of type function: expected a Runtime"),
+        (("tools_of_test_tools",), "expected a Runtime"),
         (("", "-m", "failsoft.yaml"), "give a manifest or a Runtime"),
         (("-m", "missing.yaml"), "cannot be read"),
     ],

@@ -145,7 +145,7 @@ def test_export(store: str, tmp_path: Path) -> None:
     ("args", "said"),
     [
         (("export", "all", "--format", "html"), "an HTML page shows one turn"),
-        (("export", "--json"), "name a file with --output"),
+        (("export", "--json"), "name one with --output"),
         (("export", "-o", "/no/such/place.html"), "There is no directory /no/such: make it, or name another place."),
         (("export", "-o", "/tmp"), "It is a directory: name a file."),
         (("prune",), "say what to delete"),

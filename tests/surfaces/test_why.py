@@ -150,7 +150,7 @@ def test_what_is_wrong_in_a_trace_file_is_told_with_its_path(tmp_path: Path) -> 
 def test_a_store_that_cannot_be_looked_at(address: str) -> None:
     result = invoke("why", "--store", address)
     assert result.exit_code == 2
-    assert f"failsoft: {address} keeps nothing" in result.stderr or "failsoft: --store: " in result.stderr
+    assert f"failsoft: {address} keeps no events" in result.stderr or "failsoft: --store: " in result.stderr
 
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
@@ -171,7 +171,10 @@ def test_trace_files(tmp_path: Path) -> None:
     cut = invoke("why", "--trace", "-", stdin=lines[:-30])
     assert cut.exit_code == 0  # its writer was killed in the last line
     assert "Not ended" in cut.stdout
-    for text, said in (("{nonsense\n{}\n", ":1: this line is not JSON"), ('{"a": 1}\n', ":1: this line is not an event")):
+    for text, said in (
+        ("{nonsense\n{}\n", ":1: this line is not JSON"),
+        ('{"a": 1}\n', ":1: this line is not an event"),
+    ):
         wrong = invoke("why", "--trace", "-", stdin=text)
         assert (wrong.exit_code, said in wrong.stderr) == (2, True)
     (tmp_path / "kept.db").write_bytes(b"SQLite format 3\0\n")

@@ -12,7 +12,7 @@ Rules
   ``handle_tool_error`` and ``handle_validation_error``, ``ToolErrorMiddleware``. They get the tool's own exception, after
   retries and fallbacks. Where none is set, failsoft's texts are used.
 - One run of a graph is one turn without a deadline.
-- A failed call is answered with ``ToolMessage(status="error")``. Its content is the explanation for the model, its
+- A failed call is answered with ``ToolMessage(status="error")``: its content is the explanation for the model, its
   ``artifact`` the whole outcome as plain data. Error messages that the framework or a tool *returns* are failures too.
 - Control flow of LangGraph passes: ``GraphBubbleUp`` (interrupts, commands to a parent, draining),
   ``GraphRecursionError``, resume values that do not fit, and commands that a tool returns.

@@ -65,7 +65,9 @@ def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) 
     if not turns:
         console.print(Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
         return code
-    for line in _table([("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, turns)]):
+    for line in _table(
+        [("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, turns)]
+    ):
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, no_wrap=True)
     return code
