@@ -43,7 +43,7 @@ def test_as_json(tmp_path: Path) -> None:
     }
     result = CliRunner().invoke(cli, ["init", "--json", str(tmp_path)])
     assert result.exit_code == 2
-    assert "already there" in json.loads(result.stdout)["error"]["message"]
+    assert "already exist" in json.loads(result.stdout)["error"]["message"]
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
