@@ -27,7 +27,7 @@ def test_a_store_that_forgets_is_none() -> None:
         def delete(self, kind: object, key: object) -> None:
             pass
 
-    with pytest.raises(AssertionError, match="deleting drops"):
+    with pytest.raises(AssertionError, match="deleting removes"):
         check_store(lambda wall: Forgets(wall=wall))
 
 

@@ -204,9 +204,9 @@ def test_advance_makes_due_what_lies_behind() -> None:
 @pytest.mark.parametrize("seconds", [-1, -0.001, float("nan")])
 def test_time_does_not_run_backwards(seconds: float) -> None:
     with virtual_time() as clock:
-        with pytest.raises(ValueError, match="forwards only"):
+        with pytest.raises(ValueError, match="go backwards"):
             clock.advance(seconds)
-        with pytest.raises(ValueError, match="forwards only"):
+        with pytest.raises(ValueError, match="go backwards"):
             clock.sleep(seconds)
 
 
