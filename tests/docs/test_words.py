@@ -70,7 +70,6 @@ TO_RENAME = {
     "settle",
     "tell",
     "tell_record",
-    "tell_row",
     "time_left",
     "told",
     "warn_absent",
@@ -122,7 +121,7 @@ PHRASES = re.compile(
 )
 RIDDLE = re.compile(r"(What|Who|Whose|Where|Of|Whether)\b")
 
-RIDDLES_LEFT = 297  # docstrings in src/ that begin with one of these words: the number only goes down
+RIDDLES_LEFT = 232  # docstrings in src/ that begin with one of these words: the number only goes down
 
 STILL_IN_HELP = {"brought a value", "look over", "stands in for"}  # the list only shrinks
 

@@ -1,4 +1,4 @@
 """The state of one conversation: missing tools, repeated failures, retry offers, unanswered calls.
 
-Imports ``core.explain`` and ``core.model``. Mirrored by ``tests/core/conversation``.
+At the top of ``core``: may import all of it. Mirrored by ``tests/core/conversation``.
 """
