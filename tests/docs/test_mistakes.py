@@ -699,7 +699,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: classify(ValueError), "is no error", "give an exception, or its text"),  # type: ignore[arg-type]
     (lambda: classify(None), "None is no error", "give an exception, or its text"),  # type: ignore[arg-type]
     (lambda: classify("x", overrides=Override(http_status=503, as_="permanent")), "not a list", "brackets"),  # type: ignore[arg-type]
-    (lambda: decide("x"), "give an ErrorReport, not str", "from_dict"),  # type: ignore[arg-type]
+    (lambda: decide("x"), "expected an ErrorReport, got str", "from_dict"),  # type: ignore[arg-type]
     (lambda: in_thread(get_price()), "5 cannot be called", "the function itself"),  # type: ignore[arg-type]
     (lambda: FaultPlan("ok").wrap("get_price"), "cannot be called", "the tool's function"),  # type: ignore[arg-type]
     (lambda: FaultPlan(3), "a text or a list of steps, not 3", '"timeout, 503, ok"'),  # type: ignore[arg-type]

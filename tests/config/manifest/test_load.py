@@ -420,7 +420,7 @@ def test_policies():
         ("policies: [{then: retry}]", "1:12: policies[0].name: is missing"),
         ("policies: [{name: a}]", "1:12: policies[0].then: is missing"),
         ("policies: [{name: a, then: escalat}]", "did you mean escalate?"),
-        ("policies: [{name: a, then: {}}]", "1:28: policies[0].then: say what is to be done: retry"),
+        ("policies: [{name: a, then: {}}]", "1:28: policies[0].then: expected an action: retry"),
         (
             "policies: [{name: a, then: retry, when: {tool: 'a[b]'}}]",
             "policies[0].when.tool: 'a[b]' is not a tool's id",

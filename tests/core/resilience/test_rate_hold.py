@@ -3,21 +3,21 @@ from __future__ import annotations
 import pytest
 
 from failsoft.core.resilience import rate_hold as h
-from failsoft.core.resilience.rate_hold import hold, left, plan_wait, release
+from failsoft.core.resilience.rate_hold import hold, plan_wait, release, remaining
 from failsoft.core.resilience.retry import NoRetry, Retry
 
 
 def test_a_hold_is_for_one_tenant_and_ends():
     holds = hold({}, "acme", 2.0, now=10.0)
-    assert left(holds, "acme", now=10.5) == 1.5
-    assert left(holds, "acme", now=12.0) == 0
-    assert left(holds, None, now=10.5) == left(holds, "other", now=10.5) == 0
+    assert remaining(holds, "acme", now=10.5) == 1.5
+    assert remaining(holds, "acme", now=12.0) == 0
+    assert remaining(holds, None, now=10.5) == remaining(holds, "other", now=10.5) == 0
 
 
 def test_a_later_end_replaces_an_earlier_one_only():
     holds = hold(hold({}, None, 5.0, now=0.0), None, 1.0, now=0.0)
-    assert left(holds, None, now=0.0) == 5.0
-    assert left(hold(holds, None, 9.0, now=0.0), None, now=0.0) == 9.0
+    assert remaining(holds, None, now=0.0) == 5.0
+    assert remaining(hold(holds, None, 9.0, now=0.0), None, now=0.0) == 9.0
 
 
 def test_what_is_over_is_dropped():
@@ -28,7 +28,7 @@ def test_what_is_over_is_dropped():
 
 
 def test_it_is_bounded_in_time_and_number():
-    assert left(hold({}, None, 1e9, now=0.0), None, now=0.0) == h.LONGEST
+    assert remaining(hold({}, None, 1e9, now=0.0), None, now=0.0) == h.LONGEST
     holds = {}
     for number in range(h.MOST + 50):
         holds = hold(holds, str(number), 10.0 + number / 1000, now=0.0)
@@ -39,17 +39,17 @@ def test_it_is_bounded_in_time_and_number():
 
 def test_a_thread_is_held_alone() -> None:
     holds = hold({}, "acme", 2.0, now=0.0, thread="chat")
-    assert left(holds, "acme", now=0.0, thread="chat") == 2.0
-    assert left(holds, "acme", now=0.0, thread="other") == left(holds, "acme", now=0.0) == 0
-    assert left(holds, None, now=0.0, thread="chat") == 0
-    assert left(hold(holds, "acme", 3.0, now=0.0), "acme", now=0.0, thread="chat") == 3.0
+    assert remaining(holds, "acme", now=0.0, thread="chat") == 2.0
+    assert remaining(holds, "acme", now=0.0, thread="other") == remaining(holds, "acme", now=0.0) == 0
+    assert remaining(holds, None, now=0.0, thread="chat") == 0
+    assert remaining(hold(holds, "acme", 3.0, now=0.0), "acme", now=0.0, thread="chat") == 3.0
 
 
 def test_holds_of_threads_push_nobody_elses_out() -> None:
     holds = hold({}, "acme", 1.0, now=0.0)
     for number in range(h.MOST + 50):
         holds = hold(holds, "evil", 100.0, now=0.0, thread=str(number))
-    assert left(holds, "acme", now=0.0) == 1.0
+    assert remaining(holds, "acme", now=0.0) == 1.0
 
 
 def plan(seconds: float, **facts: object) -> Retry | NoRetry:

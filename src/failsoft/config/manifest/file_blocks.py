@@ -31,7 +31,7 @@ from failsoft.core.effects.tool_effect import Undeclared
 from failsoft.core.model.fault import Category, Classification, Effect
 from failsoft.core.model.options import OnTimeout, TurnOptions
 from failsoft.core.model.outcome import Strategy
-from failsoft.core.resilience.circuit_breaker import State
+from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.core.resilience.policy import Policy, Then, When
 
 Memory = Literal["advise", "act", "off"]
@@ -69,7 +69,7 @@ class WhenBlock(Block):
     code: Annotated[tuple[ErrorCode, ...], OneOrMore()] = as_written("The error's code.")
     classification: Classification = as_written("Whether the same call may work later.")
     attempt: Whole = as_written("The number of the failed attempt is at least this.")
-    breaker: Annotated[tuple[State, ...], OneOrMore()] = as_written("The state of the tool's circuit.")
+    breaker: Annotated[tuple[CircuitState, ...], OneOrMore()] = as_written("The state of the tool's circuit.")
     turn_left: Duration = as_written("Less than this is left of the turn.")
     effect: Annotated[tuple[Effect, ...], OneOrMore()] = as_written("Whether the tool has acted.")
 

@@ -1,4 +1,4 @@
-"""The circuit breaker: when a tool is cut off, and how it comes back (S-spec 3, S-tests 3, R1-R3, R16, R26).
+"""The circuit breaker: decide when calls to a failing tool are refused, and when they resume.
 
 ::
 
@@ -8,22 +8,21 @@
 
 Rules
 -----
-- A call is admitted with a ``Ticket`` and its result is recorded with the same ticket, once per admission.
-- ``failures`` counts consecutive transient failures: a failure adds one, a success takes all back. A ``neutral``
-  result (a permanent error, a cancellation) does neither, in any state (R2, R3, R16, R26).
-- The open time passes by itself: ``observe`` says half_open when it is over, no call is needed.
-- Half-open admits one probe at a time. It holds the only slot until its result is recorded, or its lease ends: then
-  its owner is taken for dead, the next call is the probe, and whatever the late owner still reports is ignored.
-- A failed probe opens the circuit anew, with the full timeout. A neutral one only returns the slot.
-- The fence: every opening starts a new generation. The result of a call admitted in an older one is ignored; it
-  neither closes the circuit nor keeps it open (T4).
-- A clock that is set back lengthens a wait by one timeout, or one lease, at most.
+- An admitted call gets a ``Ticket`` and records its result with that ticket, once.
+- ``failures`` counts consecutive transient failures; a success resets it. A ``neutral`` result (a permanent error, a
+  cancellation) changes nothing, in any state.
+- The open time ends without a call: ``observe`` then returns half_open.
+- Half-open admits one probe at a time. The probe holds the only slot until its result is recorded or its lease ends.
+  After the lease ends, the next call becomes the probe and a late result is ignored.
+- A failed probe reopens the circuit for the full timeout. A neutral probe only returns the slot.
+- Fencing: every opening starts a new generation. Results of calls admitted in an older generation are ignored.
+- A clock that is set back lengthens a wait by at most one timeout or one lease.
 
-Why consecutive failures and no rate: a tool of an agent is called a few times a minute; a rate over so few is noise.
-Why leases: the owner of a probe can be killed, in a fleet even with its whole machine, and nobody returns its slot.
+It counts consecutive failures instead of a failure rate because an agent calls a tool a few times a minute, and a rate
+over so few calls is noise. It uses leases because the process that runs a probe may die without returning the slot.
 
-``BreakerOptions.count`` is the caller's matter: with ``attempts`` each attempt is admitted and recorded, with
-``calls`` each call with what became of its last attempt (R3).
+The caller applies ``BreakerOptions.count``: with ``attempts`` it records every attempt, with ``calls`` only the last
+attempt of each call.
 """
 
 from __future__ import annotations
@@ -36,50 +35,50 @@ from failsoft.core.model.durations import MOMENT
 if TYPE_CHECKING:
     from failsoft.core.model.options import BreakerOptions
 
-State = Literal["closed", "open", "half_open"]
+CircuitState = Literal["closed", "open", "half_open"]
 Result = Literal["success", "failure", "neutral"]
 
 
 class BreakerState(NamedTuple):
-    """Everything a breaker knows. ``state`` is the stored one; ``observe`` adds what the clock has done since."""
+    """Everything a breaker knows. ``state`` is the stored state; ``observe`` adds the passage of time."""
 
-    state: State = "closed"
+    state: CircuitState = "closed"
     failures: int = 0  # consecutive transient failures
     successes: int = 0  # consecutive successful probes
-    generation: int = 0  # how often the circuit has opened
+    generation: int = 0  # how many times the circuit has opened
     since: float = 0.0  # open: when it opened; half_open: when the latest probe was admitted
-    probe: int = 0  # the number of the latest probe of this generation
-    lease: float | None = None  # how long that probe may keep the slot; None: it has been returned
+    probe: int = 0  # number of the latest probe in this generation
+    lease: float | None = None  # seconds for which that probe may hold the slot; None: the slot is free
 
 
 INITIAL = BreakerState()
 
 
 class Ticket(NamedTuple):
-    """An admitted call's right to report. Closed, all calls of a generation have equal tickets: one can be kept ready."""
+    """An admitted call's right to report. Ordinary calls of one generation have equal tickets, so one can be cached."""
 
     generation: int
-    probe: int | None  # which probe it is; None: an ordinary call
+    probe: int | None  # number of the probe; None: an ordinary call
 
 
 class Refusal(NamedTuple):
-    """Not admitted. ``retry_after`` > 0: the rest of the open time, or of the lease of the probe that is under way.
+    """A call was not admitted. ``retry_after`` > 0: the rest of the open time, or of the running probe's lease.
 
-    The rest of the lease is the longest that the slot can be taken; the probe's answer usually comes sooner.
+    The lease is an upper bound: the probe usually ends sooner.
     """
 
     retry_after: float
-    state: State
+    state: CircuitState
 
 
 def is_pristine(state: BreakerState) -> bool:
-    """Closed without a failure: a success changes nothing, so a call needs neither ``admit`` nor ``record`` for one."""
+    """True if closed without failures. A success then changes nothing and needs neither ``admit`` nor ``record``."""
     return state.state == "closed" and not state.failures
 
 
-def observe(state: BreakerState, options: BreakerOptions, *, now: float) -> State:
-    """The state as it is now."""
-    if state.state == "open" and _left(state, options, now) <= MOMENT:
+def observe(state: BreakerState, options: BreakerOptions, *, now: float) -> CircuitState:
+    """Return the state at the time ``now``."""
+    if state.state == "open" and _remaining(state, options, now) <= MOMENT:
         return "half_open"
     return state.state
 
@@ -87,23 +86,23 @@ def observe(state: BreakerState, options: BreakerOptions, *, now: float) -> Stat
 def admit(
     state: BreakerState, options: BreakerOptions, *, now: float, lease: float
 ) -> tuple[BreakerState, Ticket | Refusal]:
-    """Let a call through, or not. ``lease``: seconds after which a probe without a result is given up.
+    """Admit or refuse a call. ``lease``: seconds after which a probe without a result loses its slot.
 
-    Choose it longer than an attempt can take: a probe that outlives its lease has been in vain.
+    The lease must exceed the longest possible attempt: the result of a probe that outlives its lease is ignored.
     """
     if state.state == "closed":
         return state, Ticket(state.generation, None)
-    if now < state.since:  # the clock was set back: without this the wait would last as long as the step
+    if now < state.since:  # the clock was set back: without this the wait would grow by the whole step
         state = state._replace(since=now)
-    left = _left(state, options, now)
-    if left > MOMENT:
-        return state, Refusal(left, state.state)
+    remaining = _remaining(state, options, now)
+    if remaining > MOMENT:
+        return state, Refusal(remaining, state.state)
     state = state._replace(state="half_open", since=now, probe=state.probe + 1, lease=lease)
     return state, Ticket(state.generation, state.probe)
 
 
 def record(state: BreakerState, options: BreakerOptions, ticket: Ticket, result: Result, *, now: float) -> BreakerState:
-    """What an admitted call came to. The very same state comes back when nothing changes."""
+    """Record the result of an admitted call. Returns the same object if nothing changes."""
     if not _is_current(state, options, ticket, now):
         return state
     if result == "success":
@@ -113,9 +112,9 @@ def record(state: BreakerState, options: BreakerOptions, ticket: Ticket, result:
     return state if ticket.probe is None else state._replace(lease=None)
 
 
-@lru_cache(maxsize=256)  # a failing tool goes through the same few again and again
+@lru_cache(maxsize=256)  # a failing tool repeats the same few transitions
 def count_failure(state: BreakerState, failure_threshold: int, ticket: Ticket) -> BreakerState | None:
-    """What ``record`` makes of a failure that does nothing but count; None: it does more, or nothing."""
+    """Return the state after a failure that only raises the count; None if ``record`` must decide."""
     if state.state != "closed" or ticket.generation != state.generation:
         return None
     failures = state.failures + 1
@@ -124,7 +123,7 @@ def count_failure(state: BreakerState, failure_threshold: int, ticket: Ticket) -
 
 @lru_cache(maxsize=256)
 def count_success(state: BreakerState, ticket: Ticket) -> BreakerState | None:
-    """What ``record`` makes of a success of a closed circuit's call; None: it is not closed any more."""
+    """Return the state after a success in a closed circuit; None if ``record`` must decide."""
     if state.state != "closed" or ticket.generation != state.generation:
         return None
     return _closed(0, state.generation)
@@ -134,8 +133,8 @@ def _is_current(state: BreakerState, options: BreakerOptions, ticket: Ticket, no
     if ticket.generation != state.generation:
         return False  # admitted before the circuit opened
     if state.state == "closed":
-        return ticket.probe is None  # a probe's result comes late when another one has closed the circuit
-    return ticket.probe == state.probe and _left(state, options, now) > MOMENT  # it still has the slot
+        return ticket.probe is None  # a probe is late if another probe has closed the circuit
+    return ticket.probe == state.probe and _remaining(state, options, now) > MOMENT  # the probe still holds the slot
 
 
 def _succeed(state: BreakerState, options: BreakerOptions) -> BreakerState:
@@ -159,7 +158,7 @@ def _closed(failures: int, generation: int) -> BreakerState:
     return BreakerState("closed", failures, 0, generation)
 
 
-def _left(state: BreakerState, options: BreakerOptions, now: float) -> float:
-    """For how long nobody is admitted: the rest of the open time, or of the lease of the probe that is out."""
+def _remaining(state: BreakerState, options: BreakerOptions, now: float) -> float:
+    """Return the rest of the open time, or of the running probe's lease; until then every call is refused."""
     wait = options.timeout if state.state == "open" else state.lease
     return 0.0 if wait is None else state.since + wait - now

@@ -1,15 +1,14 @@
-"""Which errors are of one family: the text without what changes from one time to the next.
+"""Error families: group errors by their text, ignoring the parts that vary.
 
 Rules
 -----
-- Quoted values, addresses, hosts, paths, numbers and ids (words with a digit in them, hexadecimal words) are
-  masked; a list of them counts as one. What is left must be equal, letter by letter.
-- The status code stands in front: the same words under another code are another family.
-- Only the first ``LENGTH`` characters are looked at. The text has been sanitised before.
+- Quoted values, addresses, hosts, paths, numbers and ids (words with a digit, hexadecimal words) are masked. A list of
+  masked parts counts as one part. The remaining text must match exactly.
+- The status code is part of the family: the same text under another code is another family.
+- Only the first ``LENGTH`` characters count. The text must already be sanitised.
 
-Why exact and not "similar": a family decides about retries, and two errors that merely look alike may need different
-cures. A mask that is too coarse merges families, one that is too fine never sees the same one twice; numbers and names
-are what differs between two reports of one cause.
+The match is exact, not fuzzy, because a family decides about retries: two errors that look alike may need different
+handling. Numbers and names are masked because they are what varies between reports of one cause.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _LIST = r"(<\w+>)(?:[\s,;]+\1)+"
 
 
 def fingerprint(fault: Fault) -> str:
-    """The family of an error, as readable text."""
+    """Return the family of an error as readable text."""
     return family_of(fault.code, fault.message)
 
 
 def family_of(code: str, message: str) -> str:
-    """The family of a sanitised error text under its code."""
+    """Return the family of a sanitised error text under its code."""
     varying, repeated = _patterns()
     masked = varying.sub(lambda found: f"<{found.lastgroup}>", message[:LENGTH])
     text = repeated.sub(r"\1", " ".join(masked.split()))
@@ -47,4 +46,4 @@ def family_of(code: str, message: str) -> str:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    return re.compile(_MASKED, re.VERBOSE), re.compile(_LIST)  # not before there is an error: compiling takes its time
+    return re.compile(_MASKED, re.VERBOSE), re.compile(_LIST)  # compiled on first use: it is slow

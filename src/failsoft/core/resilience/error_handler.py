@@ -1,23 +1,22 @@
-"""The Error Handler's decision: what to do about one failure, always with its reason.
+"""The Error Handler: decide what to do about one failure, and give the reason.
 
-Rules, in this order (S-spec 6, R23)
------
-1. The policy book's first matching rule, if it can be followed (``core.resilience.policy``).
-2. Transient, circuit closed, attempts, time and budget left, effect safe: retry.
-3. An alternative tool, if one takes this error.
+Rules, in this order
+--------------------
+1. The first matching policy, if it can be followed (``core.resilience.policy``).
+2. Transient error, circuit closed, attempts, time and budget available, effect safe: retry.
+3. An alternative tool that handles this error.
 4. An acceptable partial result.
-5. Transient, and every attempt was refused or was a half-open probe: fail gracefully. The call that met the outage while
-   the circuit was closed has escalated already, and a probe every 30 s must not escalate again (ADR 39).
-6. Turn over or call not required: fail gracefully.
-7. Otherwise escalate; the turn goes on.
+5. Transient error, and every attempt was refused or was a half-open probe: fail gracefully. The call that met the outage
+   while the circuit was closed has already escalated; probes must not escalate again (ADR 39).
+6. Turn over, or call not required: fail gracefully.
+7. Otherwise escalate; the turn continues.
 
-Whether a retry is possible at all has been worked out before (``core.resilience.retry``), and which alternatives take the error
-too (``core.resilience.fallback``), in the order that the recovery memory advises: the report carries it, so that every handler,
-also one on another machine, decides on facts that are the same for all. A decision to retry where ``retry_delay`` is
-None is turned down by the runtime.
+The report already contains the retry plan (``core.resilience.retry``) and the usable alternatives in the order that the
+recovery memory advises. Every handler, local or remote, decides on the same facts. The runtime rejects a decision to
+retry if ``retry_delay`` is None.
 
-``decision_fields`` writes report and decision into an event, ``rebuild`` reads the report back: what was decided can be
-decided again, by this handler or by another one.
+``decision_fields`` writes report and decision into an event. ``rebuild`` restores the report, so that a recorded failure
+can be decided again.
 """
 
 from __future__ import annotations
@@ -28,48 +27,48 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from failsoft.core.model.builtin_faults import DEPENDENCY_FAILED, NO_OFFER, REQUIRED_SKIPPED
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.outcome import Decision
-from failsoft.core.resilience.circuit_breaker import State
+from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.core.resilience.recovery_memory import TOOL, Evidence
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
 
-RETRY = "Transient error + circuit closed + retries available"  # S-tests 6.2
-PERMANENT = "Permanent error (no retry)"  # S-tests 6.5
+RETRY = "Transient error + circuit closed + retries available"
+PERMANENT = "Permanent error (no retry)"
 
 
 class ErrorReport(NamedTuple):
-    """Everything that a decision rests on (S-spec 6.1, 6.2)."""
+    """The facts on which a decision is based."""
 
-    fault: Fault  # what went wrong
+    fault: Fault
     tool_id: str  # the tool that failed; a fallback has its own reports
     call_id: str  # as in the trace
-    attempt: int  # attempts of this tool in this call, the failed one included; 0: it was refused
+    attempt: int  # attempts of this tool in this call, including the failed one; 0: the call was refused
     retry_count: int  # retries already made
-    breaker_state: State  # closed, open or half_open
-    retry_delay: float | None  # seconds to wait before a retry, None where there can be none
-    no_retry: str  # why there can be none
-    alternatives: tuple[str, ...]  # tools that take this error and are not cut off, best first
-    has_partial: bool = False  # there is a partial result that may be taken
-    required: bool | None = None  # what the call's author said
-    turn_id: str | None = None  # the turn that it belongs to
+    breaker_state: CircuitState
+    retry_delay: float | None  # seconds before a retry; None if no retry is possible
+    no_retry: str  # why no retry is possible
+    alternatives: tuple[str, ...]  # usable fallbacks that handle this error, best first
+    has_partial: bool = False  # a partial result is available and acceptable
+    required: bool | None = None  # as declared for the call
+    turn_id: str | None = None
     turn_left: float | None = None  # seconds until the turn's deadline
     thread: str | None = None  # the conversation
-    tenant: str | None = None  # whose conversation
-    policy: Policy | None = None  # the policy book's first match
-    evidence: Evidence | None = None  # what the recovery memory knows of this family of errors
-    absent: tuple[str, ...] = ()  # fallbacks that would take this error, but do not exist
-    admitted: bool | None = None  # whether the call ran through a closed circuit; None: as attempt and state suggest
+    tenant: str | None = None  # the conversation's tenant
+    policy: Policy | None = None  # the first matching policy
+    evidence: Evidence | None = None  # the recovery memory's record of this error family
+    absent: tuple[str, ...] = ()  # fallbacks that would handle this error but do not exist
+    admitted: bool | None = None  # the call ran through a closed circuit; None: infer it from attempt and breaker_state
 
     @property
     def met_closed(self) -> bool:
-        """Whether an attempt of this call was made through a closed circuit, by this tool or an earlier one."""
+        """True if an attempt of this call, by this tool or an earlier one, ran through a closed circuit."""
         if self.admitted is not None:
             return self.admitted
         return self.attempt > 0 and self.breaker_state != "half_open"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, to be sent somewhere else."""
+        """Return the report as plain data."""
         data = self._asdict()
         data["fault"] = self.fault.to_dict()
         data["alternatives"], data["absent"] = list(self.alternatives), list(self.absent)
@@ -80,39 +79,39 @@ class ErrorReport(NamedTuple):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ErrorReport:
-        """The report that ``to_dict`` described: ``decide`` comes to the same decision.
+        """Restore a report from ``to_dict``. ``decide`` makes the same decision about it.
 
-        Of the policy only its name and what it says are known; of the exception nothing. Unknown keys are ignored.
+        Only the policy's name and action are restored, and no exception. Unknown keys are ignored.
         """
         known = {name: data[name] for name in cls._fields if name in data}
         missing = [name for name in cls._fields if name not in data and name not in cls._field_defaults]
         if missing:
-            raise ValueError(f"no ErrorReport: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+            raise ValueError(f"ErrorReport.from_dict: missing {', '.join(missing)}")
         known["fault"] = Fault.from_dict(data["fault"])
         known["alternatives"], known["absent"] = tuple(data["alternatives"]), tuple(data.get("absent", ()))
         evidence, says = data.get("evidence"), data.get("policy_says")
         known["evidence"] = None if evidence is None else Evidence.from_dict(evidence)
         known["policy"] = None
         if says is not None:
-            from failsoft.core.resilience.policy import Policy, Then  # only who has policies pays for it
+            from failsoft.core.resilience.policy import Policy, Then  # lazy: needed only with policies
 
             known["policy"] = Policy(name=data["policy"], then=Then.from_dict(says))
         return cls(**known)
 
 
 class Handler(Protocol):
-    """An Error Handler, for ``Runtime(error_handler=…)``. The built-in one may be replaced by one on another machine."""
+    """An Error Handler, for ``Runtime(error_handler=…)``. It may run on another machine."""
 
     async def handle(self, report: ErrorReport) -> Decision:
-        """Decide about one failure. It has two seconds; a decision that is unsafe or impossible is turned down."""
+        """Decide about one failure within two seconds. An unsafe or impossible decision is rejected."""
         ...
 
 
 def decide(report: ErrorReport) -> Decision:
-    """Decide about one failure as the built-in Error Handler does: a pure function of the report."""
+    """Decide about one failure like the built-in Error Handler. A pure function of the report."""
     if not isinstance(report, ErrorReport):
-        raise TypeError(f"decide: give an ErrorReport, not {type(report).__name__}; ErrorReport.from_dict makes one")
-    if report.fault.rule == NO_OFFER:  # nothing has failed
+        raise TypeError(f"decide: expected an ErrorReport, got {type(report).__name__}; use ErrorReport.from_dict")
+    if report.fault.rule == NO_OFFER:  # no tool has failed
         return Decision("fail_gracefully", report.fault.reason)
     made = _decide_by_policy(report)
     if report.absent and made.strategy != "retry":
@@ -133,7 +132,7 @@ def _decide_by_policy(report: ErrorReport) -> Decision:
 
 
 def _follow(policy: Policy, report: ErrorReport) -> Decision | None:
-    """What a policy wants, unless that cannot be."""
+    """Return the decision that the policy asks for; None if it cannot be followed."""
     then = policy.then
     reason = f"Policy {policy.name!r}: {_why(report)}"
     if then.strategy == "retry":
@@ -183,7 +182,7 @@ def _why(report: ErrorReport) -> str:
 
 
 def _quote(report: ErrorReport, tool: str) -> str:
-    """What the memory knows of this alternative."""
+    """Return the recovery memory's record of this alternative, as text."""
     tally = None if report.evidence is None else report.evidence.of(TOOL + tool)
     return "" if tally is None or not tally.tried else f"; the fallback {tally}"
 
@@ -196,7 +195,7 @@ def _seen(report: ErrorReport) -> str:
 
 
 def decision_fields(report: ErrorReport, decision: Decision) -> dict[str, Any]:
-    """The fields of a ``ToolError`` or ``CallRefused`` event: S-spec 8.2's first; what is as usual is left out."""
+    """Return the fields of a ``ToolError`` or ``CallRefused`` event. Default values are omitted."""
     fault = report.fault
     fields: dict[str, Any] = {
         "error": fault.message,
@@ -244,7 +243,7 @@ def _describe_rest(report: ErrorReport, fields: dict[str, Any]) -> None:
     if report.policy is not None:
         fields["policy"] = report.policy.name
     if report.evidence is not None:
-        fields["evidence"] = report.evidence  # made plain when the event is read: few are
+        fields["evidence"] = report.evidence  # converted to plain data only when the event is read
 
 
 _FIRST_OPTIONAL = ErrorReport._fields.index("alternatives")
@@ -252,7 +251,7 @@ _USUAL: tuple[Any, ...] = ((), *ErrorReport._field_defaults.values())
 
 
 def rebuild(fields: Mapping[str, Any], policies: Iterable[Policy] = ()) -> ErrorReport:
-    """The report behind an event's flat record (``Event.to_dict()``); ``policies`` is the book that held then."""
+    """Restore the report from an event's flat record (``Event.to_dict()``) and the ``policies`` in force at the time."""
     fault = Fault(
         Code(fields["code"]),
         fields["classification"],

@@ -1,18 +1,17 @@
-"""Which tools may stand in for one that failed (S-layers, R15, R18, R19).
+"""Fallbacks: decide which tools may replace one that failed.
 
 Rules
 -----
-- Fallbacks are asked in the order in which they are written; no ``handle_errors`` catches all.
-- For a tool that was not even run because its circuit is open, the error that opened the circuit decides.
-- A write whose effect is unknown is not done again by other means: a tool that must not be repeated has no alternative
-  then, nor has one that was called in its place, unless that only reads. That the replacement could be repeated does not
-  help: the next tool is another one. The effect is that of all its attempts in this call. Nothing that has been tried in
-  this call is tried again.
-- A tool that may be repeated is safe only against itself: an idempotency key means nothing to the next tool. Once a write
-  may have acted, no other write follows in this call. A write is a tool that must not be repeated, has a key, or is
-  recognised as one. A tool of which nothing is known has fallbacks as specified.
-- A tool that somebody else wants instead (a policy, another Error Handler) comes first, listed or not; effects and what
-  has been tried count for it too.
+- Fallbacks are considered in the order in which they are written. One without ``handle_errors`` handles every error.
+- If the tool was refused because its circuit is open, the error that opened the circuit is matched.
+- No fallback follows a tool that must not be repeated and may have acted. This also applies to a fallback that replaced
+  such a tool, unless the fallback only reads. The effect counted is that of all attempts in this call. No tool is tried
+  twice in one call.
+- "Safe to repeat" covers only the tool itself: another tool does not know its idempotency key. Once a write may
+  have acted, no other write follows in this call. A write is a tool that must not be repeated, has a key, or is
+  recognised as one. A tool of which nothing is known may have fallbacks.
+- A tool named by a policy or a custom Error Handler comes first, listed or not. The rules on effects and on tools
+  already tried apply to it too.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from failsoft.core.model.options import Fallback, ToolOptions
 
 
 def forbids_fallback(effect: Effect, known: KnownEffect, primary: KnownEffect) -> bool:
-    """True if no other tool may do the job: it may have been done, and must not be done twice.
+    """True if no other tool may do the job, because it may be done already and must not be done twice.
 
-    ``effect`` is what the failed tool did in this call, ``known`` what is known of it; ``primary``, of the tool that was
-    asked for.
+    ``effect`` is the failed tool's effect in this call, ``known`` what is known of that tool, ``primary`` what is known
+    of the tool that was called.
     """
     if effect == "none":
         return False
@@ -43,7 +42,7 @@ def may_have_acted(effect: Effect, known: KnownEffect) -> bool:
 def does_it_again(known: KnownEffect, options: ToolOptions, description: str = "") -> bool:
     """True if a fallback must not follow a tool that may have acted: it would do the same thing a second time.
 
-    A tool that is only declared idempotent may be a read in all but name: its name and description decide.
+    For a tool that is only declared idempotent, its name and description decide whether it reads.
     """
     if known.effect == "read":
         return False
@@ -62,7 +61,7 @@ def alternatives(
     opened_by: Fault | None = None,
     wanted: str | None = None,
 ) -> Iterator[Fallback]:
-    """The fallbacks of a tool that take its fault, best first; whether there may be any is for ``forbids_fallback``."""
+    """Yield the fallbacks that handle the fault, best first. ``forbids_fallback`` decides whether any may be used."""
     if wanted is not None and wanted not in tried:
         yield next((fallback for fallback in options.fallbacks if fallback.tool == wanted), Fallback(tool=wanted))
     code = fault.code if opened_by is None else opened_by.code

@@ -1,19 +1,19 @@
-"""The policy book: ordered rules of what is to be done about a failure, before anything else is considered.
+"""The policy book: ordered rules that decide about a failure before anything else does.
 
 Rules
 -----
-- The first policy whose every condition holds decides; what a policy does not mention does not matter.
+- The first policy whose conditions all hold applies. A condition that is not given always holds.
 - Several values of one condition mean any of them: ``code: [UNAVAILABLE, INTERNAL]``.
-- ``tool`` takes ``*`` and ``?``. ``attempt`` is the failed attempt's number or a later one, ``turn_left`` holds when
-  less than this is left of the turn.
-- A policy that names a delay means a retry, one that names a tool means that alternative. One that has only a message
-  leaves the decision to the Error Handler and changes what the user is told.
-- A policy can forbid, but it makes no unsafe retry happen silently: ``even_if_effect_unknown`` must be said.
-- A policy that cannot be followed (its tool is cut off, there is no partial result, the attempts are used up) leaves
-  the decision to the Error Handler, whose reason says so.
+- ``tool`` accepts ``*`` and ``?``. ``attempt`` matches that attempt and later ones. ``turn_left`` matches if less time
+  than this remains in the turn.
+- A policy with a delay means a retry; a policy with a tool means that alternative. A policy with only a message changes
+  what the user reads, and the Error Handler decides.
+- A policy allows an unsafe retry only with ``even_if_effect_unknown``.
+- If a policy cannot be followed (its tool is unavailable, there is no partial result, attempts are used up), the Error
+  Handler decides and says so in the reason.
 
-Here is what a policy says, when it holds (``match``), and how policies relate (``covers``, ``is_possible``), which
-``failsoft check`` reports. What comes of it is worked out in ``core.resilience.error_handler`` and, for retries, ``core.resilience.retry``.
+``match`` finds the policy that applies. ``covers`` and ``is_possible`` find policies that never apply, for
+``failsoft check``. ``core.resilience.error_handler`` and ``core.resilience.retry`` carry policies out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from failsoft.core.model.durations import Seconds
 from failsoft.core.model.fault import Category, Classification, Code, Effect
 from failsoft.core.model.outcome import Strategy
 from failsoft.core.model.validation import codes, duration, fill, flag, one_of, several, texts, whole, word
-from failsoft.core.resilience.circuit_breaker import State
+from failsoft.core.resilience.circuit_breaker import CircuitState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,19 +39,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class When:
-    """The conditions of a policy; an empty one holds always."""
+    """The conditions of a policy. Without conditions it always holds."""
 
-    tool: tuple[str, ...] = ()  # with * and ?
-    tags: tuple[str, ...] = ()  # the tool has one of them
+    tool: tuple[str, ...] = ()  # patterns with * and ?
+    tags: tuple[str, ...] = ()  # the tool has at least one of them
     category: tuple[Category, ...] = ()
     code: tuple[Code, ...] = ()
     classification: Classification | None = None
-    attempt: int = 1  # this one or a later one
-    breaker: tuple[State, ...] = ()
-    turn_left: float | None = None  # seconds: less than this
+    attempt: int = 1  # this attempt or a later one
+    breaker: tuple[CircuitState, ...] = ()
+    turn_left: float | None = None  # seconds; holds if less remains
     effect: tuple[Effect, ...] = ()
 
-    if TYPE_CHECKING:  # what may be written; the fields are what comes of it
+    if TYPE_CHECKING:  # the accepted argument types; __post_init__ converts them to the field types
 
         def __init__(
             self,
@@ -62,7 +62,7 @@ class When:
             code: Code | str | Iterable[Code | str] = ...,
             classification: Classification | None = ...,
             attempt: int = ...,
-            breaker: State | Iterable[State] = ...,
+            breaker: CircuitState | Iterable[CircuitState] = ...,
             turn_left: Duration | None = ...,
             effect: Effect | Iterable[Effect] = ...,
         ) -> None: ...
@@ -73,9 +73,9 @@ class When:
             fill(self, name, texts(name, [value] if isinstance(value, str) else value, like="a text or a list"))
         for glob in self.tool:
             if not glob or "[" in glob:
-                raise ValueError(f"tool: {glob!r} is not a tool's id: only * and ? stand for other characters")
+                raise ValueError(f"tool: {glob!r} is not a tool's id: the only wildcards are * and ?")
         fill(self, "code", codes("code", self.code))
-        for name, words in (("category", Category), ("breaker", State), ("effect", Effect)):
+        for name, words in (("category", Category), ("breaker", CircuitState), ("effect", Effect)):
             for value in getattr(self, name):
                 one_of(name, value, words)
         if self.classification is not None:
@@ -85,7 +85,7 @@ class When:
             duration(self, "turn_left")
 
     def covers(self, other: When) -> bool:
-        """Whether this holds wherever ``other`` does. Sometimes True cannot be seen; False is then the answer."""
+        """True if this holds wherever ``other`` does. May return False when that cannot be determined."""
         return (
             _any_covers(self.tool, other.tool)
             and _all_among(self.tags, other.tags)
@@ -99,18 +99,18 @@ class When:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is any failure for which this holds: transient and tool_transient always go together."""
+        """True if some failure satisfies the conditions. Transient errors always have the category tool_transient."""
         return bool(_categories(self))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Then:
-    """What a policy wants done. Without a strategy, a tool or a delay the Error Handler decides as usual."""
+    """The action of a policy. Without a strategy, tool or delay the Error Handler decides."""
 
     strategy: Strategy | None = None
     delay: float | None = None  # seconds before the retry
-    tool: str | None = None  # the alternative
-    message: str | None = None  # what the user is told
+    tool: str | None = None  # the alternative tool
+    message: str | None = None  # the text for the user
 
     if TYPE_CHECKING:
 
@@ -141,15 +141,15 @@ class Then:
         if self.tool is not None and self.strategy != "alternative_tool":
             raise ValueError(f"tool: drop it, or write strategy: alternative_tool instead of {self.strategy}")
         if self.strategy is None and self.message is None:
-            raise ValueError(f"say what is to be done: {', '.join(get_args(Strategy))}, or a message")
+            raise ValueError(f"expected an action: {', '.join(get_args(Strategy))}, or a message")
 
     def to_dict(self) -> dict[str, Any]:
-        """What the policy wants, as plain data."""
+        """Return the action as plain data."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Then:
-        """What ``to_dict`` described; ``delay`` is in seconds. Unknown keys are ignored."""
+        """Restore an action from ``to_dict``; ``delay`` is in seconds. Unknown keys are ignored."""
         known = {name: data[name] for name in cls.__slots__ if data.get(name) is not None}
         if "delay" in known:
             known["delay"] = Seconds(known["delay"])
@@ -163,8 +163,8 @@ class Policy:
     name: str  # quoted in reasons
     when: When = When()
     then: Then
-    even_if_effect_unknown: bool = False  # a retry may repeat what perhaps has happened
-    place: str = ""  # where it was written
+    even_if_effect_unknown: bool = False  # allows a retry that may repeat the effect
+    place: str = ""  # file and line
 
     def __post_init__(self) -> None:
         word("name", self.name)
@@ -182,10 +182,10 @@ def match(
     tags: Iterable[str],
     fault: Fault,
     attempt: int,
-    breaker: State,
+    breaker: CircuitState,
     turn_left: float | None,
 ) -> Policy | None:
-    """The first policy whose conditions all hold; ``attempt`` is 0 for a call that was refused before its first."""
+    """Return the first policy whose conditions all hold. ``attempt`` is 0 if the call was refused before it ran."""
     for policy in policies:
         when = policy.when
         if (
@@ -204,7 +204,7 @@ def match(
 
 
 def _categories(when: When) -> tuple[str, ...]:
-    """The categories that are left when the classification has been heard as well."""
+    """Return the categories that are compatible with the classification."""
     if when.classification is None:
         return when.category or get_args(Category)
     transient = when.classification == "transient"
@@ -220,7 +220,7 @@ def _any_covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
 
 
 def _glob_covers(wide: str, narrow: str) -> bool:
-    """Whether every name that fits ``narrow`` fits ``wide``. A star may swallow wildcards, a question mark none."""
+    """True if every name that matches ``narrow`` matches ``wide``. A ``*`` covers wildcards, a ``?`` does not."""
     if "?" in wide and ("*" in narrow or "?" in narrow):
         return wide == narrow
     return fnmatchcase(narrow, wide)

@@ -1,19 +1,20 @@
-"""The rate hold: when a service says "not before …", nobody asks before (R14).
+"""The rate hold: after a server says "retry after …", hold back further calls until then.
 
 Rules
 -----
-- A failed attempt whose error names a time (``retry_after``) in a header or a field of its own holds back all calls of
-  that tool, for that tenant, until then. A later time replaces an earlier one, never the other way round.
-- A time that was only read in words holds back the calls of the same thread, and without a thread no other call: words
-  may quote what a user has written.
-- A call that is held back waits, if the sum of its waits for servers stays within its ``max_hint_wait`` and the hold ends
-  before its turn's deadline. Else it fails at once, with the time that is left. Waiting costs no attempt and no retry
-  budget: nothing was tried.
-- Those who wait come back a little apart, later and never sooner: up to ``jitter_percent`` of the wait.
-- Bounded: ``LONGEST`` seconds, ``MOST`` holds a tool. Holds of threads are dropped first, then those that end first.
+- A failed attempt with a ``retry_after`` from a header or a structured field holds back all calls of that tool and
+  tenant. A later time replaces an earlier one, never the reverse.
+- A time found only in an error's text holds back only calls of the same thread: the text may quote a user. Without a
+  thread it holds back nothing.
+- A call that is held back waits if its total wait for servers stays within ``max_hint_wait`` and the hold ends before
+  its turn's deadline. Otherwise it fails at once and reports the remaining time. Waiting uses no attempt and no retry
+  budget.
+- Waiting calls resume spread out: each adds up to ``jitter_percent`` to its wait.
+- A hold lasts at most ``LONGEST`` seconds, and a tool has at most ``MOST`` holds. Beyond that, holds of threads are
+  dropped first, then those that end first.
 
-Why ``LONGEST``: the time comes from outside. A tool that fetches pages from everywhere must not be silenced for a day
-because one server said so; after that long one call finds out again.
+``LONGEST`` exists because the time comes from outside. A tool that fetches arbitrary pages must not be blocked for a day
+because one server said so.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from failsoft.core.resilience.retry import NoRetry, Retry
 LONGEST = 300.0  # seconds
 MOST = 1_000
 
-Who = tuple[str | None, str | None]  # a tenant, and one of its threads or None for all of them
-Holds = Mapping[Who, float]  # until when
+Who = tuple[str | None, str | None]  # tenant and thread; thread None: all threads of the tenant
+Holds = Mapping[Who, float]  # the time at which each hold ends
 
 
 def hold(holds: Holds, tenant: str | None, seconds: float, *, now: float, thread: str | None = None) -> Holds:
-    """Hold back the calls of a tenant, or of one of its threads; drop the holds that are over."""
+    """Hold back the calls of a tenant or of one of its threads, and drop expired holds."""
     kept = dict(release(holds, now=now))
     who = (tenant, thread)
     kept[who] = max(kept.get(who, 0.0), now + min(seconds, LONGEST))
@@ -41,12 +42,12 @@ def hold(holds: Holds, tenant: str | None, seconds: float, *, now: float, thread
 
 
 def release(holds: Holds, *, now: float) -> Holds:
-    """What is left of the holds."""
+    """Return the holds that have not expired."""
     return {who: until for who, until in holds.items() if until - now > MOMENT}
 
 
-def left(holds: Holds, tenant: str | None, *, now: float, thread: str | None = None) -> float:
-    """Seconds for which a call of this tenant and thread is held back; 0 if it is not."""
+def remaining(holds: Holds, tenant: str | None, *, now: float, thread: str | None = None) -> float:
+    """Return the seconds for which a call of this tenant and thread is held back; 0 if it is not."""
     seconds = max(holds.get((tenant, None), 0.0), holds.get((tenant, thread), 0.0)) - now
     return seconds if seconds > MOMENT else 0.0
 
@@ -54,7 +55,7 @@ def left(holds: Holds, tenant: str | None, *, now: float, thread: str | None = N
 def plan_wait(
     seconds: float, *, waited: float, patience: float, turn_left: float | None, jitter: float, jitter_percent: float
 ) -> Retry | NoRetry:
-    """Whether a call that is held back for ``seconds`` waits; ``jitter`` is a random number in [0, 1)."""
+    """Decide whether a call that is held back for ``seconds`` waits; ``jitter`` is a random number in [0, 1)."""
     wait = seconds * (1 + jitter * jitter_percent / 100)
     if waited + seconds > patience + MOMENT or (turn_left is not None and wait >= turn_left):
         return NoRetry(f"held back for {text(seconds)}")

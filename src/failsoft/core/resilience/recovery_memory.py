@@ -1,23 +1,23 @@
-"""The recovery memory: what has helped against which family of errors, and what has not.
+"""The recovery memory: a record of which strategies helped against which errors.
 
 Rules
 -----
-- A *family* is a tenant's errors of one tool with one fingerprint (``core.resilience.error_family``).
-- Evidence counts once per **episode**. An episode is an outage: it lasts at least ``EPISODE_LEAST``, and ends when the
-  tool has succeeded meanwhile, or after ``EPISODE_MOST``. So one bad night is a handful of episodes, however many calls
-  it broke. Within an episode a strategy's tally grows by 1 in all: by the share of its uses that worked.
-- Old evidence decays, by half in ``HALF_LIFE``.
-- ``act``: retries of a family are hopeless after ``ENOUGH`` episodes without one cure. They are left out then, but for
-  every ``EXPLORE``-th: what has been cured is found out again.
-- ``act``, too: among alternatives of equal rank, next to each other and for the same errors, the one that has worked
-  more often comes first; every ``EXPLORE``-th time they come as they are written. Otherwise the order is the author's.
-- From ``QUOTED`` episodes on, reasons quote it. An empty memory changes nothing.
-- Bounded: ``FAMILIES`` families, the least recent goes first; ``STRATEGIES`` tallies in each.
+- A *family* is all errors of one tenant and tool with one fingerprint (``core.resilience.error_family``).
+- Evidence counts once per **episode**, that is, per outage. An episode lasts at least ``EPISODE_LEAST``. It ends once the
+  tool has succeeded, or after ``EPISODE_MOST``. Within an episode a strategy's tally grows by 1 in total: by the share of
+  its uses that worked.
+- Old evidence decays with the half-life ``HALF_LIFE``.
+- Mode ``act`` skips retries of a family after ``ENOUGH`` episodes without a cure. Every ``EXPLORE``-th retry still runs,
+  to notice when the cause is gone.
+- Mode ``act`` also sorts adjacent alternatives that handle the same errors: the most successful comes first. Every
+  ``EXPLORE``-th time they keep their written order.
+- From ``QUOTED`` episodes on, reasons quote the evidence. An empty memory changes nothing.
+- At most ``FAMILIES`` families are kept (the least recent is dropped) with ``STRATEGIES`` tallies each.
 
-Why episodes: a thousand calls that fail in one outage are one observation, not a thousand. Why shares within one: a
-stand-in that serves nine of ten calls is better than one that serves one of ten, though both have "worked".
+Episodes exist because a thousand calls that fail in one outage are one observation. Shares exist because a fallback that
+serves nine calls of ten is better than one that serves one of ten.
 
-Time is the time of day: what is remembered outlives the process.
+Times are wall-clock times, because the memory outlives the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from failsoft.core.resilience.error_family import fingerprint
 
 Mode = Literal["advise", "act", "off"]
 
-RETRY = "retry"  # the strategy's name; alternatives go by their tool's id after ``TOOL``
+RETRY = "retry"  # name of the retry strategy; an alternative is named TOOL + its id
 TOOL = "tool:"
 
 EPISODE_LEAST = 1800.0  # seconds
@@ -43,19 +43,19 @@ QUOTED = 3  # episodes
 EXPLORE = 20
 FAMILIES = 2_000
 STRATEGIES = 16
-_TEXTS = 1_024  # messages whose family is known by heart
-_ROUNDING = 0.5  # episodes come as they come: what has decayed a little still counts as one
+_TEXTS = 1_024  # error texts whose family is cached
+_ROUNDING = 0.5  # tolerance: an episode that has decayed slightly still counts
 QUOTABLE = QUOTED - _ROUNDING  # episodes, decayed
-_NONE_CURED = 0.5  # a cure counts for one half-life
+_NONE_CURED = 0.5  # below this, no cure counts; one cure counts for one half-life
 
 
 class Tally(NamedTuple):
-    """One strategy's record: episodes, decayed."""
+    """The record of one strategy, in decayed episodes."""
 
     tried: float = 0.0
     worked: float = 0.0  # the sum of the shares that worked
     cured: float = 0.0  # episodes in which it worked at all
-    seconds: float = 0.0  # about how long it takes
+    seconds: float = 0.0  # typical duration
 
     def __str__(self) -> str:
         return f"worked {round(self.worked)} of {round(self.tried)} times"
@@ -65,13 +65,13 @@ NO_TALLY = Tally()
 
 
 class Evidence(NamedTuple):
-    """What is known of a family, for a decision and its reason."""
+    """The evidence about a family, as used by a decision and quoted in its reason."""
 
     seen: int  # episodes
     tallies: tuple[tuple[str, Tally], ...] = ()
 
     def of(self, strategy: str) -> Tally:
-        """The tally of ``RETRY``, or of a tool (``TOOL + id``)."""
+        """Return the tally of ``RETRY`` or of a tool (``TOOL + id``)."""
         return next((tally for name, tally in self.tallies if name == strategy), NO_TALLY)
 
     def __str__(self) -> str:
@@ -88,18 +88,18 @@ class Evidence(NamedTuple):
 
 
 class Use:
-    """How a strategy has done in one episode."""
+    """The uses of one strategy in the current episode."""
 
     __slots__ = ("seconds", "tried", "worked")
 
     def __init__(self, seconds: float) -> None:
         self.tried = 0
         self.worked = 0
-        self.seconds = seconds  # about how long it takes
+        self.seconds = seconds  # typical duration
 
 
 class Family:
-    """One family's record. Only ``Memory`` changes it."""
+    """The record of one family. Only ``Memory`` changes it."""
 
     __slots__ = (
         "_tallies", "at", "before", "ordered", "seen", "since", "spared", "successes", "tenant", "text", "tool", "uses",
@@ -110,18 +110,18 @@ class Family:
         self.tool = tool
         self.text = text
         self.seen = 0.0  # episodes, decayed
-        self.at = 0.0  # when that was counted
-        self.since = 0.0  # when the episode began
-        self.successes = -1  # of the tool, when it began
-        self.before: dict[str, Tally] = {}  # of the episodes before this one
-        self.uses: dict[str, Use] = {}  # in this one
-        self.spared = 0  # retries left out since the last that explored
-        self.ordered = 0  # alternatives put in another order since the last time they were not
-        self._tallies: dict[str, Tally] | None = None  # None: to be worked out
+        self.at = 0.0  # when ``seen`` was computed
+        self.since = 0.0  # start of the current episode
+        self.successes = -1  # the tool's success count at that start
+        self.before: dict[str, Tally] = {}  # tallies of earlier episodes
+        self.uses: dict[str, Use] = {}  # uses in the current episode
+        self.spared = 0  # retries skipped since the last exploring one
+        self.ordered = 0  # times alternatives were sorted since the last exploring one
+        self._tallies: dict[str, Tally] | None = None  # cache; None: stale
 
     @property
     def tallies(self) -> dict[str, Tally]:
-        """Every strategy's record, this episode's included."""
+        """The tally of every strategy, including the current episode."""
         made = self._tallies
         if made is None:
             made = self._tallies = {**self.before}
@@ -138,22 +138,22 @@ class Family:
 
     @property
     def is_hopeless(self) -> bool:
-        """Have retries been tried often enough, and never worked?"""
+        """True if retries were tried often enough and never worked."""
         tally = self.tallies.get(RETRY, NO_TALLY)
         return tally.tried > ENOUGH - _ROUNDING and tally.cured < _NONE_CURED
 
     @property
     def is_quotable(self) -> bool:
-        """Has it been seen often enough to be quoted?"""
+        """True if the family was seen often enough to be quoted."""
         return self.seen > QUOTABLE
 
     @property
     def evidence(self) -> Evidence | None:
-        """What can be quoted; None while it is too little."""
+        """The evidence to quote; None while there is too little."""
         return Evidence(round(self.seen), tuple(self.tallies.items())) if self.is_quotable else None
 
     def is_due(self, now: float) -> bool:
-        """May its episode be over?"""
+        """True if the current episode may be over."""
         return now - self.since >= EPISODE_LEAST or not self.seen or now < self.since
 
     def begin_episode(self, now: float, successes: int) -> None:
@@ -181,7 +181,7 @@ class Family:
         self._tallies = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, to be kept and to be shown."""
+        """Return the family as plain data."""
         return {
             "tenant": self.tenant,
             "tool": self.tool,
@@ -194,7 +194,7 @@ class Family:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Family:
-        """Back from ``to_dict``. Its episode is taken for over as soon as the tool has succeeded again."""
+        """Restore a family from ``to_dict``. The tool's next success ends its episode."""
         family = cls(data["tenant"], data["tool"], data["family"])
         family.seen, family.at, family.since = data["seen"], data["at"], data["since"]
         family.before = {name: Tally(*parts) for name, parts in data["tallies"].items()}
@@ -202,10 +202,10 @@ class Family:
 
 
 class Memory:
-    """All families of one runtime."""
+    """The families of one runtime."""
 
     def __init__(self) -> None:
-        self._families: dict[tuple[str | None, str, str], Family] = {}  # the least recent first
+        self._families: dict[tuple[str | None, str, str], Family] = {}  # least recent first
         self._texts: dict[tuple[str | None, str, str, str], Family] = {}
 
     def __len__(self) -> int:
@@ -215,14 +215,14 @@ class Memory:
         return iter(self._families.values())
 
     def meet(self, tenant: str | None, tool: str, fault: Fault, *, now: float, successes: Callable[[], int]) -> Family:
-        """An error has come: its family, in the right episode. ``successes`` counts those of the tool so far."""
+        """Return the family of a new error, in its current episode. ``successes`` returns the tool's success count."""
         family = self.find(tenant, tool, fault)
         if family.is_due(now):
             self.turn_page(family, now, successes())
         return family
 
     def find(self, tenant: str | None, tool: str, fault: Fault) -> Family:
-        """The family of an error; a new one if it has not been seen."""
+        """Return the family of an error, adding it if it is new."""
         text = (tenant, tool, fault.code, fault.message)
         family = self._texts.get(text)
         if family is None:
@@ -236,7 +236,7 @@ class Memory:
         return family if family is not None else self.add(Family(tenant, tool, text))
 
     def add(self, family: Family) -> Family:
-        """Take in a family: a new one, or one that was kept elsewhere."""
+        """Add a family: a new one, or one restored from a store."""
         if len(self._families) >= FAMILIES:
             self._drop(next(iter(self._families)))
             self._texts.clear()
@@ -244,7 +244,7 @@ class Memory:
         return family
 
     def turn_page(self, family: Family, now: float, successes: int) -> None:
-        """Begin another episode, unless this one goes on."""
+        """Begin a new episode unless the current one continues."""
         recovered = successes != family.successes
         if family.seen and not recovered and 0 <= now - family.since < EPISODE_MOST:
             return
@@ -253,7 +253,7 @@ class Memory:
             self._families[family.key] = family
 
     def forget(self, tenant: str | None = None, *, tool: str | None = None) -> int:
-        """Drop a tenant's families, or those of one tool; how many there were."""
+        """Drop the families of a tenant, or of one of its tools. Returns their number."""
         gone = [key for key in self._families if key[0] == tenant and tool in (None, key[1])]
         for key in gone:
             self._drop(key)
@@ -261,11 +261,11 @@ class Memory:
         return len(gone)
 
     def _drop(self, key: tuple[str | None, str, str]) -> None:
-        self._families.pop(key).seen = 0.0  # so it is due for whoever still holds it
+        self._families.pop(key).seen = 0.0  # due at once for any code that still holds the family
 
 
 def skips_retry(family: Family) -> bool:
-    """Whether to leave out a retry that has never helped; every ``EXPLORE``-th is made all the same."""
+    """True if a hopeless retry is to be skipped. Every ``EXPLORE``-th retry is made anyway."""
     if not family.is_hopeless:
         return False
     family.spared = (family.spared + 1) % EXPLORE
@@ -273,7 +273,7 @@ def skips_retry(family: Family) -> bool:
 
 
 def order(family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
-    """Alternatives of equal rank by what has worked; the others stay where they are."""
+    """Sort adjacent alternatives that handle the same errors by their success; the others keep their places."""
     if len(options) < 2 or family.seen < QUOTABLE:
         return options
     best = [one for _, rank in groupby(options, lambda option: option.handle_errors) for one in _sort(family, rank)]
@@ -286,7 +286,7 @@ def order(family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
 def _sort(family: Family, rank: Iterable[Fallback]) -> list[Fallback]:
     def success(option: Fallback) -> float:
         tally = family.tallies.get(TOOL + option.tool, NO_TALLY)
-        return (tally.worked + 1) / (tally.tried + 2)  # one half while nothing is known
+        return (tally.worked + 1) / (tally.tried + 2)  # one half without evidence
 
     return sorted(rank, key=success, reverse=True)
 

@@ -1,30 +1,25 @@
-"""Whether a failed attempt is repeated, and when (S-spec 2.3, R4, R11, R16, R18).
+"""Retry planning: decide whether a failed attempt is repeated, and after which delay.
 
 Rules, in this order
 --------------------
-1. A cancelled call is not repeated: its caller has left (R16). Nor is a bug: the same code meets it again.
-2. Without ``rules`` (None) a permanent error is not repeated. With them the first rule that lists the error's code
-   decides, whatever the classification; no rule, no retry, so an empty list turns retries off.
-3. Effects (R11). An attempt that may have acted (``unknown``) is repeated unless the tool is declared as not
-   idempotent. One that surely has (``happened``: its value came after the deadline) is repeated only if the tool is
-   declared safe to repeat: nobody asked for it to act twice. The same holds for one that still runs (R8): a thread, or
-   a coroutine that swallowed its cancellation.
-4. At most ``max_attempts``; with ``rules`` the rule's own, counted over the failures that it decided about.
-5. A server's hint that is longer than the backoff is waited for if the sum of such waits in the call stays within
-   ``max_hint_wait``; one of more than ``LONGEST_HINT`` never is.
-6. ``max_total_time`` runs from the end of the first failed attempt (R4). A retry must (a) start within it, and (b) the
-   retries so far and one more like the last attempt must fit into it; the first retry is exempt from (b). A retry in
-   flight is not cut off. Time waited because the server asked for it does not count.
+1. A cancelled call is not repeated, because its caller is gone. A bug is not repeated, because it would recur.
+2. If ``rules`` is None, a permanent error is not repeated. Otherwise the first rule that lists the error's code applies,
+   whatever the classification. Without a matching rule there is no retry, so an empty list turns retries off.
+3. An attempt whose effect is ``unknown`` is repeated unless the tool is declared not idempotent. An attempt whose effect
+   ``happened`` (its value came after the deadline) is repeated only if the tool is declared safe to repeat. The same
+   applies to an attempt that is still running: a thread, or a coroutine that swallowed its cancellation.
+4. ``max_attempts`` limits the attempts. A matching rule has its own limit, counted over the failures that it matched.
+5. A server's hint that exceeds the backoff replaces it, if the sum of such waits in the call stays within
+   ``max_hint_wait``. A hint longer than ``LONGEST_HINT`` means no retry.
+6. ``max_total_time`` starts when the first attempt fails. A retry must start within it, and the retries so far plus one
+   more of the last attempt's duration must fit. The first retry is exempt from the second condition, so that a call
+   with a 30 s timeout is retried although the limit is 2 s. A running retry is never cut off. Waits that the server
+   asked for do not count.
 
-A policy of the user's can wish for a retry (``Wish``). That beats the classification and the ``rules``, and a delay that
-it names beats rule 6; nothing else. Where the effect is unknown and nobody has declared the tool safe, such a retry is
-made only if the policy says that it may be.
+A policy can ask for a retry (``Wish``). The wish overrides the classification and the ``rules``; a delay in it overrides
+rule 6. If the effect is unknown and the tool is not declared safe, the policy must allow the retry explicitly.
 
-Why (b) takes the last attempt as its measure: S-tests 2.4 stops before the attempt that would not fit, and how long
-an attempt takes is best foretold by the one before. Why the first is exempt: a 30 s timeout is to be retried although
-2 s are all the time there is (S-tests 4.1, 7.3).
-
-Breaker and budget are not asked here: a retry that is planned is then paid for and admitted.
+Circuit breaker and retry budget are checked later, when the planned retry is about to run.
 """
 
 from __future__ import annotations
@@ -40,44 +35,44 @@ if TYPE_CHECKING:
     from failsoft.core.model.options import RetryOptions, RetryRule
 
 
-CUT_OFF = "max total retry time"  # how the reason begins when retries end although attempts are left
+CUT_OFF = "max total retry time"  # start of the reason when time runs out before the attempts do
 _STILL_RUNS = "the attempt still runs and the tool is not declared idempotent"
 
 
 class Attempts(NamedTuple):
-    """One tool's failed attempts within one call so far."""
+    """The failed attempts of one tool within one call."""
 
-    made: int = 0  # the one that just failed included
-    first_failed_at: float = 0.0  # when the first of them ended
-    retry_time: float = 0.0  # running time of all but the first
-    last_duration: float = 0.0  # of the one that just failed
-    matched: tuple[int, ...] = ()  # failures that each of options.rules decided about; () while there are none
-    hinted: float = 0.0  # seconds waited since the first failure because the server asked for it
+    made: int = 0  # including the latest failure
+    first_failed_at: float = 0.0
+    retry_time: float = 0.0  # total duration of all attempts but the first
+    last_duration: float = 0.0  # duration of the latest attempt
+    matched: tuple[int, ...] = ()  # per rule in options.rules: the failures that it matched; () without rules
+    hinted: float = 0.0  # seconds waited since the first failure on the server's request
 
 
 class Retry(NamedTuple):
-    """Repeat the attempt after so many seconds."""
+    """Repeat the attempt after ``delay`` seconds."""
 
     delay: float
     hinted: bool = False  # the server asked for the wait
 
 
 class NoRetry(NamedTuple):
-    """Leave it; ``why`` is short and in words."""
+    """Do not repeat the attempt."""
 
     why: str
-    cut_off: bool = False  # max_total_time is over, and attempts are left
+    cut_off: bool = False  # max_total_time ran out before the attempts did
 
 
 class Wish(NamedTuple):
-    """A policy asks for a retry."""
+    """A retry requested by a policy."""
 
-    delay: float | None = None  # seconds, instead of the backoff's
-    even_if_unknown: bool = False  # though the effect is unknown
+    delay: float | None = None  # seconds; replaces the backoff
+    even_if_unknown: bool = False  # allowed although the effect is unknown
 
 
 def add_failure(attempts: Attempts, options: RetryOptions, fault: Fault, *, duration: float, now: float) -> Attempts:
-    """Count the attempt that ended in ``fault`` just now; ``Attempts()`` is what a call starts with."""
+    """Add the attempt that just ended in ``fault``. A call starts with ``Attempts()``."""
     matched = _matched(attempts, options.rules, fault) if options.rules else ()
     if not attempts.made:
         return Attempts(1, now, 0.0, duration, matched)
@@ -86,7 +81,7 @@ def add_failure(attempts: Attempts, options: RetryOptions, fault: Fault, *, dura
 
 
 def add_hinted_wait(attempts: Attempts, seconds: float) -> Attempts:
-    """Count a wait that the server asked for; before the first failure no clock runs that it could be taken from."""
+    """Add a wait that the server asked for. Ignored before the first failure, when ``max_total_time`` has not started."""
     return attempts._replace(hinted=attempts.hinted + seconds) if attempts.made else attempts
 
 
@@ -108,10 +103,10 @@ def plan_retry(
     running: bool = False,
     waited: float = 0.0,
 ) -> Retry | NoRetry:
-    """Decide about the failure that was added last.
+    """Decide whether to repeat the attempt that was added last.
 
-    ``safe`` is whether the tool can be repeated, None: unsaid; ``running``, whether the attempt goes on unheard;
-    ``waited``, for how many seconds the call has waited so far because a server asked for it.
+    ``safe``: the tool may be repeated; None if undeclared. ``running``: the abandoned attempt is still running.
+    ``waited``: seconds that the call has already waited on a server's request.
     """
     why = (
         _bars(options, fault, safe, wish)
@@ -125,7 +120,7 @@ def plan_retry(
         return NoRetry(f"the service asks for a wait of more than {text(LONGEST_HINT)}")
     wished = None if wish is None else wish.delay
     backoff = delay(options, attempts.made, jitter=jitter, hint=hint)
-    wait = backoff if wished is None else max(wished, hint or 0.0)  # a hint is never shortened (R6)
+    wait = backoff if wished is None else max(wished, hint or 0.0)  # a hint is never shortened
     hinted = wait == hint
     if hinted and waited + wait > options.max_hint_wait + MOMENT:
         return NoRetry(f"the service asks for a wait of {text(wait)}, max_hint_wait is {text(options.max_hint_wait)}")
@@ -137,10 +132,10 @@ def plan_retry(
 def plan_known(
     options: RetryOptions, made: int, since: float, spent: float, took: float, now: float, jitter: float
 ) -> float | None:
-    """The delay before a retry of a failure that may be repeated and carries no hint; None: not any more.
+    """Return the delay before repeating a retryable failure without a hint; None if attempts or time are used up.
 
-    It is what ``plan_retry`` says where only attempts and time are still to be asked about. The numbers are those of
-    ``Attempts``, in its order.
+    Agrees with ``plan_retry`` when only attempts and time can prevent the retry. The parameters are the fields of
+    ``Attempts``, in the same order.
     """
     if made >= options.max_attempts:
         return None
@@ -161,7 +156,7 @@ def _is_in_time(options: RetryOptions, wait: float, attempts: Attempts, now: flo
 
 
 def _bars(options: RetryOptions, fault: Fault, safe: bool | None, wish: Wish | None) -> str | None:
-    """Why this failure must not be repeated, however few the attempts."""
+    """Return why this failure must never be repeated, regardless of attempts and time; None if it may be."""
     if fault.code is Code.CANCELLED:
         return "the caller has left"
     if fault.category == "internal_contract_bug":
@@ -191,7 +186,7 @@ def _used_up(options: RetryOptions, fault: Fault, attempts: Attempts) -> str | N
 
 
 def _cut_off(options: RetryOptions, fault: Fault, attempts: Attempts) -> str:
-    """Why retries end although attempts are left, with the setting to change."""
+    """Return the reason when time runs out before the attempts do; it names the setting to change."""
     rules = options.rules or ()
     number = _find_rule(rules, fault)
     made, most = (
@@ -203,5 +198,5 @@ def _cut_off(options: RetryOptions, fault: Fault, attempts: Attempts) -> str:
 
 
 def _find_rule(rules: tuple[RetryRule, ...], fault: Fault) -> int | None:
-    """The number of the first rule that lists the fault's code."""
+    """Return the index of the first rule that lists the fault's code."""
     return next((number for number, rule in enumerate(rules) if fault.code in rule.handle_errors), None)

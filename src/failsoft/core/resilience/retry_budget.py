@@ -1,16 +1,15 @@
-"""The retry budget: how many retries a tool may still spend (R25).
+"""The retry budget: a token bucket per tool that limits retries across calls.
 
 Rules
 -----
-- A tool starts with ``FULL`` tokens and never has more. A retry costs one; a success brings back a tenth, ten seconds
-  bring back one.
-- Without a whole token there is no retry, and nothing is taken.
-- A clock that stands still or is set back brings nothing and costs nothing; the count goes on from its new time.
+- A tool starts with ``FULL`` tokens, which is also the maximum. A retry costs one token. Each success adds a tenth of a
+  token, and each second adds another tenth.
+- With less than one token there is no retry, and no token is taken.
+- A clock that stops or is set back changes nothing; counting continues from the new time.
 
-Why a budget beside ``max_attempts``: attempts limit one call, and in an outage every call spends all of them, so the
-load on a dying service is multiplied just when it can bear it least. The budget ties retries to successes: in a long
-outage at most one call in ten seconds is retried (T18), while a short one is not noticed. Per tool, so that a dead
-tool starves nobody else. 90 tokens let S-tests 2.1 run twenty times (80 retries).
+``max_attempts`` limits one call. In an outage every call would use all its attempts and multiply the load on a failing
+service. The budget ties retries to successes: in a long outage a tool retries about once in ten seconds, while a short
+outage is not affected. One tool's budget never limits another tool.
 """
 
 from __future__ import annotations
@@ -20,27 +19,24 @@ from typing import NamedTuple
 FULL = 90.0
 _PER_SUCCESS = 0.1
 _PER_SECOND = 0.1
-_ENOUGH = 1 - 1e-9  # ten times 0.1 is a whole token, whatever binary fractions make of it
+_ENOUGH = 1 - 1e-9  # tolerates rounding: ten times 0.1 counts as one token
 
 
 class Budget(NamedTuple):
-    """What is left, and when that was counted."""
+    """The tokens at the time ``at``."""
 
     tokens: float = FULL
     at: float = 0.0
 
 
 def is_ample(budget: Budget, *, now: float, successes: int, more: int) -> bool:
-    """Is a retry paid for, and would up to so many ``more`` successes be worth the same before it as after it?
-
-    They would not where they fill the budget: what a full one cannot hold is lost.
-    """
+    """True if a token is available and crediting up to ``more`` successes first could not overflow the bucket."""
     tokens = budget.tokens + successes * _PER_SUCCESS + max(0.0, now - budget.at) * _PER_SECOND
     return _ENOUGH <= tokens <= FULL - more * _PER_SUCCESS
 
 
 def spend(budget: Budget, *, now: float, successes: int = 0) -> tuple[Budget, bool]:
-    """Pay for one retry; False when there is not enough. ``successes`` are those since the last time."""
+    """Pay for one retry; False if there are too few tokens. ``successes`` counts those since the previous call."""
     waited = max(0.0, now - budget.at)
     tokens = min(FULL, budget.tokens + successes * _PER_SUCCESS + waited * _PER_SECOND)
     if tokens < _ENOUGH:

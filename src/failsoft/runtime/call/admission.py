@@ -17,7 +17,7 @@ from failsoft.observe import events
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.options import Fallback
-    from failsoft.core.resilience.circuit_breaker import State
+    from failsoft.core.resilience.circuit_breaker import CircuitState
     from failsoft.runtime.call.model import Call, Candidate
     from failsoft.runtime.services import Services
     from failsoft.runtime.tools.health import ToolHealth
@@ -49,7 +49,7 @@ def check_availability(rt: Services, call: Call, tool: Tool) -> Fault | None:
 def check_rate_hold(rt: Services, call: Call, tool: Tool) -> Fault | None:
     """The fault of a call that comes before the service wants to be asked again."""
     now = rt.now()
-    seconds = core.left(tool.health.holds, call.tenant, now=now, thread=call.thread)
+    seconds = core.remaining(tool.health.holds, call.tenant, now=now, thread=call.thread)
     if seconds:
         return builtin_faults.rate_hold(tool.id, seconds)
     with rt.lock:
@@ -87,7 +87,9 @@ def count_successes(rt: Services, tool: Tool, health: ToolHealth) -> int:
 # --- circuits ---------------------------------------------------------------------------------------------------------
 
 
-def emit_transition(rt: Services, call: Call, candidate: Candidate, state: State, fault: Fault | None = None) -> None:
+def emit_transition(
+    rt: Services, call: Call, candidate: Candidate, state: CircuitState, fault: Fault | None = None
+) -> None:
     """A breaker has changed. One that a fallback has for one primary only says which primary."""
     event_type, message = _TRANSITIONS[state]
     tool = candidate.tool
@@ -151,7 +153,7 @@ def renew_refusal(rt: Services, tool: Tool, now: float) -> CachedRefusal | None:
     return tool.cached_refusal
 
 
-_TRANSITIONS: dict[State, tuple[str, str]] = {
+_TRANSITIONS: dict[CircuitState, tuple[str, str]] = {
     "open": (events.CIRCUIT_OPENED, "Circuit breaker opened for"),
     "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit breaker half-opened for"),
     "closed": (events.CIRCUIT_CLOSED, "Circuit breaker closed for"),

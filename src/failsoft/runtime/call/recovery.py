@@ -17,7 +17,7 @@ from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Decision
-from failsoft.core.resilience.circuit_breaker import Result, State
+from failsoft.core.resilience.circuit_breaker import CircuitState, Result
 from failsoft.core.resilience.error_handler import ErrorReport, decide
 from failsoft.core.resilience.fallback import alternatives, does_it_again, forbids_fallback, may_have_acted
 from failsoft.core.resilience.rate_hold import plan_wait
@@ -124,7 +124,7 @@ def _consider_fallbacks(
     return Wish(policy.then.delay, policy.even_if_effect_unknown)
 
 
-def _breaker_state(rt: Services, candidate: Candidate) -> State:
+def _breaker_state(rt: Services, candidate: Candidate) -> CircuitState:
     """The circuit's state as a decision needs it: ``half_open`` for a probe, although its failure has opened the circuit."""
     return "half_open" if candidate.probing else candidate.health.observe(rt.now())
 
@@ -291,7 +291,7 @@ def learn(rt: Services, candidate: Candidate, now: float, *, worked: bool) -> No
 
 def report_to_breaker(
     rt: Services, call: Call, candidate: Candidate, result: Result, fault: Fault | None = None
-) -> State | None:
+) -> CircuitState | None:
     """Hand the ticket back with what the attempt came to; the breaker's new state, if that has changed."""
     ticket, candidate.ticket = candidate.ticket, None
     if ticket is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import BreakerOptions
 from failsoft.core.resilience import circuit_breaker, retry_budget
-from failsoft.core.resilience.circuit_breaker import BreakerState, Refusal, Result, State, Ticket
+from failsoft.core.resilience.circuit_breaker import BreakerState, CircuitState, Refusal, Result, Ticket
 from failsoft.core.resilience.rate_hold import Holds
 
 LEASE = 5.0  # seconds beyond an attempt's own timeout after which a probe's owner is taken for dead
@@ -22,7 +22,7 @@ LONGEST_PROBE = 300.0  # for a tool that has no timeout
 class HealthView(NamedTuple):
     """What ``Runtime.health`` shows."""
 
-    state: State
+    state: CircuitState
     failure_count: int
     available: bool
     retry_after: float | None = None  # seconds until the circuit admits a probe
@@ -62,14 +62,14 @@ class ToolHealth:
         )
         return answer
 
-    def record(self, ticket: Ticket, result: Result, now: float, fault: Fault | None = None) -> State | None:
+    def record(self, ticket: Ticket, result: Result, now: float, fault: Fault | None = None) -> CircuitState | None:
         """Take in a result; the new state, if that has changed."""
         before = self.state
         after = self.state = circuit_breaker.record(before, self.options, ticket, result, now=now)
         if after is before:
             return None
         self.ticket = Ticket(after.generation, None) if circuit_breaker.is_pristine(after) else None
-        changed: State | None = after.state if after.state != before.state else None
+        changed: CircuitState | None = after.state if after.state != before.state else None
         if after.generation != before.generation:
             self.opened_by = fault
             if before.state == "closed":
@@ -105,7 +105,7 @@ class ToolHealth:
         self.state, self.opened_by, self.ticket = state, opened_by, None
         self.opened_at = state.since
 
-    def observe(self, now: float) -> State:
+    def observe(self, now: float) -> CircuitState:
         return circuit_breaker.observe(self.state, self.options, now=now)
 
     def open_for(self, now: float) -> float | None:
