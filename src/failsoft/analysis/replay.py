@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
 from failsoft.core.model.outcome import Decision
 from failsoft.core.resilience.error_handler import decide, rebuild
-from failsoft.core.turn.cascade import Verdict, cascade
+from failsoft.core.turn.cascade import CascadeDecision, cascade
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
@@ -109,7 +109,7 @@ def _delay(event: Record, again: Decision | None) -> float | None:
 
 # --- cascades ---------------------------------------------------------------------------------------------------------
 
-Fate = Verdict | Literal["run"]  # run: nothing prevented it
+Fate = CascadeDecision | Literal["run"]  # run: nothing prevented it
 
 
 class Cascaded(NamedTuple):
@@ -190,7 +190,7 @@ def _compare(event: Record, id: str, recorded: Fate, again: Fate | None, root: s
     return Cascaded(event.get("seq", 0), id, recorded, again, event.get("root"), root, untold)
 
 
-def _judge(event: Record) -> Verdict | None:
+def _judge(event: Record) -> CascadeDecision | None:
     try:
         return cascade(event["required"], event["defaults"], event["arguments"])
     except (KeyError, TypeError):

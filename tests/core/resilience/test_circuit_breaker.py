@@ -8,9 +8,9 @@ from failsoft.core.model.options import BreakerOptions
 from failsoft.core.resilience.circuit_breaker import (
     INITIAL,
     BreakerState,
+    CircuitState,
     Refusal,
     Result,
-    State,
     Ticket,
     admit,
     count_failure,
@@ -46,7 +46,7 @@ class Breaker:
     def call(self, result: Result, now: float) -> None:
         self.record(self.ticket(now), result, now)
 
-    def at(self, now: float) -> State:
+    def at(self, now: float) -> CircuitState:
         return observe(self.state, self.options, now=now)
 
 

@@ -40,7 +40,7 @@ def test_what_is_said_means_a_strategy(said, strategy):
     ("make", "wrong", "said"),
     [
         (When, {"tool": 3}, "tool: 3 is not a list of texts"),
-        (When, {"tool": "pay_[ab]"}, r"tool: 'pay_\[ab\]' is not a tool's id: only \* and \?"),
+        (When, {"tool": "pay_[ab]"}, r"tool: 'pay_\[ab\]' is not a tool's id: the only wildcards are \* and \?"),
         (When, {"tool": ""}, "tool: '' is not a tool's id"),
         (When, {"category": "transient"}, "category: .* did you mean tool_transient?"),
         (When, {"code": "NOPE"}, "code: 'NOPE' is not an error code"),
@@ -49,7 +49,7 @@ def test_what_is_said_means_a_strategy(said, strategy):
         (When, {"breaker": "half-open"}, "breaker: .* did you mean half_open?"),
         (When, {"turn_left": 10}, 'turn_left: 10 has no unit: write "10s"'),
         (When, {"effect": ["none", "maybe"]}, "effect: 'maybe' is not one of"),
-        (Then, {}, "say what is to be done: retry, alternative_tool"),
+        (Then, {}, "expected an action: retry, alternative_tool"),
         (Then, {"strategy": "retri"}, "strategy: .* did you mean retry?"),
         (Then, {"strategy": "escalate", "delay": "1s"}, "delay: only a retry waits"),
         (Then, {"strategy": "retry", "tool": "b"}, "tool: drop it, or write strategy: alternative_tool"),

@@ -1,23 +1,25 @@
-"""What one conversation remembers about its tools: which are missing, which calls go round in circles, what may be retried.
+"""Thread state: what one conversation remembers about its tools.
+
+It remembers missing tools, tools with a broken setup, calls that fail in a loop, offers to retry, and dangling calls.
 
 Rules
 -----
-- A missing tool (``tool_unavailable``) that the registry knows of is missing for the deployment. One that only an
-  error's text or a remote code speaks of is missing in this thread for ``ABSENT_FOR`` seconds; then one probe goes
-  through, and what it meets decides. A failure further in marks the tool that failed there, not those around it.
-- A tool whose setup is at fault in a way that cannot depend on the arguments (credentials, quota, billing) is run at most
-  once in ``ABSENT_FOR`` seconds: other calls get the same answer, until it is registered anew or reset. After any other
-  fault of the setup (permissions, an address, a model's name) only the same call is answered so, after one failure.
-- The same call (tool and arguments) that has failed permanently ``LOOP_AFTER`` times within ``LOOP_WINDOW`` seconds,
-  with no successful call in between, is answered with the same explanation. Being answered is not another failure, so
-  a loop runs into the tool again once the window has moved on.
-- A transient failure that is exhausted leaves one offer per tool, for ``OFFER_LASTS`` seconds (R10). Taking it uses it
-  up, a retry that was asked for leaves no other one, and a failure of a hard category clears it (S-norm).
-- A call that ended with its turn, and not by itself, dangles until it is closed. If it must not be made twice, the same
-  call is turned away until then, however often it is made, for ``DANGLES_FOR`` seconds at most.
+- A tool that the registry reports as missing (``tool_unavailable``) is missing for the deployment. A tool that only an
+  error's text or a remote code reports as missing is missing in this thread for ``ABSENT_FOR`` seconds. Then one probe
+  runs, and its result decides. A failure of an inner call marks the inner tool, not the tools around it.
+- If a tool's setup is broken whatever the arguments (credentials, quota, billing), the tool runs at most once in
+  ``ABSENT_FOR`` seconds. Other calls get the same answer until the tool is registered again or reset. After other setup
+  faults (permissions, an address, a model name) only the same call gets the same answer, after one failure.
+- If the same call (tool and arguments) failed permanently ``LOOP_AFTER`` times within ``LOOP_WINDOW`` seconds, without
+  a successful call in between, it gets the same explanation without running. Such an answer does not count as a
+  failure, so the tool runs again once the window has passed.
+- A transient failure that exhausted its retries leaves one offer per tool, for ``OFFER_LASTS`` seconds. Taking the offer
+  uses it up, the offered retry leaves no new offer, and a failure of a hard category clears the offer.
+- A call that ended only because its turn ended dangles until it is closed. If the call must not be made twice, the same
+  call is refused until then, for at most ``DANGLES_FOR`` seconds.
 
-Why marks from texts stay in their thread: else one hostile error text would switch a tool off for everybody.
-Why a loop needs arguments that JSON can write: a model's always are, and whether others are the same nobody can say.
+Marks that come from error texts stay in their thread; otherwise one hostile text could disable a tool for everyone.
+Loops are detected only if the arguments can be written as JSON, as a model's always can; others cannot be compared.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ if TYPE_CHECKING:
 
 ABSENT_FOR = 600.0  # seconds
 OFFER_LASTS = 1800.0
-MOST_PARTS = 100_000  # lists and mappings in the arguments of a call that is known again
-DANGLES_FOR = 86_400.0  # a conversation may be taken up the next day
+MOST_PARTS = 100_000  # lists and mappings in the arguments of a call that gets a fingerprint
+DANGLES_FOR = 86_400.0  # a conversation may be resumed the next day
 LOOP_WINDOW = 60.0
-LOOP_AFTER = 2  # the third is answered
-HARD = frozenset({"tool_unavailable", "tool_misconfigured", "internal_contract_bug"})  # S-norm: these clear offers
-MOST_FAILURES = 64  # different calls of one thread that are watched at a time
+LOOP_AFTER = 2  # the third identical call is answered without running
+HARD = frozenset({"tool_unavailable", "tool_misconfigured", "internal_contract_bug"})  # these clear offers
+MOST_FAILURES = 64  # different failed calls tracked per thread
 MOST_DANGLING = 1000
 
 _REGISTRY = frozenset(
@@ -50,14 +52,14 @@ _REGISTRY = frozenset(
 
 
 def find_reach(fault: Fault) -> Literal["deployment", "thread"] | None:
-    """For whom a tool is missing after this fault; None: it is not."""
+    """Return for whom the tool is missing after this fault; None if it is not missing."""
     if fault.category != "tool_unavailable" or fault.rule.startswith(builtin_faults.NESTED):
         return None
     return "deployment" if fault.rule in _REGISTRY else "thread"
 
 
 def blames_setup(fault: Fault) -> bool:
-    """Whether the tool's setup is at fault whatever the arguments: credentials, quota, base URL, but no full disk."""
+    """True if the tool's setup is broken whatever the arguments: credentials, quota, base URL, but not a full disk."""
     if fault.category != "tool_misconfigured" or fault.rule.startswith(builtin_faults.NESTED):
         return False
     if fault.code is Code.RESOURCE_EXHAUSTED:
@@ -66,8 +68,8 @@ def blames_setup(fault: Fault) -> bool:
 
 
 def call_fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """What identical calls have in common; None if nobody can say whether they are identical."""
-    import hashlib  # only failures in a thread pay for it
+    """Return a fingerprint that identical calls share; None if the arguments cannot be compared."""
+    import hashlib  # lazy: only failures in a thread need it
     import json
 
     if not _is_bounded((args, kwargs)):
@@ -80,7 +82,7 @@ def call_fingerprint(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 
 def _is_bounded(value: Any) -> bool:
-    """False if written out it has no end, or none in sight: lists that hold each other."""
+    """False if the value nests too deeply or contains itself."""
     todo, parts = [value], 0
     while todo:
         one = todo.pop()
@@ -93,36 +95,36 @@ def _is_bounded(value: Any) -> bool:
 
 
 def mark(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """What tells a call from others of the same id; empty where the arguments are no JSON: then the id must do."""
+    """Return what distinguishes calls with the same id; empty if the arguments are not JSON, so only the id counts."""
     return call_fingerprint(tool, args, kwargs) or ""
 
 
 def time_left(when: float, wall: float) -> float:
-    """Seconds for which an offer made at ``when`` still holds, by a wall clock that may have been set; 0 if none.
+    """Return for how many seconds an offer made at ``when`` is still valid; 0 if it has expired.
 
-    A clock that was set back gives an offer twice its time at most. One from further in the future is over.
+    Both are wall-clock times. A clock that is set back at most doubles the time; an offer from further ahead is expired.
     """
     age = wall - when
     return OFFER_LASTS - max(age, 0.0) if -OFFER_LASTS < age < OFFER_LASTS else 0.0
 
 
 class Offer(NamedTuple):
-    """A call that may be made once more if the user asks for it."""
+    """A failed call that the user may ask to retry."""
 
     tool: str  # the id of the tool that failed
-    arguments: Mapping[str, Any]  # of the call that failed
-    explanation: Explanation  # of the failure
-    when: float  # it failed, in seconds since 1970
+    arguments: Mapping[str, Any]  # keyword arguments of the failed call
+    explanation: Explanation  # explanation of the failure
+    when: float  # time of the failure, in seconds since 1970
     expires: float  # by the runtime's clock, in seconds
-    args: tuple[Any, ...] = ()  # those that were given by position
+    args: tuple[Any, ...] = ()  # positional arguments
     timeout: float | None = None
     retry: RetryOptions | None = None
-    key: str | None = None  # idempotency key: the same one again, so that what went through is not done twice
-    same: str | None = None  # fingerprint
-    by_agent: bool = False  # a model had asked for the call: a tool of which nothing is known counts as a write
+    key: str | None = None  # idempotency key, sent again so that a call that went through is not done twice
+    same: str | None = None  # the call's fingerprint
+    by_agent: bool = False  # a model made the call: an unknown tool then counts as a write
 
     def to_dict(self) -> dict[str, Any]:
-        """The offer as plain data."""
+        """Return the offer as plain data."""
         return {
             "tool": self.tool,
             "arguments": plain(self.arguments),
@@ -132,50 +134,50 @@ class Offer(NamedTuple):
 
 
 class Dangling(NamedTuple):
-    """A call whose end nobody has told the model."""
+    """A call whose result was never reported to the model."""
 
-    call_id: str  # as the model knows it, where the adapter has passed it on
+    call_id: str  # the model's id if the adapter passed it on
     tool: str  # the id of the tool
-    text: str  # what to tell the model as the result of the call
-    turn_id: str = ""  # the turn that it belonged to
-    same: str | None = None  # if it must not be made twice: its fingerprint; empty where it has none
-    told: bool = False  # the same call was turned away, so the model knows
-    expires: float | None = None  # by the runtime's clock, in seconds: then it may be made again
+    text: str  # the result to report to the model
+    turn_id: str = ""  # the turn of the call
+    same: str | None = None  # fingerprint if the call must not be made twice; empty if it has none
+    told: bool = False  # the same call was refused since, so the model knows the text
+    expires: float | None = None  # by the runtime's clock, in seconds; afterwards the call may be made again
 
     def to_dict(self) -> dict[str, Any]:
-        """The call as plain data."""
+        """Return the call as plain data."""
         return {"call_id": self.call_id, "tool": self.tool, "text": self.text, "turn_id": self.turn_id}
 
 
 class Failure(NamedTuple):
-    """A call that has failed permanently, and what was said about it."""
+    """A call that failed permanently, and the answer that was given."""
 
     tool: str
-    times: tuple[float, ...]  # the last few
+    times: tuple[float, ...]  # of the most recent failures
     fault: Fault
     explanation: Explanation
     decision: Decision | None
     escalated: bool
-    told: str | None = None  # a policy's words for the user
+    told: str | None = None  # the text that a policy gave the user
 
 
 class Broken(NamedTuple):
-    """A tool whose setup has failed."""
+    """A tool with a broken setup."""
 
     until: float
     fault: Fault
-    met_by: object  # the call that met it, whose own retries go on
+    met_by: object  # the call that found it, whose own retries continue
 
 
 class Absence(NamedTuple):
-    """A tool that something has said is missing."""
+    """A tool that is reported as missing."""
 
     until: float
     why: str
 
 
 class ThreadState:
-    """What one thread remembers. Times are the runtime's monotonic ones."""
+    """The memory of one thread. Times are the runtime's monotonic times."""
 
     __slots__ = ("__weakref__", "absent", "broken", "dangling", "failures", "offers", "wary")
 
@@ -184,18 +186,18 @@ class ThreadState:
         self.broken: dict[str, Broken] = {}
         self.failures: dict[str, Failure] = {}
         self.offers: dict[str, Offer] = {}
-        self.dangling: dict[tuple[str, str], Dangling] = {}  # by turn and call
-        self.wary = False  # something is remembered: calls have to ask, and to tell
+        self.dangling: dict[tuple[str, str], Dangling] = {}  # by turn id and call id
+        self.wary = False  # True if anything is remembered: calls must then consult and update this state
 
     # -- availability ------------------------------------------------------------------------------------------------
 
     def is_absent(self, tool: str, now: float) -> bool:
-        """Would a call be turned away?"""
+        """True if a call would be refused."""
         mark = self.absent.get(tool) or self.broken.get(tool)
         return mark is not None and now < mark.until
 
     def admit(self, tool: str, now: float, *, lease: float, call: object = None) -> Fault | None:
-        """Turn a call away, or let it through: a probe, if its time has come, and no other for ``lease`` seconds."""
+        """Refuse or admit a call. After a mark expires, one probe is admitted, and no other for ``lease`` seconds."""
         broken = self.broken.get(tool)
         if broken is not None and broken.met_by != call:
             if now < broken.until:
@@ -210,7 +212,7 @@ class ThreadState:
         return None
 
     def note_attempt(self, tool: str, fault: Fault | None, now: float, *, call: object = None) -> None:
-        """An attempt has run: the tool is there, or something says that it is not, or that its setup is at fault."""
+        """Record an attempt: it shows that the tool works, is missing, or has a broken setup."""
         if fault is not None and blames_setup(fault):
             self.broken[tool] = Broken(now + ABSENT_FOR, fault._replace(cause=None), call)
         else:
@@ -219,17 +221,17 @@ class ThreadState:
             self.absent[tool] = Absence(now + ABSENT_FOR, fault.message)
         else:
             self.absent.pop(tool, None)
-        self._look()
+        self._update_wary()
 
     def restore_absence(self, tool: str, absence: Absence) -> None:
-        """What an earlier process has left."""
+        """Restore a mark of an earlier process."""
         self.absent[tool] = absence
-        self._look()
+        self._update_wary()
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def find_loop(self, same: str | None, now: float) -> Failure | None:
-        """The failure that this very call has just had too often, if it has."""
+        """Return the failure that this same call has just had too often; None if there is none."""
         failure = self.failures.get(same) if same is not None else None
         if failure is None:
             return None
@@ -238,21 +240,21 @@ class ThreadState:
         recent = tuple(time for time in failure.times if now - time <= window)
         if not recent:
             del self.failures[str(same)]
-            self._look()
+            self._update_wary()
         return failure if len(recent) >= enough else None
 
     def note_failure(self, same: str, failure: Failure) -> None:
-        """A call has failed permanently."""
+        """Record a permanent failure."""
         before = self.failures.pop(same, None)
         if before is not None:
             failure = failure._replace(times=(*before.times, *failure.times)[-LOOP_AFTER:])
         self.failures[same] = failure
         if len(self.failures) > MOST_FAILURES:
             del self.failures[next(iter(self.failures))]
-        self._look()
+        self._update_wary()
 
     def note_success(self, tool: str, same: str | None) -> bool:
-        """A call has succeeded: what failed before may now work. True if it had been offered, and is not any more."""
+        """Record a success and forget failures that it may have cured. True if it fulfilled an offer."""
         self.failures = {
             same: failure
             for same, failure in self.failures.items()
@@ -262,54 +264,54 @@ class ThreadState:
         done = offer is not None and offer.same == same
         if done:
             del self.offers[tool]
-        self._look()
+        self._update_wary()
         return done
 
     # -- offers ------------------------------------------------------------------------------------------------------
 
     def make_offer(self, offer: Offer) -> None:
         self.offers[offer.tool] = offer
-        self._look()
+        self._update_wary()
 
     def list_offers(self, now: float) -> list[Offer]:
-        """What may be retried, the oldest first."""
+        """Return the open offers, oldest first."""
         for tool in [tool for tool, offer in self.offers.items() if now >= offer.expires]:
             del self.offers[tool]
-        self._look()
+        self._update_wary()
         return list(self.offers.values())
 
     def take_offer(self, offer: Offer) -> bool:
-        """Use an offer up; False if it is gone, or a newer one is in its place."""
+        """Use up an offer; False if it is gone or was replaced by a newer one."""
         mine = self.offers.get(offer.tool)
         if mine is None or mine.when != offer.when:
             return False
         del self.offers[offer.tool]
-        self._look()
+        self._update_wary()
         return True
 
     def clear_offer(self, tool: str) -> bool:
-        """A hard failure: nothing is left to retry. True if something was."""
+        """Drop the offer of a tool after a hard failure. True if there was one."""
         cleared = self.offers.pop(tool, None) is not None
-        self._look()
+        self._update_wary()
         return cleared
 
     def note_registered(self, tool: str) -> None:
-        """The tool has been registered anew: what is known of its absence and its failures is out of date."""
+        """Forget absence and failures of a tool that was registered again."""
         self.absent.pop(tool, None)
         self.broken.pop(tool, None)
         self.failures = {same: failure for same, failure in self.failures.items() if failure.tool != tool}
-        self._look()
+        self._update_wary()
 
-    # -- the rest ----------------------------------------------------------------------------------------------------
+    # -- forgetting --------------------------------------------------------------------------------------------------
 
     def forget(self, tool: str | None = None) -> None:
-        """Forget what is remembered about a tool, or about all of them."""
+        """Forget everything about a tool, or about all tools."""
         if tool is None:
             self.absent, self.broken, self.offers, self.failures = {}, {}, {}, {}
         else:
             self.offers.pop(tool, None)
             self.note_registered(tool)
-        self._look()
+        self._update_wary()
 
     # -- dangling calls ----------------------------------------------------------------------------------------------
 
@@ -317,10 +319,10 @@ class ThreadState:
         self.dangling[call.turn_id, call.call_id] = call
         if len(self.dangling) > MOST_DANGLING:
             del self.dangling[next(iter(self.dangling))]
-        self._look()
+        self._update_wary()
 
     def find_dangling(self, id: str, tool: str, same: str | None, now: float) -> Dangling | None:
-        """The call that is made once more, and must not be. Its id alone does not tell: some models count anew."""
+        """Return the dangling call that this call would repeat. The id alone is not enough: some models reuse ids."""
         for call in self.dangling.values():
             if call.expires is not None and now >= call.expires:
                 continue
@@ -329,10 +331,10 @@ class ThreadState:
         return None
 
     def close_dangling(self, call: Dangling) -> None:
-        """The model is told."""
+        """Forget a dangling call whose result was reported to the model."""
         self.dangling.pop((call.turn_id, call.call_id), None)
-        self._look()
+        self._update_wary()
 
-    def _look(self) -> None:
-        left = any(call.same is not None for call in self.dangling.values())
-        self.wary = bool(self.absent or self.broken or self.failures or self.offers or left)
+    def _update_wary(self) -> None:
+        must_not_repeat = any(call.same is not None for call in self.dangling.values())
+        self.wary = bool(self.absent or self.broken or self.failures or self.offers or must_not_repeat)

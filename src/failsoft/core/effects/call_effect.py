@@ -1,18 +1,18 @@
-"""Whether a call may have acted: the one place that decides between "nothing happened" and "nobody knows".
+"""The effect of a call: decide between "nothing happened" and "unknown".
 
-``classify`` says what an error says. The call adds what it knows: whether its tool was entered, what calls inside it
-did, and whether it makes more than one request.
+``classify`` reports what an error says. A call also knows whether its tool was entered, what its inner calls did, and
+whether the tool makes more than one request.
 
 Rules, in this order
 --------------------
-1. A tool that was never entered (bad arguments, a shut gate, no slot, no thread) did nothing.
-2. An error that leaves its effect open, or says that it happened, is believed.
-3. A tool that makes several requests (``requests="many"``) is never believed to have done nothing: the refusal of the
-   last request says nothing about the first.
-4. Nor is one whose inner calls may have acted.
-5. "Nothing happened" stands if the other side turned the request away (``remote``) or the tool's author or failsoft
-   itself says so (``stated``). A local exception comes after whatever the tool had done by then, and so may words. An
-   error that contradicts itself (``disputed``) is not believed either.
+1. A tool that was never entered (bad arguments, refused, no slot, no thread) did nothing.
+2. An error that says its effect is unknown or happened is believed.
+3. A tool that makes several requests (``requests="many"``) may have acted: the last refusal says nothing about the first
+   request.
+4. A tool whose inner calls may have acted may have acted too.
+5. "Nothing happened" is believed if the other side refused the request (``remote``), or if the tool's author or failsoft
+   says so (``stated``). A local exception or a text is not enough: the tool may have acted before. Nor is an error that
+   contradicts itself (``disputed``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from failsoft.core.model.fault import Effect, Fault
 
 
 def effect_of_call(fault: Fault, *, entered: bool, acted_inside: bool = False, many: bool = False) -> Effect:
-    """The effect of an attempt that ended in ``fault``."""
+    """Return the effect of an attempt that ended in ``fault``."""
     if not entered:
         return "none"
     if fault.effect != "none":

@@ -1,13 +1,14 @@
-"""Whether a tool reads or writes, by its name and description.
+"""Recognition: guess from its name and description whether a tool reads or writes.
 
 Rules
 -----
-- The name decides where it can; the description is asked about names that say nothing.
-- The first verb of a name decides. Words behind it can turn it: "get_or_create", "check_in", "list_add".
-- Of a dotted, slashed or server-prefixed name the last part is asked first: ``mcp__github__create_issue``.
-- A read whose description admits a side effect is neither. So is everything that no rule decides.
+- The name decides if it can; otherwise the description does.
+- The first verb of a name decides. Later words can change its meaning: "get_or_create", "check_in", "list_add".
+- In a dotted, slashed or server-prefixed name the last part comes first: ``mcp__github__create_issue``.
+- A read whose description admits a side effect is neither. So is every tool that no rule decides.
 
-A write taken for a read is done twice; a read taken for a write is only not repeated. In doubt, a tool is not a read.
+A write mistaken for a read may be done twice; a read mistaken for a write is only not repeated. In doubt, a tool is not a
+read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ToolEffect = Literal["read", "write", "neither"]
 
 
 class Recognised(NamedTuple):
-    """What a tool seems to do, and the word that says so."""
+    """The recognised effect of a tool, and the word that shows it."""
 
     effect: ToolEffect
     reason: str
@@ -42,14 +43,14 @@ _METHOD = re.compile(r"__(?:get|head|post|put|patch|delete)$")  # "read_items_it
 class _Named(NamedTuple):
     effect: ToolEffect
     reason: str
-    weak: bool = False  # the word may be a noun: the description can contradict it
+    weak: bool = False  # the word may be a noun, so the description can contradict it
 
 
 _UNDECIDED = Recognised("neither", "its name and description do not say")
 
 
 def recognise(name: str, description: str = "") -> Recognised:
-    """What a tool of this name and description does to the world."""
+    """Recognise the effect of a tool with this name and description."""
     description = _SECTION.split(description[: _DESCRIPTION_LIMIT * 4], maxsplit=1)[0]
     description = " ".join(description.split())[:_DESCRIPTION_LIMIT]
     arithmetic = _found(table.SAYS_ARITHMETIC, description)
@@ -85,7 +86,7 @@ def _by_name(name: str) -> _Named | None:
 
 
 def _words_of(part: str) -> list[str]:
-    """The words of a part of a name, without a version or a "tool" at its end."""
+    """Split a part of a name into words, without a trailing version or "tool"."""
     words = _without_compounds([word.lower() for word in _WORDS.findall(part)])
     while len(words) > 1 and (words[-1] in table.ENDINGS or words[-1].isdigit()):
         words.pop()
@@ -93,7 +94,7 @@ def _words_of(part: str) -> list[str]:
 
 
 def _by_thing(name: str, description: str) -> Recognised | None:
-    """What a name without a verb says by the thing at its end: "account_info", "order_history"."""
+    """Judge a name without a verb by its last noun: "account_info", "order_history"."""
     words = [word for part in _PARTS.split(name) for word in _words_of(part)]
     opening = [word.lower() for word in _WORDS.findall(description[:40])][:1]
     named = len(words) > 1 and words[-1] in table.THINGS_TO_LOOK_AT
@@ -103,7 +104,7 @@ def _by_thing(name: str, description: str) -> Recognised | None:
 
 
 def _by_unparted_verb(word: str) -> Recognised | None:
-    """What the verb says that a name of one word begins with: "createuser", "getweather"."""
+    """Judge a name of one word by the verb at its start: "createuser", "getweather"."""
     for verb in (*table.UNPARTED_WRITES, *table.UNPARTED_READS):
         rest = word.removeprefix(verb)
         if rest == word or len(rest) < 3 or _INFLECTION.fullmatch(rest):
@@ -116,7 +117,7 @@ def _by_unparted_verb(word: str) -> Recognised | None:
 
 
 def _by_words(words: list[str]) -> _Named | None:
-    """What the words say of the part of a name that names the action."""
+    """Judge the part of a name that names the action."""
     if not words:
         return None
     first, last = words[0], words[-1]
@@ -147,7 +148,7 @@ def _by_last(words: list[str]) -> _Named | None:
 
 
 def _by_pure_verbs(words: list[str]) -> _Named | None:
-    """What the first verb says that is one wherever it stands."""
+    """Judge by the first word that is a verb in any position."""
     if len(words) > 1 and not (_reads(words[0]) or _writes(words[0])):
         agent = _agent(words[-1])
         if agent is not None:
@@ -175,14 +176,14 @@ def _by_pure_verbs(words: list[str]) -> _Named | None:
 
 
 def _is_parted(verb: str, behind: list[str]) -> bool:
-    """True if the particle that belongs to the verb ends the name: "check_guest_in", "turn_lights_off"."""
+    """True if the verb's particle ends the name: "check_guest_in", "turn_lights_off"."""
     return len(behind) > 1 and behind[-1] in table.PHRASAL_WRITES[verb] and not behind[-2].endswith(("ed", "en"))
 
 
 def _joined(words: list[str]) -> _Named | None:
-    """A write behind a conjunction: "get_or_create", "download_and_install".
+    """Return the write after a conjunction: "get_or_create", "download_and_install".
 
-    A word that is a noun too counts right behind the first verb, or at the end: "check_and_book", "log_in_and_post".
+    A word that can also be a noun counts only after the first verb or at the end: "check_and_book", "log_in_and_post".
     """
     for at, (conjunction, word) in enumerate(pairwise(words)):
         if conjunction in table.CONJUNCTIONS:
@@ -212,7 +213,7 @@ def _light(verb: str, behind: list[str]) -> _Named | None:
 
 
 def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
-    """A read, unless the words around it make something else of it."""
+    """Return a read, unless the words around the verb change its meaning."""
     joined = _joined([verb, *behind])
     if joined is not None:
         return joined
@@ -233,12 +234,12 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
 
 
 def _action(words: list[str]) -> bool:
-    """True if a noun in front leaves the decision to a verb behind it: "message_get_status", "comment_list"."""
+    """True if the first word is a noun and a verb follows: "message_get_status", "comment_list"."""
     return any(_reads(word) or _writes(word) for word in (words[1], words[-1]))
 
 
 def _agent(word: str) -> _Named | None:
-    """A verb that names who does it: "reader", "updater", "creator"."""
+    """Judge a noun that names an agent by its verb: "reader", "updater", "creator"."""
     for ending in ("er", "or", "r"):
         verb = word.removesuffix(ending)
         if verb != word:
@@ -322,7 +323,7 @@ def _by_description(description: str) -> Recognised | None:
 
 
 def _by_opening(description: str) -> Recognised | None:
-    """What the first word of a description says."""
+    """Judge by the first word of a description."""
     first = _FIRST_WORD.match(description)
     if first is None:
         return None
@@ -344,7 +345,7 @@ def _by_opening(description: str) -> Recognised | None:
 
 
 def _described(word: str, following: str, rest: str) -> Recognised | None:
-    """What a verb says that begins a description, or the rest of it."""
+    """Judge by the verb that begins a description, or the rest of it."""
     light = next((form for form in _forms(word.lower()) if form in table.LIGHT), None)
     if light is not None:
         return _described_light(light, word, rest)
@@ -366,7 +367,7 @@ def _described(word: str, following: str, rest: str) -> Recognised | None:
 
 
 def _described_light(verb: str, word: str, rest: str) -> Recognised | None:
-    """What a verb says that gets its meaning from its object: "Perform a search", "Execute a query", "Make a payment"."""
+    """Judge a verb by its object: "Perform a search", "Execute a query", "Make a payment"."""
     behind = [found.lower() for found in _WORDS.findall(rest[len(word) : 80])]
     said = _light(verb, behind)
     also = _also_writes(rest) if said is not None and said.effect == "read" else ""
@@ -379,7 +380,7 @@ def _described_light(verb: str, word: str, rest: str) -> Recognised | None:
 
 
 def _acts_on(verb: str, rest: str) -> bool:
-    """True if the object of a verb makes more of it than a read: "Convert a lead", "Query a SQL database"."""
+    """True if the object turns a read into an action: "Convert a lead", "Query a SQL database"."""
     objects = {word.lower() for word in _WORDS.findall(rest[:80])}
     if verb == "convert":
         return bool((table.CONVERTED - {"to"}) & objects)
@@ -387,7 +388,7 @@ def _acts_on(verb: str, rest: str) -> bool:
 
 
 def _also_writes(rest: str) -> str:
-    """The write that a sentence names beside a read: "List, create or close a tab", "returns them and marks them"."""
+    """Return the write named beside a read: "List, create or close a tab", "returns them and marks them"."""
     sentence = _SENTENCE.split(rest, maxsplit=1)[0]
     for match in _COORDINATED.finditer(sentence):
         verb = _verb(match.group(1))
@@ -397,7 +398,7 @@ def _also_writes(rest: str) -> str:
 
 
 def _verb(word: str) -> str | None:
-    """The verb that a word of a description is a form of: "gets", "searches", "fetching"."""
+    """Return the verb of which a word is a form: "gets", "searches", "fetching"."""
     if word in table.READS_FIRST:
         return None
     for form in _forms(word):
@@ -412,7 +413,7 @@ def _verb(word: str) -> str | None:
 
 
 def _forms(word: str) -> list[str]:
-    """A word of a description and the verbs that it may be a form of."""
+    """Return a word and the verbs of which it may be a form."""
     forms = [word]
     if word.endswith("s"):
         forms += [word[:-1], word[:-2], f"{word[:-3]}y"]

@@ -1,4 +1,4 @@
-"""What is known of a tool's effect on the world, from whom, and whether the tool may be repeated.
+"""The effect of a tool: what is known of it, from which source, and whether the tool may be repeated.
 
 Declared options come first, then the hints of a trusted server, then the tool's name and description.
 """
@@ -16,16 +16,16 @@ Undeclared = Literal["recognise", "as_specified", "never_repeat"]
 
 
 class KnownEffect(NamedTuple):
-    """Whether a tool reads or writes, who says so, and what follows for repeating it."""
+    """The effect of a tool, the source of that knowledge, and whether the tool may be repeated."""
 
     effect: ToolEffect
     source: EffectSource
     reason: str
-    safe: bool | None  # True: may be repeated; False: not while its effect is unknown; None: repeated as specified
+    safe: bool | None  # True: may be repeated; False: not if its effect is unknown; None: undeclared
 
     @property
     def warns_user(self) -> bool:
-        """True if the user has to know that a failed call may have gone through: repeating it would do it twice."""
+        """True if the user must learn that a failed call may have gone through, because repeating it is not safe."""
         return self.effect == "write" and not self.safe
 
 
@@ -40,10 +40,10 @@ def know_effect(
     foreign: bool = False,
     hinted: bool = False,
 ) -> KnownEffect:
-    """What is known of a tool's effect.
+    """Determine the effect of a tool.
 
-    ``foreign``: an agent framework runs it; then it counts as a write unless something says that it is none.
-    ``hinted``: its options on effects are a server's hints.
+    ``foreign``: an agent framework runs the tool. It then counts as a write unless something says otherwise.
+    ``hinted``: the options on effects are a server's hints.
     """
     said: EffectSource = "hinted" if hinted else "declared"
     if options.read_only:
@@ -55,7 +55,7 @@ def know_effect(
         return KnownEffect("write", said, reason, safe=options.idempotent)
     if undeclared == "as_specified":
         return UNKNOWN._replace(safe=False if foreign else None)
-    from failsoft.core.effects.recognition import recognise  # the tables are for tools that declare nothing
+    from failsoft.core.effects.recognition import recognise  # lazy: only undeclared tools need the tables
 
     effect, reason = recognise(options.id, description)
     source: EffectSource = "unknown" if effect == "neither" else "recognised"

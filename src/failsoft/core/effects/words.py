@@ -1,4 +1,4 @@
-"""The words by which reads and writes are recognised, as tables that a person can check.
+"""Tables of the words by which reads and writes are recognised.
 
 Each table says how a word behaves in a tool's name or at the start of its description. No row is the name of one tool:
 rows are verbs, nouns and particles of the language that APIs are written in. ``core.effects.recognition`` has the rules.
@@ -75,26 +75,26 @@ WRITES_IN_FRONT = _words("set turn switch sign drop empty build make pull type f
 # Nouns that are actions at the end of a name without a verb: "bank_transfer", "git_commit".
 WRITES_LAST = _words("commit transfer payment")
 
-# Verbs that may do either, or that make something without keeping it. The description is asked.
+# Verbs that may read or write, or that make something without storing it. The description decides.
 OPEN = _words("""
     generate export download verify test simulate evaluate analyze analyse track monitor watch load open take capture
     screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile
 """)
 
-# Verbs that say nothing themselves: the word behind them does. "run_search" is a search, "run_job" changes something.
+# Verbs without a meaning of their own: the word behind them decides. "run_search" is a search, "run_job" changes something.
 LIGHT = _words("run perform execute exec conduct make do")
 LIGHT_READS = _words("search lookup calculation comparison")
 LIGHT_OPEN = _words(
     "query queries sql cypher graphql analysis analytics audit scan test tests report request check statement"
 )
 
-# Behind a word of WRITES_FIRST that does not begin its name, an article shows that it is a verb: "github_star_a_repo".
+# An article behind a word of WRITES_FIRST shows that the word is a verb, even inside a name: "github_star_a_repo".
 ARTICLES = _words("a an the")
 
-# What runs when it is asked for, though its description speaks of the results alone.
+# Activities that start when called, although the description mentions only their results.
 ACTIVITIES = _words("audit scan benchmark crawl backup job")
 
-# What does whatever it is given. With one of these words a "query" is as likely a DELETE as a SELECT.
+# Languages that can express anything. With one of these words a "query" may be a DELETE as well as a SELECT.
 LANGUAGES = _words("sql cypher graphql cql db database code script command shell")
 
 # Words that turn a read before them into a write: "get_or_create", "search_and_replace", "read_then_mark".
@@ -133,7 +133,7 @@ PHRASAL_WRITES = {
 }
 PHRASAL_READS = {"look": _words("up at for")}
 
-# Two words that are one thing, neither of which is a verb there: "pull_request_read".
+# Compound nouns. Neither word is a verb there: "pull_request_read".
 COMPOUND_NOUNS = frozenset(
     {
         ("pull", "request"),
@@ -154,33 +154,33 @@ COMPOUND_NOUNS = frozenset(
     }
 )
 
-# Reads that are nouns too. With an action behind them they are the thing acted on: "list_add", "view_delete".
+# Reads that are also nouns. Before an action they are its object: "list_add", "view_delete".
 READS_THAT_ARE_NOUNS = _words(
     "list view query search filter preview display check count diff rank sort forecast average stat desc explain"
 )
 
-# Writes that end a name as nothing but a verb. Behind a read they are the second half of it: "read_write", "fetch_add".
+# Writes that are always verbs at the end of a name. After a read they are a second action: "read_write", "fetch_add".
 SECOND_HALVES = _words("""
     add delete remove replace write modify insert create send append swap increment decrement clear reset purge destroy
     consume cancel notify
 """)
 
-# Particles that may stand at the end: "check_guest_in". Behind a participle they say how things are: "check_logged_in".
+# Verbs whose particle may end the name: "check_guest_in". After a participle it describes a state: "check_logged_in".
 PARTED = _words("check sign log clock opt turn switch")
 
-# Reading these marks them as read: "notifications_read" is as likely a write.
+# Things that are marked as read: "notifications_read" is as likely a write.
 READ_MARKS = _words(
     "message messages notification notifications email emails thread threads chat conversation inbox all as"
 )
 
-# What follows a word of WRITES_FIRST that is a noun after all: "order_status", "transfer_history".
+# Words after which a word of WRITES_FIRST is a noun: "order_status", "transfer_history".
 LOOKED_AT = _words("""
     status state info information detail details history list count counts stats statistics summary metadata balance
     results result total totals schema version price prices cost type types report reports log logs id
     url address rate rates fee fees by of
 """)
 
-# "convert" only computes, except for what changes its kind when it is converted: "convert_lead", "convert_job_to_signal".
+# "convert" only computes, except for records that change their type: "convert_lead", "convert_job_to_signal".
 CONVERTED = _words("""
     lead prospect quote trial order account user channel conversation to task issue signal ticket case incident invoice
     customer deal opportunity contact
@@ -195,7 +195,7 @@ LOOKED_UP = _words("""
 # Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
 WRITES_THAT_ARE_NOUNS = _words("trash archive store import purchase deposit upgrade launch play process")
 
-# Words in front of a verb that say how it is done, not what: "batch_get_items", "async_list_users".
+# Words before a verb that say how, not what: "batch_get_items", "async_list_users".
 MANNERS = _words("batch bulk try async")
 
 # Work that has a state of its own: "deploy_status" asks for it, "update_status" sets one.
@@ -205,7 +205,7 @@ STATES = _words("status progress")
 # Words that end a name without saying anything: "send_email_tool", "search_api_v2".
 ENDINGS = _words("tool tools api function fn endpoint v beta")
 
-# A name that ends in one of these and has no verb is something to look at if its description has no verb either.
+# A name that ends in one of these is a read if neither the name nor the description has a verb.
 THINGS_TO_LOOK_AT = _words(
     "info information detail details stats statistics overview metadata forecast summary history"
 )
@@ -217,7 +217,7 @@ DESCRIBE_A_THING = THINGS_TO_LOOK_AT | _words("past general basic full all data"
 UNPARTED_WRITES = ("create", "delete", "update", "remove", "insert", "send", "cancel", "upload", "submit")
 UNPARTED_READS = ("get", "search", "fetch", "retrieve")
 
-# Words that hand over to the verb behind them at the start of a description: "Enables users to", "Lets you".
+# Words that introduce the verb at the start of a description: "Enables users to", "Lets you".
 ENABLERS = _words("allow enable let help")
 
 # Adjectives that begin a description of something to look at: "Current weather in a city".
@@ -229,10 +229,10 @@ COMPUTES = _words("compute calculate estimate translate recommend forecast predi
 
 PREFIXES = ("batch", "bulk", "un", "re", "dis", "de")  # "batchupdate", "unfollow", "resend", "disconnect", "deactivate"
 
-# Words at the start of a description that only answer, though they are not verbs of a name.
+# Verbs of reading that occur in descriptions, but not in names.
 DESCRIBED_READS = _words("return provide give output answer know learn load obtain access see look")
 
-# The same, but only as a description's first word: "use it to analyze" speaks of what comes after.
+# The same, but only as the first word of a description: "use it to analyze" is about a later step.
 OPENING_READS = _words("analyze analyse gather")
 
 # Arithmetic, whose verbs change something elsewhere: "Add two numbers".
@@ -245,7 +245,7 @@ SAYS_ARITHMETIC = re.compile(
     re.IGNORECASE,
 )
 
-# A description that says so in as many words.
+# Explicit statements in a description.
 SAYS_READ = re.compile(
     r"\bread[- ]only\b"
     r"|\bno side effects?\b"
@@ -262,7 +262,7 @@ SAYS_WRITE = re.compile(
     re.IGNORECASE,
 )
 
-# Side effects that a description confesses behind a name that reads: then nothing is certain.
+# Side effects that a description admits. A name that reads is then not trusted.
 CONFESSIONS = re.compile(
     r"\b(?:is|are|will be|gets?) (?:then |also |automatically )*marked (?:as|read|seen)\b"
     r"|\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b"

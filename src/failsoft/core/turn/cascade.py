@@ -1,17 +1,16 @@
-"""What becomes of a call when one that it depends on brings no value (R9).
+"""Cascade: decide what happens to a call when one of its dependencies returns no value.
 
 Rules, in this order
 --------------------
-1. ``required: false``: skip. The call was never more than welcome.
-2. ``defaults`` has every argument that the missing value was to fill: run with the defaults.
-3. ``required: true``: escalate and skip. Somebody has to know.
-4. Nothing said: skip.
+1. ``required: false``: skip.
+2. ``defaults`` has a value for every argument that the dependency would have filled: run with the defaults.
+3. ``required: true``: escalate and skip.
+4. Otherwise: skip.
 
-A dependency that fills no argument (a plain ``depends_on``) has nothing that a default could stand in for. With several
-failed dependencies each is judged by itself: the call runs when all of them are covered, and the first that is not
-skips it.
+A dependency that fills no argument (a plain ``depends_on``) cannot be replaced by a default. Several failed dependencies
+are judged separately: the call runs if defaults replace all of them, and is skipped for the first that they do not.
 
-Why this order and not "a default always wins": it is S-spec 5.1's literal order. An optional call asks for no effort.
+Rule 1 comes before the defaults because an optional call is worth no extra effort.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Container
 from typing import Literal
 
-Verdict = Literal["substitute", "escalate", "skip"]
+CascadeDecision = Literal["substitute", "escalate", "skip"]
 
 
-def cascade(required: bool | None, defaults: Container[str], arguments: Collection[str]) -> Verdict:
-    """Judge a call of which a dependency, used in these arguments, has brought no value."""
+def cascade(required: bool | None, defaults: Container[str], arguments: Collection[str]) -> CascadeDecision:
+    """Decide about a call whose failed dependency would have filled ``arguments``."""
     if required is False:
         return "skip"
     if arguments and all(argument in defaults for argument in arguments):
@@ -32,8 +31,5 @@ def cascade(required: bool | None, defaults: Container[str], arguments: Collecti
 
 
 def used_default(tool: str, label: str) -> str:
-    """The trace's words for a call that runs with defaults (S-tests 5.3): it names the tool that ran.
-
-    By the label that somebody has given it, else by its id, as elsewhere in the trace.
-    """
+    """Return the trace's text for a call that runs with defaults. It names the tool by its label, else by its id."""
     return f"Used default value for {tool if label == tool.replace('_', ' ') else label}"

@@ -1,7 +1,7 @@
-"""Cycles among things that refer to each other by name: calls that wait for calls, tools that stand in for tools.
+"""Cycles in a graph of names: calls that depend on calls, tools that fall back to tools.
 
-Each cycle comes as its path, first name repeated at the end, so that it can be said as ``a → b → a``. Not recursive: a
-chain of ten thousand calls is legal.
+A cycle is its path with the first name repeated at the end, to be printed as ``a → b → a``. The search is not recursive,
+because a chain of ten thousand calls is legal.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_MOST = 10  # names in a line
+_MOST = 10  # names per line
 
 
 def find_cycles(edges: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
-    """The cycles, at most one from each starting point; empty exactly when there is none. Unknown names lead nowhere."""
+    """Return at most one cycle per starting point; empty if and only if there is none. Unknown names are ignored."""
     done: set[str] = set()
     return [cycle for root in edges if root not in done and (cycle := _walk(root, edges, done))]
 
 
 def _walk(root: str, edges: Mapping[str, Iterable[str]], done: set[str]) -> tuple[str, ...] | None:
-    """Visit all that can be reached from ``root``; the first cycle met on the way."""
+    """Visit every name that ``root`` reaches. Returns the first cycle found."""
     cycle: tuple[str, ...] | None = None
-    path = {root: None}  # the names from root to here: a dict, for its order and its quick lookup
-    ways = [iter(edges[root])]
-    while ways:
-        name = next(ways[-1], None)
+    path = {root: None}  # the names from root to the current one; a dict keeps order and is fast to search
+    pending = [iter(edges[root])]
+    while pending:
+        name = next(pending[-1], None)
         if name is None:
-            ways.pop()
+            pending.pop()
             done.add(path.popitem()[0])
         elif name in path:
             names = list(path)
             cycle = cycle or (*names[names.index(name) :], name)
         elif name not in done:
             path[name] = None
-            ways.append(iter(edges.get(name, ())))
+            pending.append(iter(edges.get(name, ())))
     return cycle
 
 
 def say_cycle(cycle: Sequence[str]) -> str:
-    """The path in one line; of a long one, both ends."""
-    left_out = len(cycle) - _MOST
-    names = cycle if left_out <= 0 else (*cycle[: _MOST - 2], f"… {left_out} more …", *cycle[-2:])
+    """Format a cycle as one line. Names in the middle of a long cycle are omitted."""
+    omitted = len(cycle) - _MOST
+    names = cycle if omitted <= 0 else (*cycle[: _MOST - 2], f"… {omitted} more …", *cycle[-2:])
     return " → ".join(names)

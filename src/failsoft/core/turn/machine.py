@@ -1,20 +1,20 @@
-"""The turn machine: which call may start when, and what becomes of the rest.
+"""The turn machine: decide when each call of a turn starts, and how the others end.
 
 Rules
 -----
-- A call starts when all that it needs has ended well, or when ``cascade`` lets a default stand in for what has not.
-- Every call ends exactly once: it finishes, is skipped, is left behind at the deadline, or is cancelled. None vanishes.
-- A skipped call names its root: the call at the beginning of the chain, which really ran and brought no value.
-- At the deadline what runs is left behind, what waits is skipped, and what is added later is skipped at once (R7).
-  What a left call brings afterwards is reported as late and changes nothing.
-- Refused, by name and with nothing half added: an id that is taken, a dependency that does not exist, a cycle.
-- The same events in the same order give the same commands in the same order.
+- A call starts when all its dependencies have succeeded, or when ``cascade`` replaces the failed ones by defaults.
+- Every call ends exactly once: it finishes, is skipped, is abandoned at the deadline, or is cancelled.
+- A skipped call names its root: the call at the start of the chain, which ran and returned no value.
+- At the deadline running calls are abandoned and waiting calls are skipped. Calls added later are skipped at once. A
+  result that an abandoned call returns later is recorded as late and changes nothing.
+- A duplicate id, an unknown dependency or a cycle raises ``TurnError``, and none of the calls is added.
+- The same events in the same order return the same commands in the same order.
 
-Why a machine that returns commands: asyncio drives it on one host, a workflow engine drives it on many. It reads no
-clock; that the deadline has come is an event like others. Why it is mutable: a thousand calls must not copy a thousand
-entries each. Why a status and not an outcome: the machine never looks at values, so its driver keeps them. Why a driver
-may derive its calls from ``Node``: one object a call instead of two, and no looking up from one to the other. Why
-``take`` and ``enter`` beside ``add``: when its turn comes, most of what a call needs has ended well, and it never waits.
+The machine returns commands so that asyncio can drive it in one process and a workflow engine on many machines. It reads
+no clock: the deadline is an event. It is mutable because copying would make a turn of a thousand calls quadratic. It
+stores statuses, not outcomes; the driver keeps the values. Drivers derive their calls from ``Node`` to need one object
+per call. ``enqueue`` and ``activate`` exist beside ``add`` because most calls find their dependencies already succeeded
+when they are dequeued, and then never wait.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from failsoft.core.model.outcome import Status
 from failsoft.core.turn.cascade import cascade
 from failsoft.core.turn.cycles import find_cycles, say_cycle
 
-State = Status | Literal["new", "waiting", "running"]
-Needs = Mapping[str, Collection[str]]  # call id -> the top-level arguments that its value fills; none: a plain order
+CallState = Status | Literal["new", "waiting", "running"]
+Needs = Mapping[str, Collection[str]]  # call id -> top-level arguments that its value fills; empty: ordering only
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_OPEN = ("running", "waiting", "new")  # the likelier ones first
+_OPEN = ("running", "waiting", "new")  # most frequent first
 
-Terms = tuple[bool | None, Mapping[str, Any], *tuple[Any, ...]]  # required, defaults, and what a driver adds
+Terms = tuple[bool | None, Mapping[str, Any], *tuple[Any, ...]]  # required, defaults, and the driver's own terms
 
 
 class Node:
-    """A call as the machine knows it. Drivers derive their own kind, with what they keep for each call."""
+    """A call as the machine sees it. Drivers subclass it to keep their own data per call."""
 
     __slots__ = ("dependants", "fills", "id", "missing", "needs", "state", "substitutes", "terms")
 
-    missing: int  # how many of its needs it waits for; there once it waits
+    missing: int  # number of dependencies still missing; set when the call starts to wait
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class Node:
     ) -> None:
         self.id = id
         self.needs: tuple[str, ...] = tuple(needs)
-        self.fills = needs  # may leave out those that are a plain order
+        self.fills = needs  # may omit dependencies that only order the calls
         self.terms: Terms = required, defaults
-        # The rest is the machine's.
-        self.state: State = "new"
-        self.dependants: Chain[Any] = None  # who waits for it, while it is open
-        self.substitutes: dict[str, Any] | None = None  # by argument: defaults in the place of what has failed
+        # The machine owns the attributes below.
+        self.state: CallState = "new"
+        self.dependants: Chain[Any] = None  # calls that wait for this one, while it is open
+        self.substitutes: dict[str, Any] | None = None  # argument -> default that replaces a failed dependency
 
     @property
     def required(self) -> bool | None:
@@ -67,17 +67,17 @@ class Node:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """By argument: what stands in where the value of a need has not come."""
+        """Argument -> value to use if the dependency that fills it fails."""
         return self.terms[1]
 
     def grounds(self, because: Node | None = None) -> dict[str, Any]:
-        """What ``cascade`` was told about a call that has missed a value, for the trace: it can be judged again."""
-        said = {"required": self.required, "defaults": sorted(self.defaults)}
-        return said if because is None else {**said, "arguments": sorted(self.fills.get(because.id, ()))}
+        """Return the inputs of ``cascade`` for the trace, so that a replay can decide again."""
+        terms = {"required": self.required, "defaults": sorted(self.defaults)}
+        return terms if because is None else {**terms, "arguments": sorted(self.fills.get(because.id, ()))}
 
 
 C = TypeVar("C", bound=Node)
-Chain = tuple[C, "Chain[C]"] | None  # the newest first: a link is made and dropped in one step, and most have few
+Chain = tuple[C, "Chain[C]"] | None  # linked list, newest first: links are cheap and most chains are short
 
 
 class _About(Generic[C]):
@@ -89,15 +89,15 @@ class _About(Generic[C]):
 
 
 class Start(_About[C]):
-    """Run the call; each argument in its ``substitutes`` is replaced by the default in it."""
+    """Run the call. Arguments in its ``substitutes`` are replaced by defaults."""
 
     __slots__ = ()
 
 
 class Skip(_About[C]):
-    """Record the call as skipped. ``because`` is the dependency at fault, ``root`` where it began.
+    """Record the call as skipped. ``because`` is the failed dependency, ``root`` the first failure in the chain.
 
-    Both are None when the turn's time was up before the call came.
+    Both are None if the call was added after the turn's deadline.
     """
 
     __slots__ = ("because", "escalate", "root")
@@ -111,7 +111,7 @@ class Skip(_About[C]):
 
 
 class Abandon(_About[C]):
-    """Record the running call as timed out, and wait for it no longer."""
+    """Record the running call as timed out, and stop waiting for it."""
 
     __slots__ = ()
 
@@ -128,32 +128,30 @@ class Cancel(_About[C]):
 
 
 class RecordLate(_About[C]):
-    """Note that a call that was left or cancelled has ended after all; its outcome stands."""
+    """Record that an abandoned or cancelled call has ended. Its outcome does not change."""
 
     __slots__ = ()
 
 
 Command = Start[C] | Skip[C] | Abandon[C] | Cancel[C] | RecordLate[C]
-_Miss = tuple[C, C]  # a call, and the dependency that brings it no value
+_Miss = tuple[C, C]  # a call, and its dependency that returned no value
 
 
 class TurnMachine(Generic[C]):
-    """The state of one turn. Every method takes an event and returns what is to be done about it."""
+    """The state of one turn. Every method takes an event and returns the commands that follow from it."""
 
     __slots__ = ("_calls", "_late", "_over", "_roots", "calls", "no_failure_yet")
 
     def __init__(self) -> None:
         self._calls: dict[str, C] = {}
-        self.calls: Mapping[str, C] = MappingProxyType(self._calls)  # all, in the order of submission
-        self._roots: dict[C, C] = {}  # of calls that were skipped for a dependency
-        self._late: set[C] = set()  # ended from outside while they ran: each may still report once
+        self.calls: Mapping[str, C] = MappingProxyType(self._calls)  # in the order of submission
+        self._roots: dict[C, C] = {}  # skipped call -> its root
+        self._late: set[C] = set()  # abandoned or cancelled while running; each may still report once
         self._over: Literal["expired", "cancelled"] | None = None
-        self.no_failure_yet = (
-            True  # nothing has failed and nothing is over: there is nothing to say at once about a new call
-        )
+        self.no_failure_yet = True  # and the turn is not over: a new call needs no check before it is dequeued
 
     def add(self, call: C) -> Sequence[Command[C]]:
-        """Take one call; what it needs has been added before."""
+        """Add one call whose dependencies have been added before."""
         calls = self._calls
         if self._over or call.id in calls:
             return self.add_all((call,))
@@ -161,21 +159,21 @@ class TurnMachine(Generic[C]):
             failed = self.activate(call)
         except KeyError:
             self._withdraw(call)
-            return self.add_all((call,))  # which says what is wrong
+            return self.add_all((call,))  # raises, and says what is wrong
         calls[call.id] = call
         if call.state == "running":
             return (Start(call),)
         return self._judge(failed) if failed else ()
 
     def enqueue(self, call: C) -> None:
-        """Note a call that is to be entered in its turn, while all goes well; what it needs has been added before."""
+        """Register a call to be activated when it is dequeued. Only while nothing has failed; add dependencies first."""
         id = call.id
         if id in self._calls:
             self.refuse_nonsense((call,))
         self._calls[id] = call
 
     def add_all(self, calls: Sequence[C]) -> Sequence[Command[C]]:
-        """Take several calls at once; they may need each other in any order."""
+        """Add several calls at once. They may depend on each other in any order."""
         if self._over == "cancelled":
             raise TurnError("the turn has been cancelled: it takes no more calls")
         self.refuse_nonsense(calls)
@@ -187,7 +185,7 @@ class TurnMachine(Generic[C]):
         return self._enter_all(calls)
 
     def succeed(self, call: C) -> Sequence[C]:
-        """A running call has brought its value. Nothing but starts can follow: these are the calls."""
+        """Record that a running call has succeeded. Returns the calls that can start now."""
         if call.state != "running":
             _refuse_end(call)
         call.state = "succeeded"
@@ -198,7 +196,7 @@ class TurnMachine(Generic[C]):
         ready = []
         while waiting is not None:
             dependant, waiting = waiting
-            if dependant.missing > 1:  # also if it was skipped: what it was skipped for is still missing
+            if dependant.missing > 1:  # true for a skipped call too: its failed dependency stays missing
                 dependant.missing -= 1
             else:
                 dependant.state = "running"
@@ -207,7 +205,7 @@ class TurnMachine(Generic[C]):
         return ready
 
     def finish(self, call: C, status: Status) -> Sequence[Command[C]]:
-        """A call has ended. The first that fails enters whatever was only taken: the driver forgets what it has of these."""
+        """Record that a call has ended. The first failure activates all enqueued calls; the driver must drop its queue."""
         if call in self._late:
             self._late.remove(call)
             return () if status == "cancelled" else (RecordLate(call),)
@@ -219,24 +217,24 @@ class TurnMachine(Generic[C]):
         commands = self._judge(_misses(call))
         if self.no_failure_yet:
             self.no_failure_yet = False
-            commands += self._enter_all(self._in_state("new"))  # whoever needs this call knows at once
+            commands += self._enter_all(self._in_state("new"))  # so that dependants of this call are skipped at once
         return commands
 
     def expire(self) -> Sequence[Command[C]]:
-        """The turn's deadline has come."""
+        """Handle the turn's deadline."""
         if self._over:
             return ()
-        self._enter_all(self._in_state("new"))  # nothing has failed before them: they run or wait
+        self._enter_all(self._in_state("new"))  # nothing has failed yet, so each runs or waits
         self._over, self.no_failure_yet = "expired", False
         commands: list[Command[C]] = []
         for call in self._in_state("running"):
             call.state = "timed_out"
             self._late.add(call)
             commands += [Abandon(call), *self._judge(_misses(call))]
-        return commands  # nobody waits any more: whoever did, waited for one that ran
+        return commands  # no call is waiting now: each depended on a running call, and those have just been ended
 
     def cancel(self) -> Sequence[Command[C]]:
-        """The turn's owner has left."""
+        """Cancel the turn."""
         self._over, self.no_failure_yet = "cancelled", False
         running, waiting = self._in_state("running"), self._in_state("waiting", "new")
         self._late.update(running)
@@ -245,11 +243,11 @@ class TurnMachine(Generic[C]):
         return [Cancel(call, started=True) for call in running] + [Cancel(call, started=False) for call in waiting]
 
     def is_quiet(self) -> bool:
-        """Has every call that was ended from outside reported since?"""
+        """True if every abandoned or cancelled call has reported since."""
         return not self._late
 
     def activate(self, call: C) -> Sequence[_Miss[C]]:
-        """From now on a call runs or waits. Returned is which of its needs have failed already: none while all goes well."""
+        """Set a call to running or waiting. Returns its dependencies that have failed; none while nothing has failed."""
         calls = self._calls
         failed: tuple[_Miss[C], ...] = ()
         missing = 0
@@ -269,14 +267,14 @@ class TurnMachine(Generic[C]):
         return failed
 
     def refuse_nonsense(self, calls: Sequence[C]) -> None:
-        """Raise for ids that are taken, needs that do not exist, and cycles."""
+        """Raise for duplicate ids, unknown dependencies and cycles."""
         _refuse_nonsense(calls, self._calls)
 
-    def _in_state(self, *states: State) -> list[C]:
+    def _in_state(self, *states: CallState) -> list[C]:
         return [call for call in self._calls.values() if call.state in states]
 
     def _withdraw(self, call: C) -> None:
-        """Undo what ``enter`` has done before it found that one of the needs does not exist."""
+        """Undo a failed ``activate``: remove the call from the dependants of its dependencies."""
         for need in call.needs:
             other = self._calls.get(need)
             while other is not None and other.dependants is not None and other.dependants[0] is call:
@@ -285,18 +283,18 @@ class TurnMachine(Generic[C]):
     def _enter_all(self, calls: Sequence[C]) -> list[Command[C]]:
         failed = [miss for call in calls for miss in self.activate(call)]
         starts: list[Command[C]] = [Start(call) for call in calls if call.state == "running"]
-        return starts + self._judge(failed)  # only now: a skip must find all who wait for it
+        return starts + self._judge(failed)  # after all activations: a skip must find every dependant
 
     def _judge(self, failed: Iterable[_Miss[C]]) -> list[Command[C]]:
-        """Say what becomes of calls that miss a value, and of all who need those that are skipped for it."""
+        """Decide about calls that miss a value, and about the dependants of those that are skipped."""
         commands: list[Command[C]] = []
         misses = [*failed]
-        for call, need in misses:  # grows while it is read
+        for call, need in misses:  # the loop appends to the list
             if call.state != "waiting":
-                continue  # skipped before, for another dependency
+                continue  # already skipped, for another dependency
             arguments = call.fills.get(need.id, ())
-            verdict = "skip" if self._over else cascade(call.required, call.defaults, arguments)
-            if verdict == "substitute":
+            decision = "skip" if self._over else cascade(call.required, call.defaults, arguments)
+            if decision == "substitute":
                 fill = {argument: call.defaults[argument] for argument in arguments}
                 call.substitutes = fill if call.substitutes is None else call.substitutes | fill
                 call.missing -= 1
@@ -306,13 +304,13 @@ class TurnMachine(Generic[C]):
                 continue
             call.state = "skipped"
             root = self._roots[call] = self._roots.get(need, need)
-            commands.append(Skip(call, root, need, escalate=verdict == "escalate"))
+            commands.append(Skip(call, root, need, escalate=decision == "escalate"))
             misses += _misses(call)
         return commands
 
 
 def _misses(call: C) -> list[_Miss[C]]:
-    """Those who wait for a call that has brought no value."""
+    """Return the calls that wait for a call that returned no value."""
     waiting: Chain[C] = call.dependants
     call.dependants = None
     misses = []
@@ -329,11 +327,11 @@ def _refuse_end(call: Node) -> NoReturn:
 
 
 def _refuse_nonsense(calls: Sequence[Node], known: Mapping[str, Node]) -> None:
-    """Raise for ids that are taken, dependencies that do not exist, and cycles."""
+    """Raise for duplicate ids, unknown dependencies and cycles."""
     new = {call.id for call in calls}
     seen: set[str] = set()
     problems: list[str] = []
-    ahead = False  # somebody names himself or a later call, else there is no cycle
+    ahead = False  # True if a call depends on itself or on a later call; otherwise there is no cycle
     for call in calls:
         if call.id in known or call.id in seen:
             problems.append(f"call id {call.id!r} is taken: give each call its own")
