@@ -696,7 +696,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: runtime().run_plan([{"tool": "get_price"}]), "is none", '{"calls": […]}'),
     (plan_with(defaults={"ctiy": "x"}), "get_hotel has no parameter 'ctiy'", "did you mean city?"),
     (plan_with(arguments={"city": "x"}), "arguments: is not known here", "write args"),
-    (lambda: classify(ValueError), "is no error", "give an exception, or its text"),  # type: ignore[arg-type]
+    (lambda: classify(ValueError), "expected an exception or its text", "got"),  # type: ignore[arg-type]
     (lambda: classify(None), "None is no error", "give an exception, or its text"),  # type: ignore[arg-type]
     (lambda: classify("x", overrides=Override(http_status=503, as_="permanent")), "not a list", "brackets"),  # type: ignore[arg-type]
     (lambda: decide("x"), "expected an ErrorReport, got str", "from_dict"),  # type: ignore[arg-type]

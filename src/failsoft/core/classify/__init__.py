@@ -10,8 +10,8 @@ Rules
   unknown, which is transient.
 - A wrapper gets the label of the error it wraps; a specific outer error beats a generic inner one.
 - An exception group is permanent if any leaf is.
-- The fault names the source of its evidence (``sources``) and whether another part of the error contradicts it about the
-  effect (``doubts``). ``core.effects.call_effect`` decides what a call makes of that.
+- The fault names the source of its evidence (``evidence_source``) and whether another part of the error contradicts its
+  effect (``contradictions``). ``core.effects.call_effect`` uses both.
 - The fault of an inner guarded call is kept: it was classified where more was known.
 - Classifying an error imports nothing, awaits nothing, does no I/O and never raises.
 - Results are cached where type and text are all there is to know, up to a fixed number. Texts that contained a secret are
@@ -46,10 +46,10 @@ _KEPT: Final = 1024
 _KEPT_LENGTH: Final = 400
 
 _LONG: Final = 8192
-_CUT: Final = 384  # of a text longer than that the beginning is kept: it was no message, and cutting makes it cheap
+_CUT: Final = 384  # longer texts are cut: they are not messages, and short texts are cheap
 
-_clean: set[int] = set()  # hashes of texts in which there is nothing to be masked
-_Hint = tuple[float | None, Source]  # seconds, and who says so
+_clean: set[int] = set()  # hashes of texts that need no masking
+_Hint = tuple[float | None, Source]  # seconds, and the source of the hint
 _NO_HINT: Final[_Hint] = (None, "stated")
 _Key = tuple[type, object, object]
 _memory: dict[_Key, tuple[Any, ...]] = {}  # type, first argument, second argument -> the fault without its cause
@@ -58,19 +58,19 @@ _memory: dict[_Key, tuple[Any, ...]] = {}  # type, first argument, second argume
 def classify(
     error_or_text: BaseException | str,
     *,
-    tool: str | None = None,  # noqa: ARG001 - texts are read alike for all tools; what is special comes as overrides
+    tool: str | None = None,  # noqa: ARG001 - unused: tool-specific rules come as overrides
     overrides: Iterable[AnyOverride] = (),
     now: float | None = None,
 ) -> Fault:
-    """What went wrong, from an exception or from the text that a tool handed back.
+    """Classify an exception, or the error text that a tool returned.
 
-    ``overrides`` are the tool's own words on its errors. ``now`` (seconds since 1970) serves where a server says when to
-    come back as a point in time, but not what time it is.
+    ``overrides`` are the tool's own rules for its errors. ``now`` (seconds since 1970) is used when a server names a point
+    in time for the next call but does not send its own time.
     """
     if error_or_text is None or isinstance(error_or_text, type):
-        raise TypeError(f"classify: {error_or_text!r:.80} is no error: give an exception, or its text")
+        raise TypeError(f"classify: expected an exception or its text, got {error_or_text!r:.80}")
     if hasattr(overrides, "http_status"):
-        raise TypeError("classify: overrides: one Override is not a list: put it in brackets")
+        raise TypeError("classify: overrides: expected a list, got one Override: put it in brackets")
     key = key_of(error_or_text)
     known = _memory.get(key) if key is not None else None
     if known is not None:
@@ -85,7 +85,7 @@ def classify(
 
 
 def key_of(subject: BaseException | str) -> _Key | None:
-    """What a subject can be remembered by; None where type and text do not say everything."""
+    """Return the cache key of a subject; None if type and text do not determine the fault."""
     if isinstance(subject, str):
         return (str, subject, None) if type(subject) is str and len(subject) <= _KEPT_LENGTH else None
     cls = type(subject)
@@ -99,7 +99,7 @@ def key_of(subject: BaseException | str) -> _Key | None:
         return None
     args = subject.args
     if len(args) < 2 and isinstance(subject, OSError) and (subject.errno is not None or subject.filename is not None):
-        return None  # set by hand: its arguments do not show it
+        return None  # an attribute was set by hand, which the arguments do not show
     if not args:
         return (cls, None, None)
     first = args[0]
@@ -114,7 +114,7 @@ def key_of(subject: BaseException | str) -> _Key | None:
 
 def _remember(key: _Key, fault: Fault) -> None:
     if isinstance(key[1], str) and fault.message != key[1]:
-        return  # something was masked or taken out of it: not to be kept
+        return  # something was masked or removed: do not keep the text
     if len(_memory) >= _KEPT:
         _memory.clear()
     _memory[key] = fault[:-1]
@@ -133,7 +133,7 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
             return fault._replace(source="disputed")
         quoted = fault.source == "remote" and is_only_quoted(text, verdict.kind)
         return fault._replace(source="words") if quoted else fault
-    except Exception:  # objects whose every attribute lies: report them all the same
+    except Exception:  # an object whose every attribute raises is still reported
         return _fault(UNKNOWN, sanitise(subject), _NO_HINT, subject if isinstance(subject, BaseException) else None)
 
 
@@ -163,19 +163,19 @@ def _classify_error(error: BaseException, now: float | None) -> Fault:
 
 
 def _claims_nothing(fault: Fault) -> bool:
-    """True if a call would believe the fault that nothing happened: only then it matters what else the error says."""
+    """True if a call would believe that nothing happened. Only then contradicting evidence matters."""
     return fault.effect == "none" and fault.source in BELIEVED
 
 
 def _is_only_quoted(finding: Finding) -> bool:
-    """True if the verdict rests on words that stand in quotation marks wherever they are found."""
+    """True if the match rests only on words in quotation marks."""
     kind = finding.verdict.kind
     texts = [text for text in finding.texts if judge_text(text).kind == kind]
     return bool(texts) and all(is_only_quoted(text, kind) for text in texts)
 
 
 def _take_word(error: NothingDone, finding: Finding, now: float | None) -> Fault:
-    """Nothing was done, on the author's word; the code is the author's too, where one is given."""
+    """Build the fault of ``NothingDone``: the effect is none, and the code is the author's if one is given."""
     verdict = finding.verdict
     if error.code is not None:
         kind = by_code("grpc", error.code.value).kind
@@ -191,7 +191,7 @@ def _is_doubted(error: BaseException, finding: Finding, now: float | None) -> bo
 
 
 def _delay(finding: Finding, now: float | None) -> _Hint:
-    """When calling again can help, and who says so; never, if the error is permanent."""
+    """Return when a retry can help, and the source of that hint; no hint if the error is permanent."""
     if KINDS[finding.verdict.kind].classification == "permanent":
         return _NO_HINT
     for evidence in finding.evidence:
@@ -205,7 +205,7 @@ def _delay(finding: Finding, now: float | None) -> _Hint:
 
 
 def _message(text: str) -> str:
-    """The text made safe. What was found clean is known by heart; the sanitiser is the dearest part of it all."""
+    """Sanitise a text. Texts known to be clean skip the sanitiser, the most expensive part of classification."""
     if len(text) > _LONG:
         return sanitise(text, limit=_CUT)
     key = hash(text)
@@ -224,7 +224,7 @@ def _classify_group(group: BaseException, now: float | None) -> Fault:
     faults = [_classify(leaf, now) for leaf in members]
     decisive = next((fault for fault in faults if fault.classification == "permanent"), faults[0])
     source = weakest_effect(fault.source for fault in faults)
-    if len(members) >= LEAVES or find_doubt(group, Finding(), _text):  # there may be more leaves than are read
+    if len(members) >= LEAVES or find_doubt(group, Finding(), _text):  # there may be leaves that were not read
         source = "disputed"
     delays = [(fault.retry_after, fault.hint_source) for fault in faults if fault.retry_after is not None]
     delay, said_by = max(delays, key=itemgetter(0), default=_NO_HINT)
@@ -242,7 +242,7 @@ def _classify_group(group: BaseException, now: float | None) -> Fault:
 def _text(subject: object) -> str:
     try:
         return read_text(subject)
-    except Exception:  # no text to be had; sanitise says so
+    except Exception:  # no text available; sanitise says so
         return ""
 
 
@@ -255,7 +255,7 @@ def _fault(verdict: KindMatch, message: str, hint: _Hint, cause: BaseException |
         kind.effect,
         message,
         kind.reason,
-        _message(verdict.rule),  # it may quote a code that came from outside
+        _message(verdict.rule),  # may quote a code from outside
         hint[0],
         verdict.status,
         find_source(verdict),

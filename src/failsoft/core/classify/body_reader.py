@@ -1,13 +1,13 @@
-"""Reading bodies: the codes, messages and statuses that an answer's body carries, whatever its shape.
+"""Reading bodies: collect codes, messages and statuses from a response body.
 
 Rules
 -----
-- Known shapes only: OpenAI's ``{"error": {"type", "code", "message"}}``, Google's ``{"error": {"status", "details"}}``,
-  AWS's ``{"__type"}`` and ``<Code>``, JSON-RPC's ``{"error": {"code"}}``, RFC 9457 ``{"type", "title", "detail"}``,
-  GraphQL's ``{"errors": [{"extensions": {"code"}}]}``, Slack's ``{"ok": false, "error": "..."}`` and their kin: a few
-  words for *code*, a few for *message*, and a few under which more of both is found.
-- A user's own data is not read: no other key is entered.
-- Bounded: so many nodes, so many characters; what cannot be parsed is read as text.
+- Only known shapes are read: OpenAI's ``{"error": {"type", "code", "message"}}``, Google's ``{"error": {"status",
+  "details"}}``, AWS's ``{"__type"}`` and ``<Code>``, JSON-RPC's ``{"error": {"code"}}``, RFC 9457 ``{"type", "title",
+  "detail"}``, GraphQL's ``{"errors": [{"extensions": {"code"}}]}``, Slack's ``{"ok": false, "error": "..."}`` and similar
+  ones: a few keys for *code*, a few for *message*, and a few that contain more of both.
+- No other key is entered, so user data is not read.
+- The number of nodes and characters is bounded. A body that cannot be parsed is read as text.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _PAIR = r"""(?P<q>["'])(?P<key>[A-Za-z_]{2,20})(?P=q)\s*:\s*(?:(?P<v>["'])(?P<te
 
 
 class Body(NamedTuple):
-    """What a body says."""
+    """The evidence in a body."""
 
     codes: list[str]
     numbers: list[int]
     messages: list[str]
     delays: list[Any]
-    again: list[bool]  # whether it says that the same call may succeed
+    again: list[bool]  # statements whether a retry may succeed
     page: bool = False  # HTML
 
 
@@ -63,17 +63,17 @@ EMPTY = Body([], [], [], [], [])
 
 
 def make_body() -> Body:
-    """One that says nothing yet."""
+    """Return a body without evidence."""
     return Body([], [], [], [], [])
 
 
 def is_mapping(value: Any) -> bool:
-    """Whether a value has keys; quick about the usual ones."""
+    """True if a value has keys. Fast for the usual types."""
     return isinstance(value, dict) or (type(value) not in _NO_MAPPINGS and isinstance(value, Mapping))
 
 
 def read_body(raw: Any) -> Body:
-    """Codes, numbers and messages of a body: a mapping, a list, or text in JSON, XML or HTML."""
+    """Read a body: a mapping, a list, or text in JSON, XML or HTML."""
     if isinstance(raw, (bytes, bytearray, memoryview)):
         raw = bytes(raw[:LENGTH]).decode("utf-8", "replace")
     if isinstance(raw, str):
@@ -106,13 +106,13 @@ def _read_text(text: str) -> Body:
 
 
 def is_page(text: str) -> bool:
-    """Whether a text is a web page."""
+    """True if a text is a web page."""
     start = text[:200].lstrip("\ufeff \t\r\n").lower()
     return start.startswith(("<!doctype html", "<html", "<head", "<body"))
 
 
 def read_pairs(text: str, body: Body) -> None:
-    """``"code": "…"`` pairs out of text that only looks like JSON: cut off, or the repr of a dict."""
+    """Read ``"code": "…"`` pairs from text that only resembles JSON: truncated, or the repr of a dict."""
     for match in compiled(_PAIR).finditer(text):
         number = match["number"]
         _put(match["key"].lower(), int(number) if number else match["text"], body)

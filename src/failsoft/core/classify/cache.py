@@ -1,13 +1,12 @@
-"""Recalling what was read before: the same service says the same thing a thousand times.
+"""Caches for reading texts: services repeat the same errors.
 
 Rules
 -----
-- Patterns are compiled when they are first needed, and kept.
-- Only the hash of a text is kept, never the text: there may be a secret in it. What else is asked for is kept as it is.
-- So many results, and no more; then all are forgotten. Long texts are read anew: hashing a megabyte takes its time too.
+- Patterns are compiled on first use and kept.
+- Only the hash of a text is kept, never the text, which may contain a secret. Other arguments are kept as they are.
+- A cache is cleared when it is full. Long texts are not cached, because hashing a megabyte is slow too.
 
-Why hashes: an answer's body must not outlive the call that it came with, and two texts of one hash (64 bits, seeded
-anew in every process) will not be met.
+Hashes are used because a response body must not outlive its call. Collisions are negligible: 64 bits, seeded per process.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ R = TypeVar("R")
 
 @lru_cache(maxsize=128)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """``re.compile``, with a shorter way to what it keeps."""
+    """Return the compiled pattern, faster than ``re.compile`` does."""
     return re.compile(pattern)
 
 
 def recalled(read: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
-    """``read`` with a memory. It must be pure, and is called by position."""
+    """Cache the results of ``read``, which must be pure and is called with positional arguments."""
     kept: dict[tuple[object, ...], R] = {}
     missing = object()
 
@@ -39,7 +38,7 @@ def recalled(read: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str
         if len(text) > LENGTH:
             return read(text, *args, **kwargs)
         key = (hash(text), *args)
-        result = kept.get(key, missing)  # in one step: another thread may make room at any moment
+        result = kept.get(key, missing)  # one lookup: another thread may clear the cache at any time
         if result is missing:
             result = read(text, *args, **kwargs)
             if len(kept) >= KEPT:

@@ -1,18 +1,18 @@
-"""Walking chains and groups: which exceptions speak, and which of their verdicts stands.
+"""Cause chains and groups: decide which exceptions count, and which of their matches wins.
 
 Rules
 -----
-- The heaviest verdict stands; of equals the outermost. So a wrapper takes the label of what it wraps, and a specific
-  outer error beats a generic inner one.
-- What cannot weigh more than what has been found is not judged at all.
-- Texts are read only when no exception of the chain carries anything that weighs more.
-- A cancellation inside another error was its means, and a built-in programming error inside a library's own
-  ``ValueError`` its way to find the input wrong: the outer one stands.
-- What was merely being handled when the error was raised (``__context__``) is asked for the verdict only when nothing
-  else has spoken; about the effect it is always asked (``doubts``).
-- Who could not read an answer's body has seen its status: that stands.
-- A failure in connecting has sent nothing, whatever the exceptions inside it are called.
-- Cycles are cut; so many links are read, and no more.
+- The heaviest match wins; between equals, the outermost. So a wrapper is classified like the error that it wraps, and a
+  specific outer error beats a generic inner one.
+- Evidence that cannot outweigh the current match is not judged.
+- Texts are read only if no exception in the chain carries heavier evidence.
+- A cancellation inside another error is ignored: the other error caused it. A built-in programming error inside a
+  library's ``ValueError`` is ignored too: it is how the library noticed bad input.
+- An exception that was only being handled (``__context__``) counts for the kind only if there is no other evidence. For
+  the effect it always counts (``contradictions``).
+- An error about an unreadable response body does not hide the response's status.
+- A failed connection has sent nothing, whatever the inner exceptions are called.
+- Cycles are cut, and the number of links is bounded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from failsoft.core.model.outcome import CallFailed
 
 _LINKS: Final = 16
 LEAVES: Final = 32
-# a library's own ``ValueError`` over one of these says that it could not do with what it was given
+# a library's own ``ValueError`` caused by one of these means bad input
 _GIVEN: Final = frozenset(
     rule for name in types.ADOPTED for rule in (f"type: {name}", f"name: {name.removeprefix('builtins.')}")
 )
@@ -40,7 +40,7 @@ TextOf = Callable[[BaseException], str]
 
 
 class Finding:
-    """What a chain of exceptions brought forward."""
+    """The evidence found in a chain of exceptions."""
 
     __slots__ = ("cut", "evidence", "nested", "seen", "set_aside", "texts", "verdict")
 
@@ -48,16 +48,16 @@ class Finding:
         self.verdict: KindMatch = UNKNOWN
         self.evidence: list[Evidence] = []  # outermost first
         self.texts: list[str] = []
-        self.nested: BaseException | None = None  # one that carries a fault of its own, or several exceptions
+        self.nested: BaseException | None = None  # an exception with a fault of its own, or a group
         self.seen: dict[
             int, BaseException
-        ] = {}  # by identity: equal ones are not the same, and some cannot be compared
-        self.cut = False  # there is more than was read
-        self.set_aside: list[BaseException] = []  # those of them that do not decide
+        ] = {}  # by identity: exceptions may compare equal, or not be comparable at all
+        self.cut = False  # the chain is longer than what was read
+        self.set_aside: list[BaseException] = []  # exceptions that do not decide
 
 
 def examine(error: BaseException, text_of: TextOf) -> Finding:
-    """Judge an exception and those it came from."""
+    """Judge an exception and its causes."""
     finding = Finding()
     start: BaseException | None = error
     while start is not None and finding.verdict.weight < GENERIC_CODE and finding.nested is None:
@@ -75,7 +75,7 @@ def examine(error: BaseException, text_of: TextOf) -> Finding:
 
 
 def find_doubt(error: BaseException, finding: Finding, text_of: TextOf) -> bool:
-    """True if any part of the error, or of those that it came from, says that something may have happened after all."""
+    """True if any part of the error or of its causes says that something may have happened."""
     if finding.cut or is_doubted(finding.verdict.kind, list(zip(finding.evidence, finding.texts, strict=True))):
         return True
     handled = _handled(error)
@@ -85,7 +85,7 @@ def find_doubt(error: BaseException, finding: Finding, text_of: TextOf) -> bool:
 
 
 def _handled(error: BaseException) -> list[BaseException] | None:
-    """The exceptions that were only being handled, directly or further in; shown or not. None: too many to read."""
+    """Return the exceptions that were only being handled, at any depth; None if there are too many to read."""
     found: list[BaseException] = []
     links: list[tuple[BaseException, bool]] = [(error, False)]
     seen: dict[int, BaseException] = {}
@@ -109,7 +109,7 @@ def _handled(error: BaseException) -> list[BaseException] | None:
 
 
 def _walk(start: BaseException, text_of: TextOf, finding: Finding) -> None:
-    """Collect what a chain carries, outermost first."""
+    """Collect the evidence of a chain, outermost first."""
     seen = finding.seen
     links = [start]
     while links and len(seen) < _LINKS:
@@ -142,7 +142,7 @@ def _weigh(finding: Finding, first: int) -> None:
         if verdict.weight > best.weight:
             best, outer = verdict, evidence is links[0][0]
     if best.rule in _UNREADABLE and not outer and Reading(links[0][1]).status is not None:
-        best = judge_text(links[0][1])  # whoever could not read the answer's body has seen its status
+        best = judge_text(links[0][1])  # an error about an unreadable body still states the status
     if best.weight < NAME:
         heard = [link for link in links if not link[0].speechless and (link[0] is top or not _used(link[0]))]
         said = _hear(["\n".join([text, *one.texts]) for one, text in heard])
@@ -155,12 +155,12 @@ def _weigh(finding: Finding, first: int) -> None:
 
 
 def _used(evidence: Evidence) -> bool:
-    """Whether it is a cancellation: one inside another error was its means, as asyncio.timeout's and anyio's."""
+    """True for a cancellation. asyncio.timeout and anyio raise their errors from one."""
     return evidence.facts.verdict.kind == "cancelled"
 
 
 def _hear(texts: list[str]) -> KindMatch:
-    """The heaviest verdict on a text; when one weighs as much as a text can, the others need not be read."""
+    """Return the heaviest match among the texts. Stops at the highest weight that a text can have."""
     best = UNKNOWN
     for text in texts:
         verdict = judge_text(text) if text else UNKNOWN
@@ -171,7 +171,7 @@ def _hear(texts: list[str]) -> KindMatch:
 
 
 def codes_of(subject: BaseException | str) -> list[str]:
-    """The codes that an error brings forward, as text: what an override may name."""
+    """Return the codes that an error states, as text, for overrides."""
     if isinstance(subject, str):
         return [str(code) for _, code in read_codes(subject)]
     found = [evidence.codes for evidence in examine(subject, lambda _: "").evidence]
@@ -179,7 +179,7 @@ def codes_of(subject: BaseException | str) -> list[str]:
 
 
 def leaves(group: BaseException, depth: int = 0) -> list[BaseException]:
-    """The exceptions of a group that are no groups themselves."""
+    """Return the exceptions in a group that are not groups themselves."""
     members = read(group, "exceptions")
     if depth >= _LINKS or not isinstance(members, tuple):
         return [group]

@@ -1,15 +1,15 @@
-"""Evidence that contradicts "nothing happened": the worst of everything an error says decides about its effect.
+"""Contradictions: find evidence against the claim that nothing happened.
 
 Rules
 -----
-- Status, codes, body, words and types of an exception are all asked, and so are those of the exceptions it came from.
-- A status that leaves the effect open (500, 502, 504) is never made harmless by a code or by words.
-- Nor is one that can come after the request was sent on (507, 522), although its kind has no effect.
+- Status, codes, body, words and types all count, of an exception and of its causes.
+- No code and no words make a status harmless that leaves the effect open (500, 502, 504), or that may come after the
+  request was forwarded (507, 522).
 - A body whose code or status is a success ("status": "captured") counts like such a status.
 - Words that say that something was done ("payment captured, but …") count like such a status.
-- An exception that was only being handled (``__context__``) counts only as remote evidence: a status, a remote code, a
-  lost connection, a time-out. A cache miss before a refused connection does not.
-- A general word for the same event is no contradiction: a connect time-out is also a time-out.
+- An exception that was only being handled (``__context__``) counts only with remote evidence: a status, a remote code, a
+  lost connection, a timeout. A cache miss before a refused connection does not count.
+- A more general word for the same event is no contradiction: a connect timeout is also a timeout.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from failsoft.core.classify.tables.http import PERHAPS_SENT, by_status
 from failsoft.core.classify.text_reader import LENGTH, Reading
 from failsoft.core.classify.weigh import UNSENT, judge_text
 
-# Kinds that say something and leave the effect open
+# Specific kinds with an unknown effect
 OPEN: Final = frozenset(
     name for name, kind in KINDS.items() if kind.effect != "none" and name not in ("unknown", "cancelled")
 )
-# Time-outs that a general "timed out" describes as well
+# Timeouts that a general "timed out" describes too
 _TIMED_OUT: Final = frozenset(
     "connect_timeout lookup_timeout statement_timeout request_timeout pool_exhausted locked conflict query_cancelled".split()
 )
-_SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # in words, a lost connection is also one that was never made
+_SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # texts do not distinguish a lost connection from one never made
 _QUOTED: Final = re.compile(r"\"[^\"\n]{0,400}\"|`[^`\n]{0,400}`|(?<!\w)'[^'\n]{0,400}'(?!\w)")
-# How httpx and aiohttp state a status
+# The texts in which httpx and aiohttp state a status
 _CLIENTS: Final = re.compile(r"\b((?:Client|Server) error|Redirect response) '(\d{3} [A-Za-z' -]{2,40})'")
-MOST_WORDS: Final = 2000  # characters that are read in other languages
-BEFORE: Final = 60  # characters before what was done that may deny it
+MOST_WORDS: Final = 2000  # characters read in languages other than English
+BEFORE: Final = 60  # characters searched for a negation before the word
 _WORDS: Final = re.compile(r"[a-z]+")
-# Classes that are raised only after the request was sent, whatever stands around them
+# Exceptions that are raised only after the request was sent
 _SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
 
 
 def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
-    """True if the links of a chain hold evidence against a verdict of this kind, which claims that nothing happened."""
+    """True if the links of a chain contradict a match of this kind, which claims that nothing happened."""
     connecting = any(evidence.facts.connecting for evidence, _ in links)
     for evidence, _ in links:
         if evidence.status in PERHAPS_SENT or _says_success(evidence.codes):
@@ -66,7 +66,7 @@ def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
 
 
 def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
-    """The kinds that status, codes and type name; and whether each shows by itself that a request had been sent."""
+    """Yield the kinds named by status, codes and type, and whether each proves that a request was sent."""
     facts, status = evidence.facts, evidence.status
     if status is not None and status >= 300:
         yield by_status(status) or "unknown", True
@@ -74,16 +74,14 @@ def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
         yield lookup.by_code(space, code).kind, space != "errno" and not facts.tls
     if not evidence.codes and status is None and not evidence.speechless:
         sent = _SENT.search(facts.names[0]) is not None
-        weak = (
-            facts.verdict.weight <= WEAK_TYPE
-        )  # many of these are bases that say no more than that it was the network
+        weak = facts.verdict.weight <= WEAK_TYPE  # many of these are base classes that only mean "network"
         if not weak or ((sent or facts.verdict.kind == "timeout") and not evidence.inner):
             yield facts.verdict.kind, sent
 
 
 @recalled
 def is_only_quoted(text: str, kind: str) -> bool:
-    """True if a text says what a verdict of this kind rests on only in quotation marks. Those of JSON are its syntax."""
+    """True if the words behind a match of this kind occur only in quotation marks. JSON's own quotes do not count."""
     if "{" in text:
         return False
     unquoted = _QUOTED.sub("''", _CLIENTS.sub(r"\1 \2", text))
@@ -92,7 +90,7 @@ def is_only_quoted(text: str, kind: str) -> bool:
 
 @recalled
 def doubts_text(text: str, kind: str) -> bool:
-    """True if a text holds evidence against a verdict of this kind, which claims that nothing happened."""
+    """True if a text contradicts a match of this kind, which claims that nothing happened."""
     reading = Reading(text)
     status = reading.status
     if status is not None and (status in PERHAPS_SENT or by_status(status) in OPEN):
@@ -115,7 +113,7 @@ def says_done(words: str) -> bool:
 
 
 def says_done_elsewhere(words: str) -> bool:
-    """The same for other languages than English."""
+    """Like ``says_done``, for languages other than English."""
     words = words[:MOST_WORDS]
     return any(
         denied.search(words, max(0, found.start() - BEFORE), found.end()) is None
@@ -125,7 +123,7 @@ def says_done_elsewhere(words: str) -> bool:
 
 
 def is_remote_doubt(evidence: Evidence, text: str) -> bool:
-    """True if an exception that was only being handled shows that a request had been sent."""
+    """True if an exception that was only being handled proves that a request was sent."""
     if any(found in OPEN for found, _ in _structured(evidence)):
         local = evidence.facts.verdict.kind == "garbled" and not evidence.codes and evidence.status is None
         return not local

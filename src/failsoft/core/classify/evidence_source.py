@@ -1,16 +1,15 @@
-"""Where a verdict comes from: the other side, this side, or words.
+"""Evidence sources: whether evidence comes from the other side, from this process, or from words.
 
 Rules
 -----
-- ``remote``: a status, a provider's code, SQLSTATE and the like; a connection that was never made (a timeout only if the
-  client's own exception says that it was connecting); and words that state a status or name a refusal ("rate limit exceeded"). Words in quotation marks are somebody
-  else's and do neither.
-- ``local``: the type of an exception, a parser, an errno of the operating system, a program's exit status, a database
-  inside this process (SQLite).
-- ``words``: any other text, and codes that are only read as words.
+- ``remote``: a status, a provider's code, a SQLSTATE and the like; a connection that was never made (for a timeout only
+  if the client's exception says that it was connecting); words that state a status or name a refusal ("rate limit
+  exceeded"). Quoted words do not count.
+- ``local``: the type of an exception, a parser, an errno, a program's exit status, a database in this process (SQLite).
+- ``words``: any other text, and codes that are read as words.
 
-Why: an exception that was raised on this side says nothing about what the other side had done before. ``core.effects.call_effect``
-uses the source to decide whether a call may claim that nothing happened.
+A local exception says nothing about what the other side did before it. ``core.effects.call_effect`` uses the source to
+decide whether a call may claim that nothing happened.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from failsoft.core.model.fault import Source
 UNCONNECTED: Final = frozenset(
     "refused unreachable name_lookup_failed connect_timeout lookup_timeout unknown_host certificate".split()
 )
-# Only the other side refuses like this: its name for the refusal is enough
+# Refusals that only the other side issues: their name is enough
 REFUSALS: Final = UNCONNECTED | frozenset("rate_limited per_minute quota unauthenticated declined".split())
 
-# The beginning of a verdict's rule, where that is not the space of a remote code
+# Prefixes of rules that are not code spaces of a remote side
 _LOCAL: Final = frozenset("type name text page answer errno winsock exit program sqlite curl".split())
-_NAMES: Final = frozenset({"type", "name"})  # classes that are named after a refusal are as good as its words
+_NAMES: Final = frozenset({"type", "name"})  # a class named after a refusal counts like its words
 _ERRNOS: Final = frozenset({"errno", "winsock"})
-# "Connection timed out" is also said of a connection that was made, and whose answer did not come
+# "Connection timed out" may also mean that an established connection got no answer
 _TIMEOUTS: Final = frozenset({"connect_timeout", "lookup_timeout"})
 _WORDS: Final = frozenset({"phrase", "unknown", "says of itself"})
 
 
 def find_source(verdict: KindMatch) -> Source:
-    """The source of a verdict, from its rule and its kind."""
+    """Return the source of a match, from its rule and kind."""
     evidence, _, detail = verdict.rule.partition(": ")
     if verdict.kind in UNCONNECTED and not (evidence in _WORDS | _ERRNOS and verdict.kind in _TIMEOUTS):
         return "remote"

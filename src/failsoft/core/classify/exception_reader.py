@@ -1,14 +1,14 @@
-"""Reading exceptions: what an exception carries, found by the names that libraries really use.
+"""Reading exceptions: collect evidence from the attributes that libraries use.
 
 Rules
 -----
-- Only the attributes listed in ``tables.spaces`` are read, once each and guarded: one that raises is not there.
-- Nothing is called but gRPC's ``code()`` and ``trailing_metadata()``. A response's body is taken where it has been read already (``_content``,
-  ``_body``); properties that would read from a socket are left alone.
+- Only attributes listed in ``tables.code_spaces`` are read, once each. An attribute that raises counts as missing.
+- Nothing is called except gRPC's ``code()`` and ``trailing_metadata()``. A response's body is used only if it has already
+  been read (``_content``, ``_body``); properties that would read from a socket are not touched.
 - A code belongs to a *space* (``sqlstate``, ``errno``, ``jsonrpc``, ...), and each space has its table.
 
-Why by name: importing forty client libraries to call ``isinstance`` is out of the question, and their attributes have
-been stable for longer than their class trees.
+Attributes are found by name, because importing forty client libraries for ``isinstance`` is too slow, and their
+attributes change less often than their class trees.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _FRAMES: Final = 64
 _OWN_WORD: Final = frozenset((*AGAIN, *NEVER))
 
 
-StatedCode = tuple[str, str | int]  # its space, and the code
+StatedCode = tuple[str, str | int]  # code space and code
 
 
 class Roles(NamedTuple):
-    """Of the attributes that an exception has, those that say something, by what they say; in the tables' order."""
+    """The evidence attributes of an exception, grouped by their meaning, in the order of the tables."""
 
     responses: list[str]
     statuses: list[str]
@@ -56,9 +56,9 @@ class Roles(NamedTuple):
     inner: list[str]
 
 
-@lru_cache(maxsize=512)  # exceptions of one class have the same ones
+@lru_cache(maxsize=512)  # exceptions of one class have the same attributes
 def roles_of(names: frozenset[str]) -> Roles:
-    """What each attribute is read for."""
+    """Group attributes by their meaning."""
     return Roles(
         [name for name in RESPONSES if name in names],
         [name for name in STATUSES if name in names],
@@ -69,36 +69,36 @@ def roles_of(names: frozenset[str]) -> Roles:
 
 
 class Evidence:
-    """What one exception, or one text, brings forward."""
+    """The evidence in one exception or one text."""
 
     __slots__ = ("again", "codes", "delays", "facts", "handled", "holders", "inner", "page", "status", "texts")
 
     def __init__(self, facts: TypeFacts) -> None:
-        self.facts = facts  # what the type alone says
-        self.codes: list[StatedCode] = []  # the most telling first
+        self.facts = facts  # facts about the type
+        self.codes: list[StatedCode] = []  # most significant first
         self.status: int | None = None
-        self.texts: list[str] = []  # messages of the body; the exception's own text is not among them
-        self.holders: tuple[Any, ...] = ()  # what may carry headers
-        self.delays: list[tuple[str, Any]] = []  # what the body says about when to come back
-        self.page = False  # a web page came back
-        self.again: bool | None = None  # whether it says of itself that the same call may succeed
-        self.inner: list[BaseException] = []  # what the exception carries or was raised from
-        self.handled: BaseException | None = None  # what was only being handled at the time
+        self.texts: list[str] = []  # messages in the body, without the exception's own text
+        self.holders: tuple[Any, ...] = ()  # objects that may carry headers
+        self.delays: list[tuple[str, Any]] = []  # retry hints in the body
+        self.page = False  # the body is a web page
+        self.again: bool | None = None  # the error's own statement whether a retry may succeed
+        self.inner: list[BaseException] = []  # exceptions that it carries or was raised from
+        self.handled: BaseException | None = None  # the exception that was only being handled
 
     @property
     def speechless(self) -> bool:
-        """Whether it only repeats what the exceptions in it say."""
+        """True if it only repeats the exceptions inside it."""
         return self.facts.wrapper and bool(self.inner or self.handled)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers, in lower case; made when asked for, since only transient errors are."""
+        """The headers in lower case. Read on demand, because only transient errors need them."""
         for holder in self.holders:
             try:
                 if holder:
                     pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
                     return {str(key).lower(): str(value) for key, value in pairs}
-            except Exception:  # no headers after all
+            except Exception:  # not headers
                 continue
         return {}
 
@@ -122,15 +122,15 @@ class Evidence:
 
 
 def read(subject: Any, name: str) -> Any:
-    """An attribute, or None: what reading it does must not matter."""
+    """Read an attribute; None if reading it fails."""
     try:
         return getattr(subject, name, None)
-    except Exception:  # a property of somebody else's class
+    except Exception:  # a foreign property may raise anything
         return None
 
 
 def plain(value: Any) -> int | str | None:
-    """A code as a plain number or text; an enum by its number, else by its name."""
+    """Return a code as a plain number or text; an enum by its number, else by its name."""
     if isinstance(value, str):
         if isinstance(value, Enum):
             value = value.value
@@ -144,7 +144,7 @@ def plain(value: Any) -> int | str | None:
 
 
 def gather(error: BaseException) -> Evidence:
-    """Everything that one exception carries, without what those that it came from carry."""
+    """Collect the evidence of one exception, without that of its causes."""
     facts = facts_of(type(error))
     evidence = Evidence(facts)
     if isinstance(error, OSError):
@@ -160,7 +160,7 @@ def gather(error: BaseException) -> Evidence:
 
 
 def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
-    """The attributes of interest that the exception really has."""
+    """Return the listed attributes that the exception has."""
     own = read(error, "__dict__")
     names = facts.attributes
     if own:
@@ -179,7 +179,7 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], roles: Rol
         _add_own(_follow(error, path), space, evidence)
     if facts.mail:
         _gather_mail(carried, evidence)
-    own = bool(evidence.codes)  # then the number in ``code`` is the library's own, and no HTTP status
+    own = bool(evidence.codes)  # then ``code`` is the library's own number, not an HTTP status
     response = carried[roles.responses[0]] if roles.responses else None
     if roles.statuses or response is not None:
         _gather_status(carried, roles.statuses, response, evidence, own=own)
@@ -201,7 +201,7 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], roles: Rol
 
 
 def _follow(error: BaseException, path: str) -> Any:
-    """The value at the end of a path such as ``error.code``, ``args[0]``, ``args[0][:3]`` or gRPC's ``code()``."""
+    """Return the value of a path such as ``error.code``, ``args[0]``, ``args[0][:3]`` or gRPC's ``code()``."""
     value: Any = error
     if path.endswith("[:3]"):
         value = _follow(error, path.removesuffix("[:3]"))
@@ -212,7 +212,7 @@ def _follow(error: BaseException, path: str) -> Any:
         if part.endswith("()"):
             try:
                 value = value()
-            except Exception:  # somebody else's method
+            except Exception:  # a foreign method may raise anything
                 return None
         elif part.endswith("[0]"):
             value = value[0] if isinstance(value, tuple) and value else None
@@ -220,8 +220,8 @@ def _follow(error: BaseException, path: str) -> Any:
 
 
 def _add_own(value: Any, space: str, evidence: Evidence) -> None:
-    """A code of a space that is the library's own."""
-    code = value if space == "sqlstate" and isinstance(value, str) else plain(value)  # 08001 is no number
+    """Add a code of a library's own space."""
+    code = value if space == "sqlstate" and isinstance(value, str) else plain(value)  # 08001 is not a number
     if code is not None:
         evidence.codes.append((space, code))
 
@@ -248,7 +248,7 @@ def _gather_errno(error: OSError, evidence: Evidence) -> None:
     if isinstance(number, int):
         if facts.lookup:
             name = LOOKUP.get(number)
-        elif not facts.tls:  # its errno is OpenSSL's, and 1 is not EPERM
+        elif not facts.tls:  # a TLS error's errno is OpenSSL's, where 1 is not EPERM
             name = errno.errorcode.get(number)
     if name:
         evidence.codes.append(("errno", name))
@@ -257,7 +257,7 @@ def _gather_errno(error: OSError, evidence: Evidence) -> None:
 
 
 def _starts_program(error: BaseException) -> bool:
-    """Whether a program was to be started: then it is the program that is missing, not a file of the caller's."""
+    """True if a program could not be started: then the program is missing, not one of the caller's files."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -265,7 +265,7 @@ def _starts_program(error: BaseException) -> bool:
 
 
 def _gather_mail(carried: Mapping[str, Any], evidence: Evidence) -> None:
-    """SMTP replies: one, or one for each recipient. The enhanced code (RFC 3463) says more than the reply's number."""
+    """Read SMTP replies: one, or one per recipient. The enhanced code (RFC 3463) is more precise than the reply code."""
     replies: list[Any] = [
         (carried.get("smtp_code", carried.get("code")), carried.get("smtp_error", carried.get("message", "")))
     ]
@@ -318,7 +318,7 @@ def _gather_bodies(carried: Mapping[str, Any], names: list[str], evidence: Evide
 
 
 def _gather_document(error: BaseException, document: Any, evidence: Evidence) -> None:
-    """json.JSONDecodeError: what could not be read."""
+    """Read the text that a json.JSONDecodeError could not parse."""
     if isinstance(document, str):
         if is_page(document):
             evidence.page = True
@@ -331,14 +331,14 @@ def _gather_delays(carried: Mapping[str, Any], evidence: Evidence) -> None:
         evidence.delays.append(("retry_after", carried["retry_after"]))
     details = carried.get("details")
     for detail in details[:_BREADTH] if isinstance(details, (list, tuple)) else ():
-        wait = read(detail, "retry_delay")  # google.rpc.RetryInfo, as a message
+        wait = read(detail, "retry_delay")  # a google.rpc.RetryInfo message
         seconds, nanos = read(wait, "seconds"), read(wait, "nanos")
         if isinstance(seconds, int):
             evidence.delays.append(("retry_delay", seconds + (nanos / 1e9 if isinstance(nanos, int) else 0.0)))
 
 
 def _reads_response(error: BaseException) -> bool:
-    """Whether it was a response that could not be read, and not the caller's own text: the traceback tells."""
+    """True if the traceback shows that a response could not be parsed, rather than the caller's own text."""
     trace, steps = error.__traceback__, 0
     while trace is not None and steps < _FRAMES:
         package = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
@@ -349,7 +349,7 @@ def _reads_response(error: BaseException) -> bool:
 
 
 def _body_of(response: Any) -> Any:
-    """A response's body, where it has been read already."""
+    """Return a response's body if it has already been read."""
     if is_mapping(response):
         return response
     for name in ("_content", "_body", "data"):
@@ -362,7 +362,7 @@ def _body_of(response: Any) -> Any:
 
 
 def _holders(error: BaseException, carried: Mapping[str, Any], response: Any, facts: TypeFacts) -> tuple[Any, ...]:
-    """What may carry headers."""
+    """Return the objects that may carry headers."""
     sent: Any = None
     if isinstance(response, dict):
         metadata = response.get("ResponseMetadata")
@@ -393,7 +393,7 @@ def _gather_inner(error: BaseException, carried: Mapping[str, Any], roles: Roles
 
 
 def _last(value: Any) -> Any:
-    """Of several attempts' errors the last one."""
+    """Return the last of several attempts' errors."""
     if isinstance(value, dict):
         value = list(value.values())
     return value[-1] if isinstance(value, (list, tuple)) and value else value

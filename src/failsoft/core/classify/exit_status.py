@@ -1,13 +1,13 @@
-"""What the exit status of a program means.
+"""Exit status: classify the end of a program.
 
 Rules
 -----
-- The manifest's ``exit_codes`` come first, then sysexits.h, then what shells and ``timeout`` add, then what the program
-  said on its standard error, then unknown, which is transient (R11).
-- A program that has run may have acted: unless its status says that it has not, the effect is unknown.
-- A negative status is the signal that killed the program; so is, by the shells' habit, 128 and more.
+- Meanings are looked up in this order: the manifest's ``exit_codes``, sysexits.h, the codes of shells and ``timeout``,
+  the program's standard error. Without a match the fault is unknown, which is transient.
+- A program that ran may have acted. The effect is unknown unless the status says otherwise.
+- A negative status is the signal that killed the program. By the shells' convention 128 plus the signal means the same.
 
-Why sysexits.h: EX_TEMPFAIL is the one way to say "try again later" that programs have had for forty years.
+sysexits.h is used because EX_TEMPFAIL is the established way for a program to say "try again later".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from failsoft.core.classify.kinds import KINDS, FaultKind
 from failsoft.core.model.fault import Code, Effect, Fault
 from failsoft.core.redact.sanitise import sanitise
 
-SHOWN: Final = 2000  # characters of what a program said last
+SHOWN: Final = 2000  # characters kept of the end of standard error
 
 
 def _passing(code: Code, reason: str, effect: Effect = "unknown") -> FaultKind:
@@ -53,14 +53,14 @@ _SIGNALS: Final = {
     11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
 }  # fmt: skip
 
-_BELIEVED: Final = {68, 75}  # a host that is not known, and a program that asks to be tried again: nothing was done
+_BELIEVED: Final = {68, 75}  # unknown host, and "try again later": nothing was done
 _MAPPED: Final = "The manifest gives this exit status its meaning"
 _VALIDATION: Final = {Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE}
 _OPERATOR: Final = {Code.PERMISSION_DENIED, Code.UNAUTHENTICATED, Code.FAILED_PRECONDITION, Code.UNIMPLEMENTED}
 
 
 def judge_exit(program: str, status: int, said: object = "", meanings: Mapping[int, Code] | None = None) -> Fault:
-    """The fault of a program that ended with ``status`` and had last ``said`` something on its standard error."""
+    """Return the fault of a program that ended with ``status``; ``said`` is the end of its standard error."""
     tail = sanitise(said).strip()[-SHOWN:]
     name, kind = EXITS.get(status, ("", None))
     rule = f"exit_status: {status}"
@@ -76,7 +76,7 @@ def judge_exit(program: str, status: int, said: object = "", meanings: Mapping[i
 
 
 def _meaning(code: Code) -> FaultKind:
-    """What follows from a code that the manifest gives; a transient one says nothing about the effect."""
+    """Return the kind for a code from the manifest. A transient code says nothing about the effect."""
     if code in _VALIDATION:
         return FaultKind(code, "permanent", "tool_validation", "none", _MAPPED)
     if code in _OPERATOR:
@@ -90,7 +90,7 @@ def _signal(status: int) -> str:
 
 
 def how_it_ended(status: int | None) -> str:
-    """A status in words."""
+    """Describe a status in words."""
     if status is None:
         return "ended, nobody knows how"
     if status >= 0:

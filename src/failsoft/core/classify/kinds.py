@@ -1,14 +1,14 @@
-"""The kinds of failure that the tables name: each is one answer to all four questions a fault asks.
+"""Kinds of failure: each maps to a code, a category, an effect and a reason.
 
 Rules
 -----
-- A table row says *what it is* (``refused``); this file says what follows from that.
-- ``effect`` is ``none`` where the request surely did nothing: never sent, rejected, rolled back. It is ``unknown`` where
-  it was sent and nobody can say (LABELS, ambiguous_effect).
-- ``reason`` uses the documents' own words where they have some (S-tests 1.1 - 1.4).
+- A table row names the kind (``refused``). This module says what follows from it.
+- ``effect`` is ``none`` if the request certainly did nothing: never sent, rejected, rolled back. It is ``unknown`` if the
+  request was sent and its effect cannot be known.
+- ``reason`` uses the specification's wording where there is one.
 
-Why kinds: some forty of them carry about a thousand rows. A ruling such as "a full disk is the operator's move" is
-written once, here, and holds for errno, SQLSTATE, Redis and English alike.
+About forty kinds serve about a thousand rows. A rule such as "a full disk is the operator's to fix" is written once and
+holds for errno, SQLSTATE, Redis and English text alike.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from failsoft.core.model.fault import Category, Classification, Code, Effect
 
 
 class FaultKind(NamedTuple):
-    """What follows from being this kind of failure."""
+    """The properties of a kind of failure."""
 
     code: Code
     classification: Classification
@@ -48,13 +48,13 @@ def _missing(code: Code, reason: str) -> FaultKind:
     return FaultKind(code, "permanent", "tool_unavailable", "none", reason)
 
 
-_TIMEOUT = "Network timeouts are temporary"  # S-tests 1.1
-_INPUT = "Invalid input won't change on retry"  # S-tests 1.2
-_RATE = "Rate limits reset over time"  # S-tests 1.3
-_AUTH = "Auth won't change on retry"  # S-tests 1.4
+_TIMEOUT = "Network timeouts are temporary"
+_INPUT = "Invalid input won't change on retry"
+_RATE = "Rate limits reset over time"
+_AUTH = "Auth won't change on retry"
 
 KINDS: dict[str, FaultKind] = {
-    # It may pass, and nothing has happened: never sent, turned away, or rolled back
+    # Transient, and nothing happened: never sent, rejected, or rolled back
     "rate_limited": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
     "per_minute": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
     "unavailable": _passing(Code.UNAVAILABLE, "none", "An unavailable service comes back"),
@@ -73,9 +73,9 @@ KINDS: dict[str, FaultKind] = {
     "query_cancelled": _passing(Code.CANCELLED, "none", "A statement that was interrupted was rolled back"),
     "locked": _passing(Code.ABORTED, "none", "Locks are released"),
     "busy": _passing(Code.UNAVAILABLE, "none", "A busy service comes free"),
-    # It may pass, but the request was sent: nobody can say what it did
+    # Transient, but the request was sent: its effect is unknown
     "timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", _TIMEOUT),
-    "tool_timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", "Timeout is temporary"),  # S-tests 4.3
+    "tool_timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", "Timeout is temporary"),
     "disconnected": _passing(Code.UNAVAILABLE, "unknown", "A lost connection can be made again"),
     "broken_stream": _passing(Code.UNAVAILABLE, "unknown", "Overload passes; the answer had begun"),
     "bad_gateway": _passing(Code.UNAVAILABLE, "unknown", "Gateway failures are temporary"),
@@ -85,7 +85,7 @@ KINDS: dict[str, FaultKind] = {
     "aborted": _passing(Code.ABORTED, "unknown", "An operation that was aborted may end well next time"),
     "cancelled": _passing(Code.CANCELLED, "unknown", "The caller has left"),
     "unknown": _passing(Code.UNKNOWN, "unknown", "Nothing is known about this error; a retry is the safer default"),
-    # It stays: the caller's move
+    # Permanent: the caller must act
     "invalid": _caller(Code.INVALID_ARGUMENT, _INPUT),
     "too_large": _caller(Code.INVALID_ARGUMENT, "Input that is too large stays too large"),
     "out_of_range": _caller(Code.OUT_OF_RANGE, _INPUT),
@@ -100,7 +100,7 @@ KINDS: dict[str, FaultKind] = {
     "blocked_content": _caller(Code.INVALID_ARGUMENT, "The same content is refused again"),
     "declined": _caller(Code.FAILED_PRECONDITION, "The same payment is declined again"),
     "own_limit": _caller(Code.FAILED_PRECONDITION, "A limit that was set on purpose stays"),
-    # It stays: the operator's move
+    # Permanent: the operator must act
     "unauthenticated": _operator(Code.UNAUTHENTICATED, _AUTH),
     "forbidden": _operator(Code.PERMISSION_DENIED, _AUTH),
     "own_budget": _operator(Code.RESOURCE_EXHAUSTED, "A budget that was set on purpose stays"),
@@ -116,11 +116,11 @@ KINDS: dict[str, FaultKind] = {
     "no_such_database": _operator(Code.NOT_FOUND, "A database that does not exist won't appear on retry"),
     "corrupt": _operator(Code.DATA_LOSS, "Damaged data stays damaged"),
     "not_json": _operator(Code.INTERNAL, "A page came where data was due: wrong address or login", "unknown"),
-    # It stays: the tool is not there
+    # Permanent: the tool is missing
     "no_such_tool": _missing(Code.NOT_FOUND, "A missing tool stays missing on retry"),
     "no_such_method": _missing(Code.UNIMPLEMENTED, "A missing method stays missing on retry"),
     "not_implemented": _missing(Code.UNIMPLEMENTED, "What is not implemented stays so on retry"),
-    # It stays: our own code or contract is wrong
+    # Permanent: a bug in failsoft or in the tool's contract
     "bug": _bug(Code.INTERNAL, "A bug stays a bug on retry"),
     "contract": _bug(Code.INVALID_ARGUMENT, "A request that breaks the contract breaks it again"),
 }

@@ -1,10 +1,10 @@
-"""Looking signals up: codes in their space's table, types over their MRO, names as words.
+"""Lookup of signals: codes in the table of their space, types along their MRO, names as words.
 
 Rules
 -----
-- A code's own row decides. A provider's code without a row is read as words; one that says no more than a status does
-  (``INTERNAL``, ``invalid_request_error``) counts as little.
-- Types are looked up once; what was found is kept, for so many types and no more.
+- A code's own row decides. A provider's code without a row is read as words. A code that says no more than a status
+  (``INTERNAL``, ``invalid_request_error``) has little weight.
+- Types are looked up once and cached. The cache is bounded.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ STATUS: Final = 70
 TYPE: Final = 60
 NAME: Final = 58
 GENERIC_CODE: Final = 40
-FIRM_NAME: Final = 31  # beats weak words, but no firm ones
+FIRM_NAME: Final = 31  # beats weak words, but not firm ones
 WEAK_NAME: Final = 30
 WEAK_TYPE: Final = 20
 NOTHING: Final = 0
 
 _TYPES_KEPT: Final = 1024
-_LIKE_STATUS: Final = frozenset({"grpc", "jsonrpc"})  # spaces whose codes say as much as an HTTP status does
+_LIKE_STATUS: Final = frozenset({"grpc", "jsonrpc"})  # spaces whose codes are as unspecific as an HTTP status
 _PLAIN_TEXTS: Final = (BaseException.__str__, OSError.__str__)
 _DESCRIPTORS: Final = (property, MemberDescriptorType, GetSetDescriptorType)
-_OF_ALL: Final = frozenset({"__dict__", "__weakref__"})  # every class has these
+_OF_ALL: Final = frozenset({"__dict__", "__weakref__"})  # attributes of every class
 _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
-# whoever parses the caller's text means its end, not that of a connection
+# a parser of the caller's text means the end of that text, not of a connection
 _PARSER: Final = re.compile(
     r"[^.]*\.(?!\w*(?:Response|Reply|Message|Protocol))\w*(?:Pars(?:e|er|ing)|Decode|Lex|Syntax|Unpack)(?:Error|Exception)\Z"
 )
 _ENDS: Final = frozenset({"disconnected", "garbled"})
-# what a class name can only hint at: the text knows better
+# kinds that a class name only hints at: the text is more reliable
 _HINTS: Final = frozenset(
     "disconnected timeout connect_timeout refused unreachable unavailable invalid server_error garbled constraint "
     "cancelled bad_gateway overloaded precondition conflict_state name_lookup_failed".split()
@@ -49,7 +49,7 @@ _HINTS: Final = frozenset(
 
 
 class KindMatch(NamedTuple):
-    """What one link of a chain says, and how much that weighs."""
+    """The kind that one link of a chain shows, and the weight of that evidence."""
 
     weight: int
     kind: str
@@ -61,7 +61,7 @@ UNKNOWN: Final = KindMatch(NOTHING, "unknown", "unknown")
 
 
 class TypeFacts:
-    """What is known about a type before any of its instances is looked at."""
+    """Facts about an exception type that hold for all its instances."""
 
     __slots__ = (
         "attributes",
@@ -85,7 +85,7 @@ class TypeFacts:
 
     def __init__(self, cls: type[BaseException]) -> None:
         packages: list[str] = []
-        self.names: list[str] = []  # package.Class over the MRO, aliases resolved, the most derived first
+        self.names: list[str] = []  # package.Class along the MRO, aliases resolved, most derived first
         for base in cls.__mro__[:-1]:
             module = base.__module__
             package = module.partition(".")[0] if isinstance(module, str) else "?"
@@ -95,8 +95,8 @@ class TypeFacts:
         self.package = packages[0]
         unread = UNREAD.get(self.package, ())
         self.spaces = tuple(row for package in packages for row in SPACES.get(package, ()) if row[0] not in unread)
-        self.wanted = WANTED.difference(unread)  # what is read, where an instance has it
-        # what the class itself offers: class attributes, properties, slots
+        self.wanted = WANTED.difference(unread)  # attributes to read if an instance has them
+        # attributes of the class itself: class attributes, properties, slots
         self.attributes = frozenset(name for base in cls.__mro__[:-1] for name in vars(base).keys() & self.wanted)
         self.mail = "smtplib" in packages or "aiosmtplib" in packages
         self.tls = "ssl.SSLError" in self.names
@@ -117,7 +117,7 @@ _FACTS: dict[type[BaseException], TypeFacts] = {}
 
 
 def facts_of(cls: type[BaseException]) -> TypeFacts:
-    """The facts about a type, from memory where they are known."""
+    """Return the facts about a type, cached."""
     facts = _FACTS.get(cls)
     if facts is None:
         facts = TypeFacts(cls)
@@ -128,10 +128,10 @@ def facts_of(cls: type[BaseException]) -> TypeFacts:
 
 
 def _is_plain(cls: type[BaseException]) -> bool:
-    """Whether an instance without attributes is fully described by its type and its arguments."""
+    """True if type and arguments fully describe an instance without attributes."""
     if cls.__str__ not in _PLAIN_TEXTS or cls.__getattribute__ is not BaseException.__getattribute__:
         return False
-    if cls is FileNotFoundError:  # that one is judged by its traceback as well
+    if cls is FileNotFoundError:  # its traceback counts too
         return False
     return all(
         base.__module__ == "builtins"
@@ -163,7 +163,7 @@ def _judge_names(names: list[str]) -> KindMatch:
 
 
 def _claimed_status(names: list[str]) -> int | None:
-    """The HTTP status that a class is named after: ``InternalServerError`` is as good as a 500."""
+    """Return the HTTP status after which a class is named: ``InternalServerError`` counts as a 500."""
     for name in names:
         if name in types.STRONG:
             return None
@@ -180,7 +180,7 @@ def _status_of(name: str) -> int | None:
 
 @lru_cache(maxsize=512)
 def by_code(space: str, code: str | int) -> KindMatch:
-    """What a code of this space says."""
+    """Match a code of this space."""
     if space == "provider":
         return _by_provider(str(code))
     if space == "type":
@@ -202,19 +202,19 @@ def by_code(space: str, code: str | int) -> KindMatch:
 
 
 def _as_status(code: str) -> str:
-    """``OutOfRange`` is ``OUT_OF_RANGE``."""
+    """Convert ``OutOfRange`` to ``OUT_OF_RANGE``."""
     return code if code.isupper() else spell(code).replace(" ", "_").upper()
 
 
 def _row(space: str, code: str | int) -> str | None:
-    table: dict[str | int, str] = codes.TABLES.get(space, {})  # type: ignore[assignment]  # keys of either type serve
+    table: dict[str | int, str] = codes.TABLES.get(space, {})  # type: ignore[assignment]  # keys may be either type
     if isinstance(code, str) and code.lstrip("-").isdigit():
         return table.get(int(code)) or table.get(code)
     return table.get(code)
 
 
 def _by_family(space: str, code: str) -> str | None:
-    """A code without a row of its own goes by its family, where its space has families."""
+    """Match a code without a row by its family, if its space has families."""
     if space == "sqlstate":
         return sql.SQLSTATE.get(code[:2])
     if space == "sqlite":
@@ -247,7 +247,7 @@ def _by_provider(code: str) -> KindMatch:
 
 
 def is_known(code: str) -> bool:
-    """True if a provider's code has a row of its own, so that it need not be read as words."""
+    """True if a provider's code has its own row and need not be read as words."""
     key = _NOT_WORD.sub("", code.lower())
     return key in providers.PROVIDERS or key in providers.STATUS
 
@@ -264,7 +264,7 @@ def _by_type(name: str) -> KindMatch:
 
 
 def _by_name(name: str) -> KindMatch:
-    """What the name of an exception says: one that is built in by its bases as well (``UnboundLocalError``)."""
+    """Match the name of an exception; for a built-in exception also its bases (``UnboundLocalError``)."""
     kind = types.SPOKEN.get(name)
     if kind is not None:
         return KindMatch(GENERIC_CODE, kind, f"name: {name}")

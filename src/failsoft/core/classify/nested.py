@@ -1,13 +1,13 @@
-"""Failures that come from a guarded call further in: found, and told once (R24).
+"""Nested failures: find the failure of an inner guarded call and report it once.
 
 Rules
 -----
-- Whoever calls a guarded tool inside a tool meets ``CallFailed``. Left alone, wrapped (``raise … from``) or in a group,
-  it is the same failure: the call around it has the fault of the innermost one, not a text about a text about it.
-- A tool that makes something else of it keeps its word: an exception that says another code or category is its own.
-- ``nested: `` stands before the rule, once, however deep the failure was.
-- That the inner call never ran, or its author's word that it did nothing, is about the inner call alone. The tool around
-  it was entered and may have acted by itself. Only its own ``NothingDone`` says that it has not.
+- A guarded tool called inside a tool raises ``CallFailed``. Whether that is wrapped (``raise … from``), grouped or not,
+  the outer call gets the fault of the innermost call.
+- If the outer tool raises an exception with another code or category, that exception counts.
+- The rule gets the prefix ``nested: `` once, at any depth.
+- "The inner call never ran" or "it did nothing" is true of the inner call only. The outer tool was entered and may have
+  acted. Only its own ``NothingDone`` says that it did not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CARRIERS = (CallFailed, BaseExceptionGroup)
 
 
 def failures_inside(error: BaseException | None) -> Iterator[CallFailed]:
-    """The failed calls that an exception comes from, the nearest first; not those that they come from in turn."""
+    """Yield the failed calls in an exception's chain, nearest first, but not the causes of those calls."""
     links = [error]
     seen: list[BaseException] = []
     while links and len(seen) < _LINKS:
@@ -40,11 +40,12 @@ def failures_inside(error: BaseException | None) -> Iterator[CallFailed]:
         elif isinstance(link, BaseExceptionGroup):
             links += link.exceptions
         else:
-            links.append(link.__context__ if link.__cause__ is None else link.__cause__)  # one may be false
+            # compare with None: an exception may define __bool__
+            links.append(link.__context__ if link.__cause__ is None else link.__cause__)
 
 
 def adopt_fault(fault: Fault, error: BaseException) -> Fault:
-    """The fault of a call in whose tool ``error`` came up: that of the call further in, where it is the same one."""
+    """Return the fault of the inner call if ``error`` is the same failure; otherwise ``fault``."""
     if error.__context__ is None and error.__cause__ is None and not isinstance(error, _CARRIERS):
         return fault
     for failed in failures_inside(error):
@@ -58,10 +59,10 @@ def adopt_fault(fault: Fault, error: BaseException) -> Fault:
 
 
 def _keep_doubts(fault: Fault, error: BaseException, inner: Fault) -> Fault:
-    """The inner fault, as far as the error around it agrees about the effect.
+    """Return the inner fault, with the outer error's doubts about the effect.
 
-    ``raise … from`` says that the two are one failure. An error that was raised while the inner one was handled came
-    after whatever the tool did in between.
+    With ``raise … from`` both are one failure. An error raised while the inner one was handled may come after other
+    actions of the tool.
     """
     if isinstance(error, _CARRIERS) or (error.__cause__ is not None and fault.source != "disputed"):
         return inner
@@ -71,14 +72,14 @@ def _keep_doubts(fault: Fault, error: BaseException, inner: Fault) -> Fault:
 
 
 def _speak_for(error: BaseException, inner: Fault, fault: Fault) -> Fault:
-    """The fault as the word of the tool around the inner call."""
-    if isinstance(error, NothingDone) and inner.cause is not error:  # not the inner one's, raised again
+    """Return the inner fault as a statement about the outer tool."""
+    if isinstance(error, NothingDone) and inner.cause is not error:  # not the inner call's own, raised again
         return fault._replace(effect="none", source="stated")
     return fault._replace(source="local") if fault.source == "stated" else fault
 
 
 def find_origin(outcome: Outcome[Any]) -> list[Outcome[Any]]:
-    """The calls that failed because of one further in, the innermost last; just this one if there is none."""
+    """Return the chain of calls that failed because of an inner one, innermost last; only this call if there is none."""
     path = [outcome]
     while len(path) < _LINKS:
         fault = path[-1].fault

@@ -1,11 +1,11 @@
-"""A tool's own word on its errors: the first override that matches decides (R13, S-tests 1.5).
+"""Overrides: a tool's own rules for its errors. The first that matches decides.
 
 Rules
 -----
-- Every condition that an override states must hold; what it does not state does not matter.
-- ``as: permanent`` without a category takes the one that fits the code.
-- A callable may answer with a whole fault, with one word (a classification, a category, a code), or with None for "not
-  mine". One that raises, or answers nonsense, is passed over: a mistake in an override must not hide the error.
+- All conditions of an override must hold. A condition that is not given always holds.
+- ``as: permanent`` without a category gets the category that fits the code.
+- A callable may return a whole fault, one word (a classification, a category, a code), or None for no match. A callable
+  that raises or returns something else is ignored, so that a mistake in an override never hides the error.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from failsoft.core.model.options import Override
 
 AnyOverride = Override | Mapping[str, Any] | Callable[[Any], Fault | str | None]
 
-REASON: Final = "Tool manifest override respected"  # S-tests 1.5
+REASON: Final = "Tool manifest override respected"
 
-_SPELLINGS: Final = {"as": "as_", "httpStatus": "http_status", "toCode": "to_code"}  # as in a manifest
+_SPELLINGS: Final = {"as": "as_", "httpStatus": "http_status", "toCode": "to_code"}  # spellings in a manifest
 _CATEGORIES: Final = get_args(Category)
 _CLASSIFICATIONS: Final = get_args(Classification)
 _VALIDATION: Final = {
@@ -37,7 +37,7 @@ _VALIDATION: Final = {
 def apply_overrides(
     fault: Fault, subject: BaseException | str, codes: Callable[[], Iterable[str]], overrides: Iterable[AnyOverride]
 ) -> Fault:
-    """The fault as the first matching override would have it. ``codes`` gives the provider's own codes, when asked."""
+    """Apply the first matching override to a fault. ``codes`` returns the provider's own codes on demand."""
     for override in overrides:
         if callable(override):
             answer = _ask(override, subject)
@@ -58,7 +58,7 @@ def _row(override: Override | Mapping[str, Any]) -> Override:
 def _ask(override: Callable[[Any], Any], subject: BaseException | str) -> Any:
     try:
         return override(subject)
-    except Exception:  # whatever a user's callable does, the error itself must still be reported
+    except Exception:  # the error itself must still be reported
         return None
 
 

@@ -1,15 +1,15 @@
-r"""Finding the phrase that a text fits: the first row of ``tables.phrases`` that does.
+r"""Phrase matching: find the first row of ``tables.phrases`` that matches a text.
 
 Rules
 -----
-- A row is tried where one of its keys begins a word of the text.
-- Its pattern is taken apart into branches, by the letters that they begin with: ``(?:no|unknown) tool|tool not found``
-  has branches in "no", "unkn" and "tool". A branch is tried where a word of the text begins so.
-- What begins with anything but letters is tried where the longest piece of plain text in it occurs.
-- A repeat without a limit gets one (``WORD``) when its branch is compiled, so that no text makes it run far.
+- A row is tried if one of its keys begins a word of the text.
+- A pattern is split into branches by their first letters: ``(?:no|unknown) tool|tool not found`` has branches for "no",
+  "unkn" and "tool". A branch is tried if a word of the text begins with its letters.
+- A branch that does not begin with letters is tried if the longest literal in it occurs in the text.
+- An unbounded repeat gets a limit (``WORD``) when its branch is compiled, so that no text makes it slow.
 
-Why so: a typical message has ten words, and a search for all of a table's patterns would take longer than everything
-else. Looking words up leaves a few short patterns, and those that nobody needs are never compiled.
+A typical message has ten words. Looking them up selects a few short patterns, which is much faster than searching for
+all patterns of the table. Patterns that are never needed are never compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from failsoft.core.classify.tables.phrases import PHRASES, Phrase
 
-WORD = 60  # characters that a repeat in a phrase takes at most
+WORD = 60  # maximum characters of a repeat in a phrase
 _BEGINNING = re.compile(r"([a-z]{2,4}+)[a-z]*+")  # of a word
 _SYNTAX = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]|[()|]"
@@ -37,7 +37,7 @@ _ASSERTED = re.compile(r"\\b|\^|\(\?<?[!=](?:\\.|[^\\()])*\)")
 
 @lru_cache(maxsize=64)
 def _by_key(kinds: frozenset[str] | None, firm: bool) -> dict[str, list[int]]:
-    """The rows of the phrases that are wanted, by each of their keys."""
+    """Return the wanted rows of the phrase table, by key."""
     found: dict[str, list[int]] = {}
     for index, phrase in enumerate(PHRASES):
         if (phrase.firm or not firm) and (kinds is None or phrase.kind in kinds):
@@ -47,7 +47,7 @@ def _by_key(kinds: frozenset[str] | None, firm: bool) -> dict[str, list[int]]:
 
 
 class _Row:
-    """The pattern of one phrase, taken apart."""
+    """The pattern of one phrase, split into branches."""
 
     __slots__ = ("_branches", "_patterns", "_pieces", "starts")
 
@@ -58,7 +58,7 @@ class _Row:
                 self._branches.setdefault(start, []).append(rest)
         self.starts = frozenset(self._branches)
         self._pieces = [_longest_piece(branch) for branch in self._branches.get("", ())]
-        self._patterns: dict[str, re.Pattern[str]] = {}  # compiled when first needed
+        self._patterns: dict[str, re.Pattern[str]] = {}  # compiled on first use
 
     def fits(self, text: str, starts: set[str]) -> bool:
         for start in self.starts & starts:
@@ -72,17 +72,17 @@ class _Row:
         return False
 
     def pattern(self, start: str) -> str:
-        """The branches that begin with these letters, as one pattern that takes linear time on any text."""
+        """Return the branches that begin with these letters, as one pattern that runs in linear time."""
         return f"{start}(?:{'|'.join(map(_limit, self._branches[start]))})"
 
 
-_ROWS: list[_Row | None] = [None] * len(PHRASES)  # made when first needed
+_ROWS: list[_Row | None] = [None] * len(PHRASES)  # built on first use
 
 
 def find_phrase(
     spelled: str, kinds: frozenset[str] | None = None, *, firm: bool = False, rather_firm: bool = False
 ) -> Phrase | None:
-    """The first phrase of the table that fits, of those wanted: of these kinds, firm ones only, or rather than others."""
+    """Return the first matching phrase. ``kinds`` and ``firm`` restrict the search, or only set a preference."""
     starts = set(_BEGINNING.findall(spelled))
     by_key = _by_key(kinds, firm)
     rows = {row for start in starts if start in by_key for row in by_key[start]}
@@ -106,7 +106,7 @@ def find_phrase(
 
 
 def _split(pattern: str) -> list[str]:
-    """The branches of a pattern: what stands between the ``|`` that are in no group."""
+    """Split a pattern at each ``|`` that is outside all groups."""
     depth, ends = 0, [-1]
     for found in _SYNTAX.finditer(pattern):
         sign = found[0]
@@ -117,15 +117,15 @@ def _split(pattern: str) -> list[str]:
 
 
 def _limit(branch: str) -> str:
-    """Give a limit to every repeat that has none."""
+    """Add a limit to every unbounded repeat."""
     return _REPEAT.sub(lambda found: found[1] or f"{{{int(found[2] == '+')},{WORD}}}{found[3]}", branch)
 
 
 def _begin(branch: str, before: str = r"\b") -> Iterator[tuple[str, str]]:
-    """The ways in which a branch can begin: the letters, and what must follow (and be true before) them."""
+    """Yield the beginnings of a branch: its first letters, and the pattern that follows them."""
     while asserted := _ASSERTED.match(branch):
         before, branch = before + asserted[0], branch[asserted.end() :]
-    branch = branch.removeprefix(" ?")  # after a blank a word begins as well
+    branch = branch.removeprefix(" ?")  # a word begins after a blank too
     if branch.startswith("(?:"):
         end = _end_of_group(branch)
         inside, tail = branch[3:end], branch[end + 1 :]
@@ -146,10 +146,10 @@ def _begin(branch: str, before: str = r"\b") -> Iterator[tuple[str, str]]:
 
 
 def _longest_piece(branch: str) -> str:
-    """Of the plain text that is in everything that a branch fits."""
+    """Return the longest literal that every match of a branch contains."""
     plain, last = _NOT_PLAIN.sub("|", branch), ""
     while plain != last:
-        plain, last = _GROUP.sub("|", plain), plain  # from the innermost outwards; and what is repeated
+        plain, last = _GROUP.sub("|", plain), plain  # drop groups from the innermost outwards, and repeats
     return max(_PIECE.findall(plain), key=len, default="")
 
 

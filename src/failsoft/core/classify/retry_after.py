@@ -1,11 +1,11 @@
-"""When calling again can help: what servers say about it, in seconds.
+"""Retry-after hints: when a server says that a retry can help, in seconds.
 
 Rules
 -----
-- The most exact statement wins: ``retry-after-ms``, ``retry-after``, the body's own delay, the rate limit's reset, words.
-- A point in time (an HTTP date, an epoch, RFC 3339) needs a "now": the response's own ``Date``, else the caller's, else
-  it is ignored. The core reads no clock.
-- Bounded by ``LONGEST``; what is negative, not a number or unreadable is no hint. A point in time that has passed is 0.
+- The most precise statement wins: ``retry-after-ms``, ``retry-after``, the body's delay, the rate limit's reset, words.
+- A point in time (an HTTP date, an epoch, RFC 3339) is compared with the response's own ``Date``, else with the caller's
+  ``now``, else ignored. The core reads no clock.
+- Hints are capped at ``LONGEST``. A negative or unreadable value is no hint. A point in time that has passed is 0.
 
 Sources: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers (03 and 10); OpenAI, Anthropic, GitHub and Azure rate
 limit headers; google.rpc.RetryInfo; Discord and Telegram bodies.
@@ -21,10 +21,10 @@ from typing import Any, Final
 from failsoft.core.classify.cache import compiled, recalled
 from failsoft.core.classify.text_reader import unquoted
 
-LONGEST: Final = 86_400.0  # a day: who says more means "not now", and waits are bounded elsewhere again
-_EPOCH: Final = 1_000_000_000  # a number beyond this is a point in time, not a delay
-_MILLISECONDS: Final = 100 * _EPOCH  # beyond this it is one in milliseconds …
-_NO_TIME: Final = 100_000 * _EPOCH  # … and beyond this none at all: a delay, and a hopeless one
+LONGEST: Final = 86_400.0  # one day; longer hints mean "not now"
+_EPOCH: Final = 1_000_000_000  # a larger number is a point in time, not a delay
+_MILLISECONDS: Final = 100 * _EPOCH  # a larger number is a point in time in milliseconds …
+_NO_TIME: Final = 100_000 * _EPOCH  # … and an even larger one a delay again, beyond any limit
 
 _MONTHS: Final = {
     name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)
@@ -42,8 +42,8 @@ _CUES: Final = (
     "wait",
     "reset",
     "available ",
-)  # one of them is in what is sought
-# In small letters, like the text. Every branch begins with a letter of its own: so a search looks at few places.
+)  # every match contains one of these
+# Lower case, like the text. Every branch starts with its own letter, so that a search tries few positions.
 _SPOKEN: Final = (
     "(?:"
     + "|".join(
@@ -59,7 +59,7 @@ _FIELD_T: Final = r"(?:^|[;,]\s*)(?:t|reset)=(\d{1,9})"
 def find_delay(
     headers: Mapping[str, str], body: Iterable[tuple[str, Any]], text: str = "", *, now: float | None = None
 ) -> float | None:
-    """Seconds until calling again can help, if anybody has said so."""
+    """Return the seconds until a retry can help; None if nothing says so."""
     if "date" in headers:
         sent = _instant(headers["date"])
         now = now if sent is None else sent
@@ -88,7 +88,7 @@ def _stated(
 
 @recalled
 def _spoken(text: str) -> float | None:
-    """What words say: "try again in 20s"."""
+    """Read a delay from words: "try again in 20s"."""
     low = text.lower()
     if not any(cue in low for cue in _CUES) or not _DIGIT.search(low):
         return None
@@ -118,8 +118,8 @@ def _until(instant: float, now: float | None) -> float | None:
 
 
 def _instant(text: str) -> float | None:
-    """An HTTP date or an RFC 3339 timestamp as seconds since 1970."""
-    from datetime import UTC, datetime  # few hints are dates, and loading it takes its time
+    """Parse an HTTP date or an RFC 3339 timestamp into seconds since 1970."""
+    from datetime import UTC, datetime  # lazy: few hints are dates
 
     try:
         if match := compiled(_HTTP_DATE).search(text):
@@ -135,7 +135,7 @@ def _instant(text: str) -> float | None:
 
 
 def span(text: str) -> float | None:
-    """A duration as servers write it: 20s, 6m0s, 1.5 seconds, 120ms; without a unit, seconds."""
+    """Parse a duration as servers write it: 20s, 6m0s, 1.5 seconds, 120ms; without a unit, seconds."""
     total, found = 0.0, False
     for number, unit in compiled(_SPAN).findall(text):
         low = unit.lower() or "s"
@@ -151,7 +151,7 @@ def _of_timedelta(value: object) -> float | None:
 
 
 def _of_body(name: str, value: Any, now: float | None) -> float | None:
-    if isinstance(value, Mapping):  # google.protobuf.Duration as JSON
+    if isinstance(value, Mapping):  # a google.protobuf.Duration as JSON
         return _number(str(value.get("seconds", "")))
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return _of_timedelta(value)
@@ -161,7 +161,7 @@ def _of_body(name: str, value: Any, now: float | None) -> float | None:
 
 
 def _reset(headers: Mapping[str, str], now: float | None) -> float | None:
-    """The longest reset among the limits that have nothing left (or among all, when none says what is left)."""
+    """Return the longest reset among the exhausted limits, or among all if none says what remains."""
     waits: list[float] = []
     for name, value in headers.items():
         if "ratelimit" not in name and "rate-limit" not in name:

@@ -1,14 +1,14 @@
-"""Reading text: codes, statuses, and the first phrase that fits.
+"""Reading text: find codes, statuses and the first matching phrase.
 
 Rules
 -----
-- A status counts only on word boundaries and where a status is written ("(503)", "HTTP 503", "503 Service
-  Unavailable"), never inside another word or number: "Request 503abc" has none.
-- What stands in quotation marks is data first: phrases are sought outside them, and inside only when that finds nothing.
-  A delay, and that a tool is missing, are never read inside them: a user's text must not hold a tool back.
-  Addresses, paths and the statements that a database echoes are not read at all.
-- Of a traceback only the lines that name exceptions are read.
-- At most ``LENGTH`` characters are read: the beginning and the end, where errors say what they are.
+- A status counts only on word boundaries and in the form of a status ("(503)", "HTTP 503", "503 Service Unavailable"),
+  never inside another word or number: "Request 503abc" has none.
+- Quoted text is data. Phrases are searched outside quotation marks first, and inside only if that finds nothing. A delay
+  or a missing tool is never read inside quotation marks: a user's text must not hold back a tool. Addresses, paths and
+  statements echoed by a database are not read at all.
+- In a traceback only the lines that name exceptions are read.
+- At most ``LENGTH`` characters are read: the start and the end, where errors state their cause.
 """
 
 from __future__ import annotations
@@ -29,28 +29,31 @@ from failsoft.core.classify.tables.text_patterns import SPOTS
 LENGTH = 1600
 _TAIL = 500
 _HUGE = 8192
-_GLANCE = 700  # characters of a text longer than that: it is no message, and reading it must stay cheap
-_CODES = 6  # of one space, per text
+_GLANCE = 700  # characters read of longer texts: they are not messages, and reading must stay cheap
+_CODES = 6  # per code space and text
 _NAME_LENGTH = 100
 _PREFIX = 40
 
-# Patterns begin with a character that is rare, and look behind for what must stand before it: that is searched for
-# ten times as fast as a pattern that begins with "at the beginning of a word".
+# Patterns begin with a rare character and check what precedes it with a lookbehind. This is ten times as fast as a
+# pattern that begins with a word boundary.
 _HUMP = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z0-9].)(?=[a-z]))")
 _QUOTATION = r"\"[^\"]*\"|`[^`]*`|“[^“”]*”|«[^«»]*»|‘[^‘’]*’|(?<!\w)'[^'\n]*'(?!\w)"
 _NOISE = (
-    # what must occur, pattern
+    # text that must occur, pattern
     ("://", r"[a-z](?<=\b.)[a-z0-9+.-]{1,20}+://[^\s'\")\]>]*"),  # addresses
-    ("/", r"/(?<![\w<].)(?!bin/\w{2,4}: )[\w.@%+-]+(?:/[\w.@%+-]+)+/?"),  # paths, but for a shell's that speaks
+    (
+        "/",
+        r"/(?<![\w<].)(?!bin/\w{2,4}: )[\w.@%+-]+(?:/[\w.@%+-]+)+/?",
+    ),  # paths, except a shell's name before its message
     ("\n[", r"\n\[(?:SQL|parameters): [^\n]*"),  # SQLAlchemy
     ("(Background", r"\(Background on this error at:[^\n]*"),
     (" information", r"For (?:more|further) information[^\n]*"),  # httpx, pydantic
-    ("(configured", r"\(configured [^()\n]*\)"),  # PyMongo: its own settings
+    ("(configured", r"\(configured [^()\n]*\)"),  # PyMongo's settings
 )
-# gRPC: the words of the call, among those of the library
+# gRPC: the call's own message, inside the library's text
 _DETAILS = 'details = "'
 _AFTER_DETAILS = r"\"\s+debug_error_string"
-# how MCP servers and frameworks announce a tool's error; what follows is the error
+# prefixes with which MCP servers and frameworks announce a tool's error
 _WRAPPED = (
     r"(?i)^\W{0,3}(?:tool ?)?(?:error|exception|failure|failed)?[: ]{0,2}(?:while |when )?(?:executing|calling|running|invoking|in)"
     r" (?:the )?tool\W{1,3}[\w.-]{1,80}\W{0,2}: "
@@ -61,9 +64,9 @@ _FRAME = (
     r"|^[ \t]+(?:at |\.\.\. \d+ more).*\n?"  # Java, JavaScript, .NET
     r"|^(?:Traceback \(most recent call last\):|During handling of .*|The above exception .*)$\n?"
 )
-# an exception's repr: its name, and its text in quotation marks, which are no quotation
+# an exception's repr: its name, and its text in quotation marks, which do not make it a quotation
 _REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?=, |\)\Z)"
-# an exception of several arguments: its text is the repr of a tuple, and the first is what it says
+# the text of an exception with several arguments is the repr of a tuple; the first is the message
 _ARGUMENTS = r"^\((['\"])([\s\S]+?)\1, ([\s\S]+)\)\Z"
 _ANGLED = r"<([A-Z]\w*)[^'\"<>]{0,20}: (['\"])([\s\S]+)\2>\Z"
 _CAPITAL = re.compile(r"[A-Z](?<!\w.)\w{2,60}")
@@ -83,7 +86,7 @@ _STATUS = (
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 
-# at the end, after anything but a word for what is counted there
+# at the end of the text, unless the word before it names a counted thing
 _LAST = (
     r":"
     + "".join(f"(?<!{word}:)" for word in "column count id length limit line max min offset page port row size".split())
@@ -107,7 +110,7 @@ _SPOTS = [
 
 
 class Reading:
-    """A text and what can be read in it. The words are made when they are asked for, once."""
+    """A text and the evidence in it. Its words are computed once, on demand."""
 
     __slots__ = ("_bare", "_full", "text")
 
@@ -132,7 +135,7 @@ class Reading:
 
     @property
     def full(self) -> str:
-        """The words, names spelled out, without what only looks like words."""
+        """The words, with names spelled out, without addresses, paths and the like."""
         if self._full is None:
             text = self.text
             if "debug_error_string" in text and (told := text.find(_DETAILS)) >= 0:
@@ -147,7 +150,7 @@ class Reading:
 
     @property
     def bare(self) -> str:
-        """As ``full``, without what is quoted."""
+        """Like ``full``, without quoted text."""
         if self._bare is None:
             bare = unquoted(self.full)
             self._bare = self.full if bare == self.full else bare
@@ -155,9 +158,9 @@ class Reading:
 
     @property
     def status(self) -> int | None:
-        """An HTTP status of failure that the text states."""
+        """The HTTP error status that the text states."""
         if _WRITTEN.isdisjoint(_DIGITS.findall(self.text)):
-            return None  # others' numbers look alike: a port, a FTP reply, an error code of a database
+            return None  # similar numbers: a port, an FTP reply, a database's error code
         for text in dict.fromkeys([unquoted(self.text), self.text]):
             for match in compiled(_STATUS).finditer(text):
                 status = int(match[match.lastindex or 0])
@@ -167,7 +170,7 @@ class Reading:
 
     @property
     def last(self) -> int | None:
-        """A status with which the text ends, where nothing says that it is one."""
+        """An unmarked status at the end of the text."""
         if _WRITTEN.isdisjoint(_DIGITS.findall(self.text[-_PREFIX:])):
             return None
         match = compiled(_LAST).search(self.text[-_PREFIX:])
@@ -175,7 +178,7 @@ class Reading:
 
     @property
     def codes(self) -> list[tuple[str, str]]:
-        """Codes that the text states, each with its space."""
+        """The codes that the text states, each with its space."""
         text = self.text
         low = text.lower()
         found: list[tuple[str, str]] = []
@@ -191,11 +194,11 @@ class Reading:
 
     @property
     def connecting(self) -> bool:
-        """Whether the text says that the failure was in making the connection."""
+        """True if the text says that connecting failed."""
         return compiled(_CONNECTING).search(self.full) is not None
 
     def phrase(self, *, firm: bool = False) -> Phrase | None:
-        """The first phrase that fits, and rather a firm one; or firm ones only. In quotations too, if it must be."""
+        """Return the first matching phrase, preferring firm ones; only firm ones with ``firm``. Quotations come last."""
         found = find_phrase(self.bare, firm=firm, rather_firm=True)
         if found is None and self.full is not self.bare:
             found = find_phrase(self.full, firm=firm)
@@ -205,14 +208,14 @@ class Reading:
 
 
 def unquoted(text: str) -> str:
-    """The text without what is quoted in it, however long that is."""
+    """Return the text without quotations of any length."""
     if text.isascii() and "'" not in text and '"' not in text and "`" not in text:
         return text
     return compiled(_QUOTATION).sub("''", text)
 
 
 def spell(text: str) -> str:
-    """Names as words: ``RateLimitError`` and ``rate_limit_error`` both become "rate limit error"."""
+    """Write names as words: ``RateLimitError`` and ``rate_limit_error`` both become "rate limit error"."""
     return _HUMP.sub(_set_apart, text).replace("_", " ").replace("’", "'").lower()
 
 
@@ -221,12 +224,12 @@ def _set_apart(capital: re.Match[str]) -> str:
 
 
 def _name_codes(text: str) -> list[tuple[str, str]]:
-    """Names in capitals (C, Node.js, libuv, SQLite) and names of exceptions (Python, JavaScript, Java, .NET)."""
+    """Return names in capitals (C, Node.js, libuv, SQLite) and names of exceptions (Python, JavaScript, Java, .NET)."""
     found: list[tuple[str, str]] = []
     for match in _CAPITAL.finditer(text):
         name = match[0]
         if name in ERRNO:
-            found.insert(0 if name == "EACCES" else len(found), ("errno", name))  # why the other one came about
+            found.insert(0 if name == "EACCES" else len(found), ("errno", name))  # EACCES is the cause of the others
         elif name.startswith("SQLITE_"):
             found.append(("sqlite", name))
         elif text[(start := match.start()) - 1 : start] == ".":
@@ -242,5 +245,5 @@ def _name_codes(text: str) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=512)
 def phrase_of_name(name: str) -> Phrase | None:
-    """What a class name or a provider's code says when it is read as words."""
+    """Read a class name or a provider's code as words, and return the matching phrase."""
     return find_phrase(spell(name[:_NAME_LENGTH]))

@@ -1,13 +1,13 @@
-"""From evidence to a verdict: what one exception or text says, and how much that weighs.
+"""Weighing evidence: decide what one exception or text means, and how strong that evidence is.
 
 Rules
 -----
-- The order of weights *is* the precedence (R13): a provider's code, then unmistakable words that may overrule the
-  status, then the status, then the type, then the text, then a weak word in a name, then a weak type.
-- The body beats the status, but only where the status leaves room (``tables.http.OVERRULED``): a used-up quota may hide
-  in a 429, a throttle in a 400, but nothing turns a 401 into a time-out.
-- What an error says of itself ("is_transient", ``non_retryable``) decides where nothing but a status, a weak word or
-  nothing at all does.
+- The weights define the precedence: a provider's code, firm phrases that may overrule the status, the status, the type,
+  the text, a weak word in a name, a weak type.
+- The body beats the status only where the status allows it (``tables.http.OVERRULED``): an exhausted quota may come as a
+  429 and a throttle as a 400, but nothing turns a 401 into a timeout.
+- An error's statement about itself ("is_transient", ``non_retryable``) decides only against a status, a weak word or no
+  evidence.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ TEXT: Final = 50
 WORDS: Final = 45
 GUESS: Final = 15
 
-_FREE: Final = "jsonrpc: -320"  # codes that every server may use as it likes (JSON-RPC 2.0, 5.1)
+_FREE: Final = "jsonrpc: -320"  # codes that each server may define itself (JSON-RPC 2.0, 5.1)
 _PER_MINUTE: Final = frozenset({"per_minute"})
 _TEXT: Final = lookup.facts_of(Exception)
-# what these become when the failure was in connecting: nothing has been sent
+# kinds that change if connecting failed: nothing was sent
 UNSENT: Final = {"timeout": "connect_timeout", "disconnected": "refused", "garbled": "refused"}
 
 
@@ -55,25 +55,25 @@ def _gather_text(reading: Reading) -> Evidence:
 
 
 def read_codes(text: str) -> list[StatedCode]:
-    """The codes that a text states, each with its space."""
+    """Return the codes that a text states, each with its code space."""
     return _gather_text(Reading(text)).codes
 
 
 @recalled
 def judge_text(text: str) -> KindMatch:
-    """What a text says by itself."""
+    """Judge a text on its own."""
     reading = Reading(text)
     evidence = _gather_text(reading)
     if evidence.page and evidence.status is None:
         return KindMatch(TEXT, "not_json", PAGE)
-    words = Reading("\n".join(evidence.texts)) if evidence.texts else reading  # the body's own
+    words = Reading("\n".join(evidence.texts)) if evidence.texts else reading  # the body's texts
     verdict = _weigh(words, evidence.status, evidence.codes)
     if verdict.weight <= GENERIC_CODE:
         generic = verdict.weight == GENERIC_CODE
         phrase = words.phrase(firm=True) if words is not reading and not generic else None
         phrase = phrase or (find_phrase(reading.bare, firm=True) if generic else reading.phrase())
         if phrase is not None and phrase.kind == "quota":
-            phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the limit's name
+            phrase = find_phrase(reading.full, _PER_MINUTE) or phrase  # Google quotes the name of the limit
         if phrase is not None:
             weight = TEXT if phrase.firm else GUESS if phrase.guess else WORDS
             verdict = KindMatch(weight, phrase.kind, f"phrase: {phrase.name}")
@@ -85,7 +85,7 @@ def judge_text(text: str) -> KindMatch:
 
 
 def ceiling(evidence: Evidence) -> int:
-    """The most that a verdict on it can weigh."""
+    """Return the highest weight that a match on this evidence can have."""
     facts = evidence.facts
     if facts.firm is not None or evidence.page or facts.verdict.kind == "garbled":
         return FIRM_TYPE
@@ -95,7 +95,7 @@ def ceiling(evidence: Evidence) -> int:
 
 
 def judge(evidence: Evidence, text: str) -> KindMatch:
-    """What one exception says by what it carries and by its type; its text is asked only where a status leaves room."""
+    """Judge one exception by its data and type. Its text counts only where the status allows it."""
     verdict = _judge(evidence, text)
     again = evidence.again
     if (
@@ -115,7 +115,7 @@ def _judge(evidence: Evidence, text: str) -> KindMatch:
         return KindMatch(FIRM_TYPE, facts.firm, facts.rule, status)
     if evidence.page:
         if status is None:
-            status = evidence.status = Reading(text).status  # an error's page says which
+            status = evidence.status = Reading(text).status  # an HTML error page states its status
         if status is None or status < 300:
             return KindMatch(FIRM_TYPE, "not_json", PAGE)
         if status == 404 and not facts.fetcher:
@@ -130,12 +130,12 @@ def _judge(evidence: Evidence, text: str) -> KindMatch:
     verdict = _weigh_said(said, status, tuple(evidence.codes))
     begun = status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable")
     if begun and not evidence.headers.get("content-type", "").startswith("application/json"):
-        verdict = verdict._replace(kind="broken_stream")  # the answer had begun; one in JSON is all of it
+        verdict = verdict._replace(kind="broken_stream")  # the response had begun; a JSON body arrives whole
     return facts.verdict if facts.verdict.weight > verdict.weight else verdict
 
 
 def _hear(verdict: KindMatch, text: str) -> KindMatch:
-    """What a class's name says; one that is named after a limit leaves the room that a 429 leaves."""
+    """Weigh what a class name says. A class named after a limit can be overruled like a 429."""
     room = http.OVERRULED[429] if verdict.weight == NAME and verdict.kind == "rate_limited" else None
     phrase = find_phrase(Reading(text).full, room, firm=True) if room else None
     return KindMatch(NAME, phrase.kind, f"phrase: {phrase.name}") if phrase else verdict
@@ -147,7 +147,7 @@ def _weigh_said(said: str, status: int | None, codes: tuple[StatedCode, ...]) ->
 
 
 def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) -> KindMatch:
-    """Codes, then firm words where the status leaves room, then the status, then codes that say little."""
+    """Weigh codes, then firm phrases where the status allows them, then the status, then unspecific codes."""
     if status is not None and status < 300:
         status = None
     generic = UNKNOWN
@@ -161,7 +161,7 @@ def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) ->
         if verdict.weight > generic.weight:
             generic = verdict
     if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
-        status = reading.status  # that of the answer which it wraps
+        status = reading.status  # the status of the wrapped response
     if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
         free = generic.rule.startswith(_FREE)
         base = KindMatch(*generic[:3], status)

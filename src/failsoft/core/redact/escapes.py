@@ -1,14 +1,13 @@
-r"""Text whose characters were written out (``%3D``, ``\u0026``, ``\"``, ``&quot;``), as what it stands for.
+r"""Escapes: decode escaped characters (``%3D``, ``\u0026``, ``\"``, ``&quot;``) to find secrets behind them.
 
 Rules
 -----
-- Printable ASCII, blanks and line ends are read back, however often they were written out: ``%2526`` is ``&``.
-- A ``%20`` before a short word stays: nothing hides behind it, and most addresses have one.
-- A colour that was written out (``\x1b[31m``) is a blank.
-- Every character knows its place in the text, so that what is found in the one is masked in the other.
+- Printable ASCII, blanks and line ends are decoded at any depth: ``%2526`` is ``&``.
+- A ``%20`` before a short word is kept: no secret can follow, and most addresses contain one.
+- An escaped terminal colour (``\x1b[31m``) becomes a blank.
+- Each decoded character knows its position in the original, so that a secret found in one is masked in the other.
 
-Why: ``\u0026key=`` is a query to whoever reads it, and each pattern that knew the six ways to write ``&`` would be
-six patterns.
+Without decoding every pattern would need a variant for each of the six spellings of ``&``.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _NAMES = {"amp": "&", "quot": '"', "apos": "'", "lt": "<", "gt": ">"}
 
 
 class Unescaped(NamedTuple):
-    """A text as what it stands for; ``places[i]`` is where the character ``i`` of it was, the last one its end."""
+    """A decoded text; ``places[i]`` is the original position of character ``i``, and the last entry the original end."""
 
     text: str
     places: list[int]
 
 
 def unescape(text: str) -> Unescaped | None:
-    """What the text stands for, or None where nothing is written out."""
+    """Decode a text; None if it contains no escapes."""
     parts: list[str] = []
     places: list[int] = []
     done = 0

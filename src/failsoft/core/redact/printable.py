@@ -1,10 +1,10 @@
-"""Text from outside on one line, with whatever would act on a terminal or turn a line around made visible."""
+"""Printable text: show text from outside on one line, with control and direction characters made visible."""
 
 from __future__ import annotations
 
 
 def visible(text: str) -> str:
-    """The text as it can be shown anywhere."""
+    """Return the text in a form that is safe to show anywhere."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,22 +1,21 @@
-"""The one sanitiser: every text that came from outside passes here before any sink sees it.
+"""The sanitiser: every text from outside passes it before any sink sees it.
 
 Rules
 -----
-- ``sanitise`` takes anything and gives text. It raises nothing, unless a ``__str__`` raises what is no ``Exception``
-  (KeyboardInterrupt …): that goes on.
-- The text is cut to the limit before any pattern runs, so the cost does not depend on how much there was. The result
-  is within the limit too, in characters and in UTF-8 bytes; "…" at its end says that something was cut.
-- What the cut may have left of a secret goes as well: a part long enough to be known is masked, a shorter one is
-  dropped with the unfinished word that it is in.
-- Terminal escapes, control characters (but for newline and tab), invisible direction marks and tags are taken out;
-  surrogates are joined or replaced.
-- Secrets become ``[redacted]``, by what they look like (``core.redact.secret_formats``) and by the name that they are
-  assigned to (``core.redact.secret_names``). Scheme, user, host and key name stay readable.
-- Escapes that were written out hide nothing: they are read as what they stand for (``core.redact.escapes``) as well.
-- Sanitising twice changes nothing: masking is repeated until nothing changes.
+- ``sanitise`` accepts any object and returns text. It raises nothing itself; a ``BaseException`` from a ``__str__``, such
+  as KeyboardInterrupt, propagates.
+- The text is cut to the limit before any pattern runs, so the cost does not depend on its length. The result is within
+  the limit in characters and in UTF-8 bytes. A "…" at the end marks a cut.
+- A secret that the cut split is removed too: a part long enough to be recognised is masked, a shorter part is dropped
+  with the unfinished word around it.
+- Terminal escapes, control characters (except newline and tab), invisible direction marks and tags are removed.
+  Surrogates are joined or replaced.
+- Secrets become ``[redacted]``. They are recognised by their format (``core.redact.secret_formats``) or by the name that
+  they are assigned to (``core.redact.secret_names``). Scheme, user, host and key name stay readable.
+- Escaped text is decoded and searched as well (``core.redact.escapes``).
+- Sanitising is idempotent: masking is repeated until nothing changes.
 
-Why one place: a text that was cleaned for the log and not for the model, the trace or another tenant's rejection is
-a leak that nobody looks for.
+There is one sanitiser so that no sink (log, model, trace, another tenant's rejection) can be forgotten.
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ from failsoft.core.redact.secret_names import find_named
 LIMIT = 8192
 MORE = "…"
 
-_ROUNDS = 4  # in practice two: one that masks, one that finds nothing more
-_TAIL = 96  # every pattern knows its secret by this many characters
+_ROUNDS = 4  # two suffice in practice: one masks, one finds nothing more
+_TAIL = 96  # every pattern recognises its secret within this many characters
 _TALK = (
     *("bearer", "basic", "pass", "pw", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
     *("flyv1", "-p", " -a ", " -w "),
 )
-_DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that a token can be
-# Has none of these: in small letters a name of words, and no token.
+_DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that may be tokens
+# A lower-case word with none of these is a name made of words, not a token.
 _NO_WORD = re.compile(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
-# Ids as models' providers make them. Nothing that ``sanitise`` masks has exactly these lengths.
+# Ids as model providers generate them. Nothing that ``sanitise`` masks has exactly these lengths.
 _MADE_ID = re.compile(
     r"call_[A-Za-z0-9]{24}|toolu_01[A-Za-z0-9]{22}|(?:pyd_ai_|chatcmpl-tool-)?[0-9a-f]{32}"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -81,7 +80,7 @@ _UNSEEN = re.compile(
 
 
 def sanitise(value: object, *, limit: int = LIMIT) -> str:
-    """The text of ``value``, safe to store, to log, to show and to hand to a model."""
+    """Return the text of ``value``, safe to store, log, show and pass to a model."""
     text = _read(value)
     cut = len(text) > limit
     if cut:
@@ -99,34 +98,34 @@ def sanitise(value: object, *, limit: int = LIMIT) -> str:
 
 
 def mask_id(id: str) -> str:
-    """The id of a call without the secrets in it. Different ids stay different, and the same id always gives the same.
+    """Remove secrets from a call id. Different ids stay different, and the same id always gives the same result.
 
-    Almost every id is returned as it is. The end of one that was masked is a digest of the original.
+    Almost every id is returned unchanged. A masked id ends in a digest of the original.
     """
     if (len(id) < SHORT and id.isidentifier()) or _MADE_ID.fullmatch(id):
         return id
     masked = sanitise(id)
     if masked == id:
         return id
-    from hashlib import sha256  # loaded when there is something to mask
+    from hashlib import sha256  # lazy: needed only to mask
 
     return f"{masked} #{sha256(id.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def read_text(value: object) -> str:
-    """``str(value)``, and what that raises. Of an exception that quotes long arguments only their beginning is quoted.
+    """Return ``str(value)``; exceptions propagate. Long arguments quoted by an exception are shortened first.
 
-    Five megabytes in a ``KeyError`` take a fifth of a second to quote, and nobody will see more of them than this.
+    Quoting five megabytes in a ``KeyError`` would take a fifth of a second.
     """
     if isinstance(value, BaseException) and _quotes(value) and any(map(_is_long, value.args)):
         args = [arg[:LIMIT] if _is_long(arg) else arg for arg in value.args]
         value = KeyError(*args) if isinstance(value, KeyError) else Exception(*args)
-    # the slice makes a plain str of a subclass that may have methods of its own
+    # the slice turns a subclass with its own methods into a plain str
     return str.__getitem__(str(value), slice(None))
 
 
 def _quotes(error: BaseException) -> bool:
-    """Is its text the ``repr`` of its arguments?"""
+    """True if the text of the exception is the ``repr`` of its arguments."""
     kind = type(error).__str__
     return kind is KeyError.__str__ or (kind is BaseException.__str__ and len(error.args) > 1)
 
@@ -138,21 +137,21 @@ def _is_long(argument: object) -> bool:
 def _read(value: object) -> str:
     try:
         return read_text(value)
-    except Exception:  # whatever a foreign __str__ raises, there is no text to be had
+    except Exception:  # a foreign __str__ may raise anything; then there is no text
         return f"<{type.__dict__['__name__'].__get__(type(value))}: its text could not be read>"
 
 
 def _clean(text: str) -> str:
-    """Take out what acts on a terminal or a reader instead of being read."""
+    """Remove characters that act on a terminal or a reader."""
     try:
         text.encode()
-    except UnicodeEncodeError:  # surrogates: pairs become the character they stand for, single ones a mark
+    except UnicodeEncodeError:  # surrogates: join pairs, replace single ones
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _UNSEEN.sub("", _LINE_END.sub("\n", _ESCAPE.sub("", text)))
 
 
 def _is_suspect(text: str) -> bool:
-    """Whether a secret is possible at all; most error texts are done here."""
+    """True if the text may contain a secret. Most error texts end here."""
     if "=" in text or ":" in text or _DENSE.search(text):
         return True
     low = text.lower()
@@ -173,8 +172,8 @@ def _mask(text: str) -> str:
 
 
 def _find_escaped(text: str) -> list[tuple[int, int]]:
-    """The same in what the text stands for."""
-    from failsoft.core.redact.escapes import unescape  # loaded when something may be written out
+    """Mask secrets found in the decoded text."""
+    from failsoft.core.redact.escapes import unescape  # lazy: needed only for escaped text
 
     plain = unescape(text)
     if plain is None:
@@ -183,7 +182,7 @@ def _find_escaped(text: str) -> list[tuple[int, int]]:
 
 
 def _find_secrets(text: str) -> list[tuple[int, int]]:
-    """Where in the text there are secrets, in any order; some may be found twice, or in part."""
+    """Return the spans of secrets in the text, unordered; some may overlap or occur twice."""
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
     hinted = _is_hinted(low)
     found = _SHAPES.find(low, hinted=hinted)
@@ -200,12 +199,12 @@ def _find_secrets(text: str) -> list[tuple[int, int]]:
 
 
 def _is_hinted(low: str) -> bool:
-    """Whether any word is in the lowered text that a secret is known by."""
+    """True if the lowered text contains a word that marks a secret."""
     return bool(_HINT.search(low) or (("?" in low or "&" in low) and _QUERY_HINT.search(low)))
 
 
 def _fit(text: str, limit: int, *, cut: bool) -> str:
-    """The text within the limit; where it was cut, without the unfinished word at its end."""
+    """Cut the text to the limit, and drop the unfinished word at a cut."""
     if not cut and len(text.encode()) <= limit:
         return text
     text = text.encode()[: max(limit - len(MORE.encode()), 0)].decode(errors="ignore")

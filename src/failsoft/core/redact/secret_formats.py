@@ -1,18 +1,17 @@
-r"""What secrets look like: the table that ``core.redact.sanitise`` masks by.
+r"""Secret formats: the table of patterns that ``core.redact.sanitise`` masks.
 
 Rules
 -----
-- ``TOKENS`` say themselves what they are: their makers gave them a prefix or another mark, and the rest is random.
-  They are words of ``SHORT`` characters and more.
-- ``WORDS`` have nothing but their form: of ``LONG`` characters and more, with a ``RUN`` in it. ``BLOCKS`` are nothing
-  but a ``BLOCK`` of base64, which is no shorter.
-- ``SHAPES`` are known by what stands around them; what is harmless in that stays readable.
-- One of a format's markers is in every text that its pattern matches, and so is one of what it asks for ``also``. The
-  markers are few, and many formats share one: they are what a text without secrets costs.
-- Every pattern takes linear time on any text: no nested repeats, and a repeat that something must follow is bounded.
-- A body has a least length and no greatest: a secret that was cut short is masked as far as it goes.
+- ``TOKENS`` have a prefix or another mark of their issuer; the rest is random. They have at least ``SHORT`` characters.
+- ``WORDS`` are recognised by their form alone: at least ``LONG`` characters that contain a ``RUN``. ``BLOCKS`` are a
+  ``BLOCK`` of base64 of at least that length.
+- ``SHAPES`` are recognised by the text around them. Harmless parts of that text stay readable.
+- Every match of a format's pattern contains one of its markers, and one of its ``also`` texts. Markers are few and
+  shared between formats, because a text without secrets costs one search per marker.
+- Every pattern runs in linear time: no nested repeats, and a repeat that something must follow is bounded.
+- A body has a minimum length and no maximum, so that a truncated secret is masked too.
 
-Why by value: masking by key name alone lets a bare ``sk-proj-…`` in a sentence through.
+Masking by key name alone would miss a bare ``sk-proj-…`` in a sentence.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from functools import cache
 from typing import NamedTuple
 
 REDACTED = "[redacted]"
-ANYWHERE = ("",)  # as a marker: no text is without
+ANYWHERE = ("",)  # a marker that every text contains
 SHORT = 13
 LONG = 26
-RUN = r"[^\w-]*+(?:[\w-]{1,15}+[^\w-]++)*+[\w-]{16}"  # from the start of the text: run by run, not letter by letter
+RUN = r"[^\w-]*+(?:[\w-]{1,15}+[^\w-]++)*+[\w-]{16}"  # anchored at the start: skips whole runs, not single letters
 BLOCK = r"[A-Za-z0-9/+]{40}"
 
 
 class Format(NamedTuple):
-    """One kind of secret: what ``pattern`` finds behind its first group, which is harmless and says what was here."""
+    """One kind of secret: the match of ``pattern`` after its first group. That group is harmless and stays readable."""
 
     name: str
     markers: tuple[str, ...]
@@ -38,21 +37,21 @@ class Format(NamedTuple):
     also: tuple[str, ...] = ANYWHERE
 
     def is_possible(self, text: str) -> bool:
-        """Whether a text with one of the markers has what else it needs."""
-        for needed in self.also:  # noqa: SIM110 - a generator costs more than what it would ask
+        """True if a text with one of the markers also has one of the ``also`` texts."""
+        for needed in self.also:  # noqa: SIM110 - a generator costs more than the tests
             if needed in text:
                 return True
         return False
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Where in the text there are such secrets."""
+        """Return the spans of such secrets in the text."""
         pattern = compiled(self.pattern)
         kept = 1 if pattern.groups else 0
         return [(found.end(1) if kept else found.start(), found.end()) for found in pattern.finditer(text)]
 
 
 class Marks(NamedTuple):
-    """The markers of a table, each with the places of the formats that it marks."""
+    """The markers of a table, each with the indexes of its formats."""
 
     forms: tuple[Format, ...]
     places: list[tuple[str, list[int]]]
@@ -61,17 +60,17 @@ class Marks(NamedTuple):
         return {place for marker, places in self.places if marker in text for place in places}
 
     def find(self, text: str) -> list[Format]:
-        """The formats that have a marker in the text, in their order."""
+        """Return the formats that have a marker in the text, in the order of the table."""
         return pick(self.forms, self.places_in(text), text)
 
 
 def pick(forms: tuple[Format, ...], places: set[int], text: str) -> list[Format]:
-    """Those of the formats that the text may have one of, in their order."""
+    """Return those of the formats that may occur in the text, in the order of the table."""
     return [forms[place] for place in sorted(places) if forms[place].is_possible(text)] if places else []
 
 
 def by_marker(forms: tuple[Format, ...]) -> Marks:
-    """One plain loop over all markers is five times as fast as asking each format."""
+    """Index a table by marker. One loop over all markers is five times as fast as one per format."""
     places: dict[str, list[int]] = {}
     for place, form in enumerate(forms):
         for marker in form.markers:
@@ -80,14 +79,14 @@ def by_marker(forms: tuple[Format, ...]) -> Marks:
 
 
 class Hinted(NamedTuple):
-    """The markers of a table by what they are: without a hint a text has none of the kind."""
+    """The markers of a table, grouped. A text without a group's hint has none of its markers."""
 
     signs: Marks  # "://"
-    dashes: Marks  # "-", of a command line: see DASH
+    dashes: Marks  # "-" on a command line: see DASH
     words: Marks  # see HINT
 
     def find(self, text: str, *, hinted: bool) -> list[Format]:
-        """As ``Marks.find``, but that a format may come twice."""
+        """Like ``Marks.find``, but a format may occur twice."""
         found = self.signs.find(text)
         if "-" in text and _DASH.search(text):
             found += self.dashes.find(text)
@@ -103,9 +102,9 @@ def by_hint(forms: tuple[Format, ...]) -> Hinted:
 
 
 def by_joint(forms: tuple[Format, ...]) -> dict[str, Marks]:
-    """Most tokens' markers have a joint (``sk-``, ``ghp_``, ``ya29.``): each under its own, the others under "".
+    """Index a table by the joints of its markers (``sk-``, ``ghp_``, ``ya29.``). Markers without a joint are under "".
 
-    Of these many have two capitals side by side, as few words have: they are under ``CAPITALS``.
+    Markers without a joint but with two adjacent capitals, which few words have, are under ``CAPITALS``.
     """
     joined = {"": Marks(forms, []), CAPITALS: Marks(forms, [])}
     for marker, places in by_marker(forms).places:
@@ -116,7 +115,7 @@ def by_joint(forms: tuple[Format, ...]) -> dict[str, Marks]:
 
 
 def find_joined(joined: dict[str, Marks], text: str) -> list[Format]:
-    """As ``Marks.find``, by the joints that the text has: two hundred markers in a tenth of the time."""
+    """Like ``Marks.find``, but tries only the joints in the text: a tenth of the time for two hundred markers."""
     plain = joined[""]
     found = plain.places_in(text)
     if _CAPITALS.search(text):
@@ -127,44 +126,44 @@ def find_joined(joined: dict[str, Marks], text: str) -> list[Format]:
     return pick(plain.forms, found, text)
 
 
-@cache  # when first needed: compiling the whole table takes longer than importing the rest of the core
+@cache  # compiled on first use: the whole table takes longer than importing the rest of the core
 def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-# Of every word that marks a shape, and of every name of a secret, a letter that few other words have and what is beside
-# it: one look at a text that has none of them. Some are names in a query only.
+# For every word that marks a shape, and every name of a secret: a rare letter in it and its neighbours. One search
+# suffices for a text that has none of them. Some are names only in a query.
 HINT = r"""(?x)
     p(?: ass | w | in | sk | hrase | (?<=otp) ) | c(?: red | ret | oo | (?<=nic) ) | k(?: ey | en(?!s(?!tring)) | ty )
     | b(?: earer | asic | ind ) | v(?: ate | 1(?<=flyv1) ) | uth | g(?<= sig | log ) | jwt | d(?: (?<=[sn_-]id) | entif )
 """
 QUERY_HINT = r"c(?:ode|ess|(?<=mac))|pid"
-DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[paw](?<=[\s\"']-.))"  # where an option may begin, in the lowered text
+DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[paw](?<=[\s\"']-.))"  # the possible start of an option, in the lowered text
 CAPITALS = "AA"
 _DASH = re.compile(DASH, re.ASCII)
 _LETTER = re.compile("[a-z]")
 _CAPITALS = re.compile("[A-Z][A-Z]")
-_JOINT = re.compile(r"[-_.](?<=([A-Za-z0-9]{2}.))")  # its last character first: that is searched for quickly
+_JOINT = re.compile(r"[-_.](?<=([A-Za-z0-9]{2}.))")  # starts with its last character, which is fast to search for
 
 _START = r"(?<![A-Za-z0-9])"  # a token does not begin inside a word
-# A token that was wrapped goes on where the next line holds nothing else.
+# A wrapped token continues if the next line holds nothing else.
 _WRAPPED = r"(?:\\?\n[ \t]*(?=[\w+/.-]{0,80}\d)[\w+/=.-]{8,}(?=[ \t]*(?:\n|[\"'`]|\Z)))*"
 
-ANY = r"[\w-]{10,}"  # after a prefix that nothing else has
-SPREAD = (  # capitals, small letters and digits side by side, as no name has them
+ANY = r"[\w-]{10,}"  # after a prefix that only tokens have
+SPREAD = (  # adjacent capitals, small letters and digits, which no name has
     r"(?=(?:[a-z\d_-]{0,16}[A-Z]){3})(?=[A-Za-z_-]{0,40}\d)(?=(?:[A-Z\d_-]{0,16}[a-z]){3})[\w-]{24,}"
 )
-MIX = (  # after a prefix that names and words have too
+MIX = (  # after a prefix that names and words may have too
     rf"(?:(?:(?=[A-Za-z]{{0,11}}\d)[A-Za-z0-9]{{12,}}|[A-Za-z0-9]{{20,}})[\w-]*|{SPREAD})"
 )
 HEX = r"[0-9a-f]{24,}(?![g-zG-Z])"
-THREE = (  # letters of both kinds, and digits
+THREE = (  # capitals, small letters and digits
     r"(?=[A-Za-z]{0,15}\d)(?=[a-z\d]{0,15}[A-Z])(?=[A-Z\d]{0,15}[a-z])[A-Za-z0-9]{10}[\w-]{10,}"
 )
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{4,}"
 
 _PREFIXED = (
-    # whose, prefixes, body
+    # issuer, prefixes, body
     ("OpenAI, DeepSeek and kin", "sk-", r"(?!learn|ssh-|ecdsa-)(?:(?=[\w-]{0,40}\d)[\w-]{10,}|[A-Za-z0-9]{40,})"),
     ("OpenAI, Anthropic, OpenRouter, Langfuse", "sk-proj- sk-svcacct- sk-admin- sk-ant- sk-or-v1- sk-lf- pk-lf-", ANY),
     ("Groq, Cerebras, Replicate, xAI, Hugging Face", "gsk_ csk- r8_ xai- hf_ api_org_", MIX),
@@ -258,13 +257,13 @@ _MARKED = (
     ),
 )
 
-# Of a value on a command line: a quote ends it only where something else begins.
+# A value on a command line: a quote ends it only if something else begins there.
 _REST = r"(?:[^\s\"']|[\"'](?![)\]},;:.]{0,4}(?:\s|\Z)|,\s?[\"']))+"
 _KEYS = r"(?:api|access|account|auth|encryption|master|private|secret|session|shared|signing|storage)[ _-]?key"
 _NAMES_HAVE = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
 
-# The shapes' markers are looked for in the lowered text, where every white space is a blank, with one more in front.
+# Markers of shapes are searched in the lowered text, with all white space as blanks and one more blank in front.
 SHAPES = (
     Format(
         "private key (PEM, OpenSSH, PGP)",
@@ -446,7 +445,7 @@ WORDS = (
 
 def _token(name: str, prefixes: str, body: str) -> Format:
     starts = tuple(prefixes.split())
-    # the letters first, and what must be true before them behind: that is searched for quickly
+    # letters first, then a lookbehind for what precedes them: this is fast to search for
     begun = [f"{start}(?<={_START}{start})" for start in map(re.escape, starts)]
     return Format(name, starts, f"(?:{'|'.join(begun)}){body}{_WRAPPED}")
 

@@ -1,28 +1,28 @@
-r"""Secrets by the name that they are assigned to: ``password=…``, ``"api_key": "…"``, ``&token=…``, ``("pwd", "…")``.
+r"""Secret names: find secrets by the name that they are assigned to.
+
+Examples: ``password=…``, ``"api_key": "…"``, ``&token=…``, ``("pwd", "…")``.
 
 Rules
 -----
-- A name is sure (``password``, ``client_secret``) or it is a secret's name among other things (``token``); some are
-  one in a query only (``key``). It is read word by word, so that ``dbPassword``, ``DB_PASSWORD`` and ``db-password``
-  are one, and "compass" is none.
-- What a sign promises differs. In a query every such name has a secret. In quotes, after ``=`` and in a field of its
-  own (``name: … value: …``, a part of a form, a model's ``input_value=``) a sure name has; so has any name that is
-  quoted itself, as in JSON. After any other sign, and in a sentence ("the API key … is not valid"), the value must
-  look the part.
-- Two quoted words side by side are a name and its value as well as two names: the second is one if it could be.
-- What any other key is (``FERNET_KEY``, ``x-rapidapi-key``) is a secret if it can be nothing else; keys that things are
-  looked up by (``cache_key``) and public ones are none.
-- Not a secret: nothing (``null``, ``***``), a type, a call, and what reads on: "password: must be changed". In a list
-  no sentence is one.
-- A quoted value ends at the same quote behind as many backslashes (more of them are a quote within), or where there
-  is none at the end of the line; a block of YAML where its lines are no longer indented.
-- Without quotes a value ends at a blank. A sign ends it only where the text clearly goes on: ``&name=``, ``;name=`` and
-  ``,name=`` with a plain value behind them, a tag, a quote that closes. Generated passwords contain all of these signs,
-  so a quote, ``&`` or ``<`` alone ends nothing. A value that begins with a sign is one of eight characters or more, and
-  not a placeholder, a type or a list.
+- A name is sure (``password``, ``client_secret``), ambiguous (``token``), or counts only in a query (``key``). Names are
+  read word by word: ``dbPassword``, ``DB_PASSWORD`` and ``db-password`` are the same, and "compass" is no name.
+- In a query the value of every such name is a secret. In quotes, after ``=`` and in a field of its own (``name: …
+  value: …``, a part of a form, a model's ``input_value=``) the value of a sure name is a secret, and so is that of a
+  quoted name, as in JSON. After any other sign, and in a sentence ("the API key … is not valid"), the value must also
+  look like a secret.
+- Two adjacent quoted words may be a name and its value, or two names. The second is masked if it may be a secret.
+- The value of any other key (``FERNET_KEY``, ``x-rapidapi-key``) is a secret if it can be nothing else. Lookup keys
+  (``cache_key``) and public keys are not secrets.
+- These are not secrets: an empty value (``null``, ``***``), a type, a call, and a sentence: "password: must be changed".
+- A quoted value ends at the same quote after the same number of backslashes; more backslashes mean an inner quote.
+  Without a closing quote it ends with the line. A YAML block ends with its indentation.
+- An unquoted value ends at a blank. A sign ends it only if the text clearly continues: ``&name=``, ``;name=`` or
+  ``,name=`` with a plain value, a tag, a closing quote. Generated passwords contain all these signs, so a quote, ``&`` or
+  ``<`` alone ends nothing. A value that begins with a sign must have at least eight characters, and not be a
+  placeholder, a type or a list.
 
-Why so fine: masking every word behind "token" hides "Unexpected token: …" from the one who has to mend it, and
-masking no short value lets ``password=hunter2`` through.
+Masking every word after "token" would hide "Unexpected token: …" from the person who debugs it. Masking only long values
+would miss ``password=hunter2``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OF_A_KEY = _words(
 )
 _OF_A_TOKEN = _words("access api auth bearer bot csrf device id oauth refresh security session xsrf")
 _MAYBE = _words("token authorization signature sig auth jwt otp pin sid sessid sessionid jsessionid phpsessid")
-_NOT_OF_A_KEY = _words(  # keys that are looked up by, or known to all
+_NOT_OF_A_KEY = _words(  # lookup keys and public keys
     "cache dedup dedupe event foreign group hash host idempotency index issue lookup map message object order partition",
     "primary public range routing row s3 shard sort storage unique",
 )
@@ -65,9 +65,9 @@ _IN_QUERY = _words("key code access hmac pw appid")
 _ONLY_IN_QUERY = ("code", "access", "hmac", "pw=", "appid")  # "key" may be the end of a longer name
 _ENDINGS = _words(
     "value hash raw data string base confirm confirmation"
-)  # words after a name that do not make it another thing
+)  # words that may follow a name without changing its meaning
 
-# A value that is one of these says something about the secret; in quotes, one that holds a verdict does.
+# A value that is one of these describes the secret. A quoted value that contains one of the verdicts does too.
 _REMARKS = _words(
     "absent an any bad bool boolean bytes cannot changed default denied disabled empty enabled error exceeded expected",
     "expired failed failure false field for format found given has hidden incorrect int integer invalid is it malformed",
@@ -93,7 +93,7 @@ _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it,
       | (?<=["']) (?: (?P<pair> ,\s{0,4}+ (?=[bru]{0,2}\\*+["']) ) | \n[ ]?\n )
       | \n[ ]{1,4}+ [^\n]{0,200}? [ ]input_value= | \)?+, [^{}]{0,300}? ["']input["']: )
 """
-_BEFORE = 32  # how far back a name is looked for
+_BEFORE = 32  # characters before a sign that are searched for a name
 _QUERY = r"[?&][\w.-]*\Z"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 _VALUE = r"""(?x)
@@ -106,7 +106,7 @@ _VALUE = r"""(?x)
       | \{ (?P<braced> [^\s{}]{6,128} ) \}
       | (?P<bare> (?!\\[nrt]) \S ) ) )
 """
-# the next field of a list of fields, with a value that is plain
+# the next field in a list of fields, with a plain value
 _FIELD = r"""[ ]?
     (?: [A-Z]{2,24}+(?:[_-][A-Z]{1,24}+){0,4}+
       | [A-Za-z][a-z]{2,24}+(?:[_.-]?[A-Za-z][a-z]{1,24}+|[ ][A-Z][a-z]{1,24}+){0,4}+
@@ -118,8 +118,8 @@ _TAG = r"<(?:/[A-Za-z][a-z]{1,24}+(?:[A-Z:._-]?[a-z]{1,24}+){0,4}+|/?(?:a|b|br|c
 _PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: (?:["'\w]|\[redacted\]) ) | < (?! {_TAG[1:]} )
     | (?P<quote>["'`]) (?! [)\]}}>]{{0,3}}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:] [ ]? (?P=quote) | ,[{{\[] ) ) )"""
 _BARE = rf"(?x) \S {_PART}*+"
-_JUDGED = 400  # so many characters are enough to judge a value by
-# what a bare value that begins with a sign may be instead
+_JUDGED = 400  # characters of a value that are judged
+# what an unquoted value that begins with a sign may be instead of a secret
 _STRUCTURE = r"""(?x) \$?[(\[{<]{1,2}[\w .:@/-]*[)\]}>]{1,2}\W{0,2}\Z | [(\[{<]*[A-Za-z_.'-]+\W{0,3}\Z
     | [(\[{]{1,3} (?: ["'][\w .@:/-]*["'] | \d{1,10}(?![:(=]) | [A-Za-z_.]{3,40} ) [,:)\]}(=] | [^A-Za-z0-9]*\Z"""
 _NOTHING = (
@@ -136,7 +136,7 @@ _STRONG = (
     r"|[0-9a-f]{32}[0-9a-f-]*"
 )
 _ENCODED = r"(?i)base64|sha\d|md5"  # "the token is base64-encoded"
-_CLOSING = "\\.,:;)]}>|"  # at the end of a bare value: not part of it
+_CLOSING = "\\.,:;)]}>|"  # not part of an unquoted value if at its end
 _PATH = r"\s?/[\w./~-]*+(?![^\s,;:)\"'])"
 _ODD_SIGN = r"[!#$%&*+/:;<=>?@\\^`|~{}]"
 _PLACE = r"[\w .:$-]*"
@@ -144,27 +144,27 @@ _PLAIN_WORD = r"[A-Z]?[a-z'’-]+|[A-Z]+"
 
 
 class _Name(NamedTuple):
-    """What the name before a sign promises about the value behind it."""
+    """The name before a sign: what it says about the value after the sign."""
 
     sure: bool
     password: bool
     quoted: bool
     query: bool
-    strong: bool  # it may be any key: only what can be nothing else is a secret
+    strong: bool  # the name may be any key: the value is a secret only if it can be nothing else
 
 
 class _Sign(NamedTuple):
-    """What the sign does."""
+    """The sign between a name and a value."""
 
-    pair: bool  # it only stands between two words
-    colon: bool  # what follows may be a sentence
-    spoken: bool  # the name and its value are part of a sentence, or of a table
+    pair: bool  # it only separates two words
+    colon: bool  # a sentence may follow
+    spoken: bool  # name and value are part of a sentence or a table
 
 
 class _Values:
-    """Where the values of a text end that have no quotes.
+    """The ends of the unquoted values in a text.
 
-    A value that begins inside another one ends with it: each character is read once, however many names there are.
+    A value that begins inside another one ends with it, so each character is read once, however many names there are.
     """
 
     def __init__(self, text: str) -> None:
@@ -179,21 +179,21 @@ class _Values:
 
 
 def find_named(text: str) -> list[tuple[int, int]]:
-    """Where in the text there are values that their names give away."""
+    """Return the spans of values whose names mark them as secrets."""
     spans: list[tuple[int, int]] = []
     values = _Values(text)
     done = 0
     for named in compiled(_NAMED).finditer(_lower(text)):
         if named.start() < done:
-            continue  # within a value that is found already
+            continue  # inside a value that was found already
         before = text[max(done, named.start() - _BEFORE) : named.start("sign")]
         if named[0].startswith(_ONLY_IN_QUERY) and not ("?" in before or "&" in before):
             continue
         if named[0].startswith("pwd") and compiled(_PATH).match(text, named.end()):
-            continue  # where a shell is
+            continue  # a path to a shell
         said = named["sign"].strip()
         if not said and "name=" not in before and named["spoken"] is None:
-            continue  # an empty line, and not that of a form's part
+            continue  # an empty line that does not belong to a part of a form
         spoken = named["spoken"] is not None or said == "|"
         sign = _Sign(pair=named["pair"] is not None, colon=said in {":", "->", "|"}, spoken=spoken)
         name = _read_name(before, sign)
@@ -267,7 +267,7 @@ def _find_secret(values: _Values, start: int, name: _Name, sign: _Sign) -> tuple
 
 
 def _is_closed(text: str, found: re.Match[str]) -> bool:
-    """Whether a quoted value ends where one would: else the quote may be the first character of a password."""
+    """True if a quoted value ends plausibly. Otherwise the quote may be the first character of a password."""
     end = found.end()
     if not found["quoted"] and not found["escape"]:
         return text[end : end + 2].strip(" \n,;)]}") == found["quote"]
@@ -323,20 +323,20 @@ def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
 
 
 def _is_structure(value: str) -> bool:
-    """Whether a value that begins with a sign is a placeholder, a type, a list … and not a generated password."""
+    """True if a value that begins with a sign is a placeholder, a type or a list, not a generated password."""
     if compiled(_STRUCTURE).match(value) is None:
         return False
     return not _has_all_kinds(value)
 
 
 def _has_all_kinds(value: str) -> bool:
-    """Whether a value has letters of both kinds, digits and signs inside, and no blank, as generated passwords have."""
+    """True if a value contains capitals, small letters, digits and signs but no blank, like a generated password."""
     kinds = (str.islower, str.isupper, str.isdigit, lambda char: not char.isalnum())
     return len(value) >= 12 and " " not in value and all(any(map(kind, value[1:-1])) for kind in kinds)
 
 
 def _looks_generated(value: str) -> bool:
-    """Whether a value can be a password made of letters of both kinds and many signs."""
+    """True if a value may be a password of capitals, small letters and many signs."""
     if len(value) < 12 or " " in value or value.islower() or value.isupper():
         return False
     return _has_all_kinds(value) or len(compiled(_ODD_SIGN).findall(value)) >= (3 if "(" in value else 1)

@@ -1,8 +1,8 @@
-"""Words that say that something was done, although the error is about something else.
+"""Words that say that something was done before the error.
 
 ``ACTED`` finds "payment captured, but the receipt was refused" and "403 after the order was placed" in text that is
-spelled in lower case; ``UNDONE`` takes back what is denied ("no payment was captured"). ``ELSEWHERE`` does both for the
-plainest form of it, "done, but", in other languages.
+lower case. ``UNDONE`` finds denials ("no payment was captured"). ``ELSEWHERE`` does both in other languages, for the
+simplest form, "done, but".
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ UNDONE = re.compile(
     r"|must|should|would|will|may|if|unless|until|before|invalid|duplicate|too many|0)\b"
 )
 
-# Per language: what was done, what denies it, and the word for "but"
+# Per language: words for the action, for its denial, and for "but"
 _LANGUAGES = (
     (
         r"\b(?:ausgeführt|abgebucht|gebucht|überwiesen|bezahlt|belastet|gesendet|versendet|verschickt|angelegt|erstellt)",

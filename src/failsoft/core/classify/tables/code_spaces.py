@@ -1,8 +1,8 @@
-"""Where libraries keep what: the attributes that are read, and the space that a package's own codes belong to."""
+"""Code spaces: the attributes that are read, and the space of each package's own codes."""
 
 from __future__ import annotations
 
-# package -> (path, space): codes of a library's own. A path may end in ``()``: gRPC's, the only methods that are called.
+# package -> (path, space): a library's own codes. Only gRPC's paths end in ``()``: no other method is called.
 SPACES: dict[str, tuple[tuple[str, str], ...]] = {
     "grpc": (("code()", "grpc"),),
     "google": (("reason", "provider"),),
@@ -83,12 +83,12 @@ INNER = (
     "exceptions",  # pika
     "errors",  # elastic-transport, paramiko, cassandra-driver
 )
-# what an error says of itself, as true: that the same call may succeed (Kafka's clients), that it never will (Temporal)
+# an error's own statements: a retry may succeed (Kafka's clients), or never will (Temporal)
 AGAIN = ("retriable", "retryable", "is_retryable")
 NEVER = ("non_retryable",)
-# whose ``Response.json`` reads an answer
+# packages whose ``Response.json`` parses a response
 CLIENTS = frozenset({"httpx", "httpx2", "requests", "aiohttp", "urllib3", "niquests", "curl_cffi"})
-# who read nothing but answers
+# packages that parse nothing but responses
 SDKS = frozenset(
     "anthropic azure botocore cohere docker elastic_transport elasticsearch github gitlab google gql groq huggingface_hub"
     " hvac jira kubernetes litellm minio mistralai notion_client ollama openai opensearchpy pinecone python_http_client"
@@ -109,9 +109,9 @@ _OTHERS = (
 
 WANTED = frozenset((*STATUSES, *RESPONSES, *BODIES, *INNER, *AGAIN, *NEVER, *_OTHERS, *(name for name, _ in CODES)))
 
-# not to be read: they mean something else, or are deprecated and say so aloud
+# attributes that are not read: they mean something else, or emit a deprecation warning
 UNREAD: dict[str, frozenset[str]] = {
-    "builtins": frozenset({"code"}),  # SystemExit's is no status
+    "builtins": frozenset({"code"}),  # SystemExit's code is not a status
     "aiohttp": frozenset({"code"}),
     "websockets": frozenset({"code", "reason"}),
     "modal": frozenset({"status", "message", "details"}),

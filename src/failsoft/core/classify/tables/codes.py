@@ -1,4 +1,4 @@
-"""Codes -> kind, one table a space. ``GENERIC`` spaces say as much as an HTTP status does; the others decide."""
+"""Codes -> kind, one table per space. Codes of ``GENERIC`` spaces weigh as much as an HTTP status; the others decide."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ REDIS: tuple[Group[str], ...] = (
             "MASTERDOWN": "unavailable",
             "CLUSTERDOWN": "unavailable",
             "TRYAGAIN": "unavailable",
-            "READONLY": "unavailable",  # a failover is under way (LABELS)
+            "READONLY": "unavailable",  # a failover is under way
             "NOREPLICAS": "unavailable",
             "NOGOODSLAVE": "unavailable",
             "INPROG": "unavailable",

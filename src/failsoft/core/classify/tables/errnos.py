@@ -135,7 +135,7 @@ GROUPS: tuple[Group[str], ...] = (
 
 ERRNO = merge(GROUPS)
 
-# getaddrinfo(3) on Linux: socket.gaierror carries these numbers, which are no errno
+# getaddrinfo(3) on Linux: the numbers in socket.gaierror, which are not errno values
 LOOKUP = {
     -2: "EAI_NONAME",
     -3: "EAI_AGAIN",
@@ -147,7 +147,7 @@ LOOKUP = {
     -9: "EAI_ADDRFAMILY",
     -10: "EAI_MEMORY",
     -11: "EAI_SYSTEM",
-    8: "EAI_NONAME",  # macOS and the BSDs count upwards
+    8: "EAI_NONAME",  # positive on macOS and the BSDs
     2: "EAI_AGAIN",
     4: "EAI_FAIL",
     7: "EAI_NODATA",

@@ -1,4 +1,4 @@
-"""HTTP status -> kind, where neither body nor headers say more."""
+"""HTTP status -> kind, used if neither body nor headers are more specific."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ GROUPS: tuple[Group[int], ...] = (
 
 STATUS = merge(GROUPS)
 
-# Reason phrases (RFC 9110, 15; nginx and Cloudflare for theirs): a number before its own phrase is a status
+# Reason phrases (RFC 9110, 15; nginx; Cloudflare): a number before its own phrase is a status
 REASONS = {
     300: "multiple choices",
     301: "moved permanently",
@@ -170,8 +170,8 @@ NAMED = {
     if 400 <= status < 512 and status not in (408, 499) and words.replace(" ", "").isalpha()
 }
 
-# What a body's unmistakable words may put in a status's place ("*": anything). A status that is not here stands.
-# Source: the providers of ``tables.providers`` and LABELS: "the body beats the status".
+# status -> kinds with which firm words in the body may replace it ("*": any). Other statuses cannot be overruled.
+# Source: the providers of ``tables.providers``.
 NOTHING: frozenset[str] = frozenset()
 ANYTHING = frozenset({"*"})
 _LIMITS = frozenset({"rate_limited", "quota", "storage_full", "misconfigured"})
@@ -201,7 +201,7 @@ OVERRULED: dict[int, frozenset[str]] = {
     },
     502: _LIMITS,
     503: _LIMITS,
-    # Tornado's for whatever went wrong on the way
+    # Tornado uses it for every network failure
     599: frozenset(
         {
             "timeout",
@@ -215,34 +215,34 @@ OVERRULED: dict[int, frozenset[str]] = {
         }
     ),
 }
-# What a code's own text may put in the place of what the code says
+# kind of a code -> kinds with which the code's own text may replace it
 OVERRULED_CODE: dict[str, frozenset[str]] = {
     "rate_limited": OVERRULED[429],
     "refused": frozenset({"unauthenticated", "certificate", "unknown_host", "no_such_database"}),  # SQLSTATE 08001
-    "conflict": frozenset({"precondition"}),  # DynamoDB: why a transaction was cancelled
-    "forbidden": frozenset({"quota", "storage_full"}),  # MongoDB Atlas: one code for whatever it forbids
+    "conflict": frozenset({"precondition"}),  # DynamoDB: the reason for a cancelled transaction
+    "forbidden": frozenset({"quota", "storage_full"}),  # MongoDB Atlas: one code for everything that it forbids
     "server_error": frozenset({"storage_full"}),
     "not_found": OVERRULED[404],
-    "unauthenticated": frozenset({"declined"}),  # Stripe: a card that wants its owner asked
+    "unauthenticated": frozenset({"declined"}),  # Stripe: a card that needs its owner's confirmation
 }
-# What a code may not make of a status: who is asked for the right to do something has read the arguments
+# status -> kinds that a code cannot replace it with: a server that checks permissions has already read the arguments
 UNHEARD: dict[int, frozenset[str]] = {
     401: frozenset({"invalid", "unsupported"}),
     403: frozenset({"invalid", "unsupported"}),
 }
-# What says no more than that something went wrong on the other side: a status beside it says more
+# Kinds that only say that the other side failed: a status is more specific
 HOLLOW = frozenset({"unknown", "server_error", "disconnected"})
-# Phrases that weigh less than a status and a FAILED_PRECONDITION which agree: a state that must be mended is not mended
-# by waiting (google.rpc.Code)
+# Phrases that weigh less than a status and a FAILED_PRECONDITION that agree: waiting does not repair such a state
+# (see google.rpc.Code)
 PROMISES = frozenset({"come back later", "for the time being"})
-# What a 409 means that says to come back: another one is at work (RFC 9110, 15.5.10)
+# The kind of a 409 that asks for a retry: another request is in progress (RFC 9110, 15.5.10)
 AT_WORK = frozenset({"unavailable", "overloaded", "busy"})
 OVERRULED_KIND: dict[str, frozenset[str]] = {
-    # gRPC codes and their like, by the kind they name
+    # gRPC and similar codes, by kind
     "invalid": ANYTHING,
     "unknown": ANYTHING,
     "conflict_state": ANYTHING,
-    "disconnected": ANYTHING,  # JSON-RPC -32000, which many servers use for whatever went wrong
+    "disconnected": ANYTHING,  # JSON-RPC -32000, which many servers use for every failure
     "precondition": ANYTHING,
     "server_error": OVERRULED[500],
     "rate_limited": OVERRULED[429],

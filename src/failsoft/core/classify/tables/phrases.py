@@ -1,15 +1,14 @@
-"""Words -> kind, read from top to bottom: the first phrase that fits decides.
+"""Phrases -> kind. The first phrase that matches, from top to bottom, decides.
 
 The same words are read in messages, in provider codes and in class names: ``RateLimitError``, ``rate_limit_exceeded``
-and "Rate limit exceeded" are all spelled out as "rate limit ..." first (see ``words``). Patterns are lower case and
+and "Rate limit exceeded" are all spelled out as "rate limit ..." first (see ``text_reader.spell``). Patterns are lower case and
 begin where a word begins.
 
-``keys`` are beginnings (four letters) of words, one of which must occur before the pattern is tried at all. A *firm*
-phrase states what happened beyond doubt: it may put its kind in a status's place (``tables.http.OVERRULED``). The other
-phrases decide only where nothing better is known.
+``keys`` are first letters (up to four) of words. A pattern is tried only if a word of the text begins with one of them. A
+*firm* phrase is unambiguous and may overrule a status (``tables.http.OVERRULED``). The other phrases decide only without
+better evidence.
 
-Source, where no other is named: how English error messages in the documentation of the libraries listed in
-``tables.types`` say it.
+Source, unless another is named: English error messages in the documentation of the libraries in ``tables.types``.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ class Phrase(NamedTuple):
     pattern: str
     kind: str
     firm: bool = False
-    guess: bool = False  # by its wording alone: any type, and any cause, knows better
+    guess: bool = False  # rests on the wording alone: any type and any cause beats it
 
 
 PHRASES: tuple[Phrase, ...] = (
-    # --- S-norm's signals ---
+    # --- signals of agent platforms ---
     Phrase(
-        "extension request",  # S-norm
+        "extension request",
         "exte",
         r"invalid extension(?:[. ]gateway)?[. ]execute[. ]request",
         "no_such_tool",
         firm=True,
     ),
     Phrase(
-        "gateway request",  # S-norm
+        "gateway request",
         "gate",
         r"invalid [\w.]+\.gateway\.[\w.]+\.request",
         "contract",
@@ -58,8 +57,8 @@ PHRASES: tuple[Phrase, ...] = (
         "bug",
         firm=True,
     ),
-    # --- the tool, its program or its method is not there ---
-    # --- what says of itself that it passes ---
+    # --- the tool, its program or its method is missing ---
+    # --- errors that say they are temporary ---
     Phrase(
         "for the time being",
         "few hour main minu mome now shor soon temp time",
@@ -126,7 +125,7 @@ PHRASES: tuple[Phrase, ...] = (
         "no_such_method",
         firm=True,
     ),
-    # --- the answer was damaged on its way ---
+    # --- the response was damaged in transit ---
     Phrase(
         "garbled answer",
         "answ byte chun cont deco down http inco loss mess payl read repl resp stat",
@@ -136,7 +135,7 @@ PHRASES: tuple[Phrase, ...] = (
         "garbled",
         firm=True,
     ),
-    # --- the arguments: statements that contain other words as their object come first ---
+    # --- arguments: statements that quote other phrases come first ---
     Phrase(
         "schema",
         "argu chec expe fiel inpu inst matc miss para prop sche type unkn vali",
@@ -179,7 +178,7 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
-        "base url",  # S-norm
+        "base url",
         "addr base url",
         r"base[ -]?url|(?:endpoint|server|host|api) (?:url|address) (?:is )?(?:invalid|missing|not set|incorrect|wrong|malformed)"
         r"|(?:invalid|missing|wrong|bad|malformed) (?:endpoint|server|host|api) (?:url|address)",
@@ -231,7 +230,7 @@ PHRASES: tuple[Phrase, ...] = (
         firm=True,
     ),
     Phrase(
-        "rate limit or quota",  # S-layers: ResourceExhausted
+        "rate limit or quota",
         "rate",
         r"rate[ -]?limits? (?:exceeded )?or (?:a |the )?quota\b",
         "per_minute",
@@ -534,7 +533,7 @@ PHRASES: tuple[Phrase, ...] = (
         "unknown_host",
         firm=True,
     ),
-    Phrase("tool timeout", "tool", r"^(?:\w+ ){0,4}tool timeout after \d", "tool_timeout", firm=True),  # S-tests 4.1
+    Phrase("tool timeout", "tool", r"^(?:\w+ ){0,4}tool timeout after \d", "tool_timeout", firm=True),
     Phrase(
         "read timeout",
         "read",
@@ -650,7 +649,7 @@ PHRASES: tuple[Phrase, ...] = (
         "killed",
         firm=True,
     ),
-    # --- what does not exist, what is not done ---
+    # --- missing and unsupported things ---
     Phrase(
         "no such database",
         "data",
@@ -699,7 +698,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"foreign key|constraint (?:failed|violation|violated|error)|violates (?:\S+ )?(?:check|not-null|foreign|exclusion|constraint)|integrity (?:error|violation|constraint)|referential",
         "constraint",
     ),
-    # --- our own limits ---
+    # --- local limits ---
     Phrase("own budget", "budg", r"budget (?:has been )?(?:exceeded|exhausted)", "own_budget"),
     Phrase(
         "own limit",
@@ -721,7 +720,7 @@ PHRASES: tuple[Phrase, ...] = (
         "garbled",
     ),
     Phrase("not set", "set", r"not set\b", "misconfigured"),
-    # --- the arguments, in a word ---
+    # --- arguments, in a word ---
     Phrase(
         "invalid",
         "allo ambi appe bad broa cast coer cons cont conv corr data deco defi dese dime dire empt enco enou erro exce expe fewe file form give hand iden ille imag inco inde inpu inte inva iter know leng less long look lowe malf mars matc mism miss nega none null numb out pars pdf proc prov read real reco repo requ sche seem shap shor sing size smal spec stri supp symb trun type unde unex unkn unma unpr unre vali wron zip",
@@ -786,7 +785,7 @@ PHRASES: tuple[Phrase, ...] = (
         "unavailable",
         guess=True,
     ),
-    # --- a statement of how things are, in which no word is about the way there ---
+    # --- statements about a state, not about the network ---
     Phrase(
         "says what is not so",
         "alre arch are aren been deac froz has hasn have isn not requ revo susp was wasn were",

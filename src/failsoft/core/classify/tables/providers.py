@@ -1,7 +1,7 @@
-"""Providers' own error codes -> kind, where the words of the code alone do not say it (``tables.phrases`` reads those).
+"""Providers' own error codes -> kind, for codes whose words alone are not enough (``tables.phrases`` reads the others).
 
 A code is looked up in lower case, letters and digits only: ``insufficient_quota`` is ``insufficientquota``. ``GENERIC``
-codes say no more than a status does, and give way to it.
+codes are no more specific than a status, and a status beats them.
 """
 
 from __future__ import annotations
@@ -382,7 +382,7 @@ GENERIC_GROUPS: tuple[Group[str], ...] = (
             "validationexception": "invalid",
             "validationerror": "invalid",
             "resourceinuseexception": "locked",
-            "idempotencyerror": "invalid",  # Stripe: a type; the code beside it says more
+            "idempotencyerror": "invalid",  # Stripe: a type; the code beside it is more specific
             "apierror": "server_error",
             "servererror": "server_error",
             "internalerror": "server_error",
@@ -423,7 +423,7 @@ PROVIDERS = merge(GROUPS)
 STATUS = merge(STATUS_GROUPS)
 GENERIC = merge(GENERIC_GROUPS)
 
-# a code that begins so goes by this kind when no word in it says more (Neo4j: status code classifications; Slack)
+# kind of a code with this prefix, unless its words are more specific (Neo4j: status code classifications; Slack)
 PREFIXES = {
     "neotransienterror": "unavailable",
     "neoclienterror": "invalid",

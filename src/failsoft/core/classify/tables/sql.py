@@ -1,4 +1,4 @@
-"""SQLSTATE, MySQL and Oracle codes -> kind. A SQLSTATE without a row goes by its class, the first two characters."""
+"""SQLSTATE, MySQL and Oracle codes -> kind. A SQLSTATE without a row is matched by its class, the first two characters."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where codes stand in text: pattern -> space. The first group that matched is the code.
+"""Text patterns: pattern -> code space. The first group that matched is the code.
 
 ``hint`` is a piece of text, in lower case, that must occur before the pattern is tried. Names in capitals (``EPIPE``,
-``SQLITE_BUSY``) and names of exceptions (``KeyError:``, ``httpx.ReadTimeout``) need no spot: all capitalised words of a
-text are looked up.
+``SQLITE_BUSY``) and names of exceptions (``KeyError:``, ``httpx.ReadTimeout``) need no pattern: all capitalised words of
+a text are looked up.
 """
 
 from __future__ import annotations

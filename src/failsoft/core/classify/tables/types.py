@@ -1,20 +1,20 @@
-"""Exception types -> kind: ``package.Class``, looked up over the MRO, the most derived first.
+"""Exception types -> kind: ``package.Class``, looked up along the MRO, most derived first.
 
-A missing row is no loss: a class's own name is read as words as well (``tables.phrases``), so ``acme.RateLimitError``
-needs none. Rows are for names that say too little or something else.
+Class names are also read as words (``tables.phrases``), so ``acme.RateLimitError`` needs no row. Rows are for names that
+are vague or misleading.
 
 - ``FIRM`` rows beat even the status the exception claims.
 - ``STRONG`` rows beat the text.
-- ``ADOPTED`` rows take the place of a built-in type's where another package's class is derived from it.
-- ``WEAK`` rows say the subject, not the case: a better word anywhere in the chain beats them.
-- ``WRAPPERS`` say nothing themselves; what they carry does.
+- ``ADOPTED`` rows replace the row of a built-in type for classes of other packages that derive from it.
+- ``WEAK`` rows name the subject, not the failure: better evidence anywhere in the chain beats them.
+- ``WRAPPERS`` mean nothing themselves; the error inside them counts.
 """
 
 from __future__ import annotations
 
 from failsoft.core.classify.tables import Group, merge
 
-# forks and renamed releases whose classes carry the old names
+# forks and renamed packages -> the package whose class names they share
 ALIASES = {
     "httpx2": "httpx",
     "httpcore": "httpx",
@@ -69,7 +69,7 @@ FIRM_GROUPS: tuple[Group[str], ...] = (
 
 STRONG_GROUPS: tuple[Group[str], ...] = (
     Group(
-        "Python: programming errors",  # R12
+        "Python: programming errors",
         {
             "builtins.TypeError": "bug",
             "builtins.AttributeError": "bug",
@@ -171,7 +171,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "builtins.SystemExit": "cancelled",
             "builtins.GeneratorExit": "cancelled",
             "trio.Cancelled": "cancelled",
-            "trio.TooSlowError": "timeout",  # raised from the cancellation that it used
+            "trio.TooSlowError": "timeout",  # raised from its own cancellation
         },
     ),
     Group(
@@ -370,7 +370,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "kafka.KafkaTimeoutError": "timeout",
             "kafka.NoBrokersAvailable": "refused",
             "kafka.NodeNotReadyError": "unavailable",
-            "kafka.InvalidMetadataError": "unavailable",  # the cluster has moved on: its retriable ones
+            "kafka.InvalidMetadataError": "unavailable",  # the cluster has changed: base of the retriable errors
             "kafka.IllegalStateError": "bug",
             "kafka.IllegalArgumentError": "invalid",
             "kafka.BufferError": "local_limit",
@@ -386,7 +386,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
             "nats.NoServersError": "refused",
             "nats.NoRespondersError": "unavailable",
             "nats.StaleConnectionError": "disconnected",
-            "nats.ConnectionClosedError": "refused",  # by the caller's own client, before anything was sent
+            "nats.ConnectionClosedError": "refused",  # raised by the caller's own client before anything was sent
             "nats.ConnectionDrainingError": "refused",
             "nats.ConnectionReconnectingError": "refused",
             "nats.OutboundBufferLimitError": "local_limit",
@@ -541,7 +541,7 @@ STRONG_GROUPS: tuple[Group[str], ...] = (
 
 WEAK_GROUPS: tuple[Group[str], ...] = (
     Group(
-        "Python: says the subject, not the case; bad input",  # R29
+        "Python: says the subject, not the case; bad input",
         {
             "builtins.TimeoutError": "timeout",
             "asyncio.TimeoutError": "timeout",
@@ -682,7 +682,7 @@ ADOPTED_GROUPS: tuple[Group[str], ...] = (
     ),
 )
 
-# raised only before a connection stood: what came through them has not been sent
+# raised only before a connection exists, so nothing was sent
 CONNECTING = frozenset(
     {
         "httpx.ConnectError",
@@ -702,7 +702,7 @@ CONNECTING = frozenset(
     }
 )
 
-# clients that fetch whatever they are given: a page that is not found is the caller's address, not ours
+# clients that fetch any address: a missing page is then the caller's mistake, not the configuration's
 FETCHERS = frozenset(
     {"httpx", "requests", "urllib3", "urllib", "aiohttp", "http", "pycurl", "curl_cffi", "scrapy", "playwright"}
 )
