@@ -697,8 +697,8 @@ REFUSED: list[tuple[Callable[[], Any], str, str]] = [
     (plan_with(defaults={"ctiy": "x"}), "get_hotel has no parameter 'ctiy'", "did you mean city?"),
     (plan_with(arguments={"city": "x"}), "arguments: is not known here", "write args"),
     (lambda: classify(ValueError), "expected an exception or its text", "got"),  # type: ignore[arg-type]
-    (lambda: classify(None), "None is no error", "give an exception, or its text"),  # type: ignore[arg-type]
-    (lambda: classify("x", overrides=Override(http_status=503, as_="permanent")), "not a list", "brackets"),  # type: ignore[arg-type]
+    (lambda: classify(None), "expected an exception or its text", "got None"),  # type: ignore[arg-type]
+    (lambda: classify("x", overrides=Override(http_status=503, as_="permanent")), "expected a list, got one Override", "brackets"),  # type: ignore[arg-type]
     (lambda: decide("x"), "expected an ErrorReport, got str", "from_dict"),  # type: ignore[arg-type]
     (lambda: in_thread(get_price()), "5 cannot be called", "the function itself"),  # type: ignore[arg-type]
     (lambda: FaultPlan("ok").wrap("get_price"), "cannot be called", "the tool's function"),  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ class TurnById:
         self.machine: core.TurnMachine[core.Node] = core.TurnMachine()
 
     @property
-    def statuses(self) -> dict[str, core.State]:
+    def statuses(self) -> dict[str, core.CallState]:
         return {id: call.state for id, call in self.machine.calls.items()}
 
     def add(self, *call: Any, **more: Any) -> list[Command]:
