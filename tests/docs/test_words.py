@@ -36,7 +36,6 @@ ALLOWED = {
 # Names that still have a word of the "not" column. The list only shrinks: whoever renames one takes it out.
 TO_RENAME = {
     "_leave",
-    "_left",
     "_passing",
     "_refuse_foreign",
     "_settle",
@@ -113,7 +112,7 @@ PHRASES = re.compile(
 )
 RIDDLE = re.compile(r"(What|Who|Whose|Where|Of|Whether)\b")
 
-RIDDLES_LEFT = 169  # docstrings in src/ that begin with one of these words: the number only goes down
+RIDDLES_LEFT = 79  # docstrings in src/ that begin with one of these words: the number only goes down
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")])
 BY_HAND = [page for page in PAGES if "<!-- Written by" not in page.read_text(encoding="utf-8")]
