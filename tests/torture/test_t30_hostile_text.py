@@ -120,6 +120,17 @@ def test_t30_masking_is_not_repeated_for_each_name(name: str, monkeypatch: pytes
     assert len(rounds) <= 2
 
 
+@pytest.mark.parametrize("piece", ["é passwd:a,", "clé=é;", "mot de passe é: password=é1x "])
+def test_t30_text_beyond_ascii_is_masked_no_more_often(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Characters of two bytes pass the limit in bytes at half its length; they are cut before the first pattern runs."""
+    sizes = []
+    mask = redact._mask
+    monkeypatch.setattr(redact, "_mask", lambda text: sizes.append(len(text.encode())) or mask(text))
+    sanitise(grown(("", piece, ""), LONG))
+    assert len(sizes) <= 2
+    assert max(sizes) <= LONG
+
+
 def spent(run: Callable[[str], object], text: str) -> float:
     started = time.thread_time()
     run(text)

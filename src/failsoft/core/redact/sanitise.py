@@ -4,8 +4,8 @@ Rules
 -----
 - ``sanitise`` accepts any object and returns text. It raises nothing itself; a ``BaseException`` from a ``__str__``, such
   as KeyboardInterrupt, propagates.
-- The text is cut to the limit before any pattern runs, so the cost does not depend on its length. The result is within
-  the limit in characters and in UTF-8 bytes. A "…" at the end marks a cut.
+- The text is cut to the limit, in characters and in UTF-8 bytes, before any pattern runs, so the cost does not depend on
+  its length. The result is within both limits. A "…" at the end marks a cut.
 - A secret that the cut split is removed too: a part long enough to be recognised is masked, a shorter part is dropped
   with the unfinished word around it.
 - Terminal escapes, control characters (except newline and tab), invisible direction marks and tags are removed.
@@ -87,6 +87,8 @@ def sanitise(value: object, *, limit: int = LIMIT) -> str:
         text = text[:limit]
     if not (text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()):
         text = _clean(text)
+    if not text.isascii() and len(encoded := text.encode()) > limit:
+        text, cut = encoded[:limit].decode(errors="ignore"), True
     if not cut and text.isascii() and not _is_suspect(text):
         return text
     for _ in range(_ROUNDS):
