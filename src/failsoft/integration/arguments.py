@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
+from failsoft.runtime.tools.control import BrokenToolError, MisfitError
 
-
-class MisfitError(ValueError):
-    """The arguments do not fit the tool. Raised in its place: the fault is known."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
-
-
-class BrokenToolError(TypeError):
-    """Something did not validate inside a tool, although its arguments fit: not the model's fault, but the tool's."""
-
-
-def was_entered(error: BaseException, caller: Callable[..., Any] | None = None) -> bool:
-    """True if an exception came from inside a tool: arguments that do not fit are refused where the tool is called.
-
-    ``caller`` is the function that called the tool; without it, the one that caught the exception did.
-    """
-    trace = error.__traceback__
-    while caller is not None and trace is not None and trace.tb_frame.f_code is not caller.__code__:
-        trace = trace.tb_next
-    return trace is None or trace.tb_next is not None
+__all__ = ["BrokenToolError", "MisfitError", "find_misfit", "read_arguments"]
 
 
 def read_arguments(given: Any) -> Mapping[str, Any] | Fault:

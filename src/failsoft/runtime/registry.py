@@ -24,11 +24,11 @@ from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import Isolation, ToolOptions
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.integration.framework_tool import FrameworkFunction, FrameworkTool, Metadata, refuse_other_metadata
 from failsoft.observe import events
 from failsoft.observe.sinks.log import DEBUG, is_logged
 from failsoft.runtime.fastpath.call import make_fast_call
 from failsoft.runtime.fastpath.guarded import guard
+from failsoft.runtime.tools.framework_tool import FrameworkFunction, FrameworkTool, Metadata, refuse_other_metadata
 from failsoft.runtime.tools.tool import Tool, kind_of
 
 log = logging.getLogger("failsoft")

@@ -32,8 +32,6 @@ from failsoft.core.model.options import OnTimeout, TurnOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.integration import framework_tool
-from failsoft.integration.framework_tool import Metadata
 from failsoft.observe.events import Event
 from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.runtime.call import build as calling
@@ -50,6 +48,7 @@ from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.services import Services
+from failsoft.runtime.tools.framework_tool import Control, Metadata, Runners, RunnerSet
 from failsoft.runtime.tools.health import HealthView
 from failsoft.runtime.tools.tool import unguarded
 from failsoft.runtime.tools.tool_info import ToolIds
@@ -293,10 +292,10 @@ class Runtime:
         self,
         tool: str,
         args: Arguments,
-        runners: framework_tool.Runners,
+        runners: Runners,
         /,
         *,
-        control: framework_tool.Control = (),
+        control: Control = (),
         turn: AgentRun | None = None,
         **options: Unpack[CallKeywords],
     ) -> Coroutine[Any, Any, Outcome[Any]]:
@@ -307,21 +306,21 @@ class Runtime:
         ``agent_run``.
         """
         call = calling.make_framework_call(self._engine, self._settings, tool, args, turn, options)
-        return calling.run_framework_call(self._engine, call, framework_tool.RunnerSet(runners, control))
+        return calling.run_framework_call(self._engine, call, RunnerSet(runners, control))
 
     def run_sync(
         self,
         tool: str,
         args: Arguments,
-        runners: framework_tool.Runners,
+        runners: Runners,
         /,
         *,
-        control: framework_tool.Control = (),
+        control: Control = (),
         turn: AgentRun | None = None,
         **options: Unpack[CallKeywords],
     ) -> Outcome[Any]:
         """``run`` for frameworks that block: here ``runners`` are functions that block, too."""
-        running = framework_tool.RunnerSet(runners, control)
+        running = RunnerSet(runners, control)
         return copy_context().run(
             calling.run_framework_call_blocking, self._engine, self._settings, tool, args, turn, options, running
         )  # fmt: skip

@@ -24,8 +24,6 @@ from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.core.resilience.error_handler import ErrorReport, Handler
 from failsoft.errors import FailsoftError
-from failsoft.integration.arguments import was_entered
-from failsoft.integration.framework_tool import ControlFlow
 from failsoft.observe import events
 from failsoft.observe.delivery import left
 from failsoft.observe.exception_text import exception_text
@@ -52,6 +50,7 @@ from failsoft.runtime.call.model import (
 )
 from failsoft.runtime.call.pipeline import run_pipeline
 from failsoft.runtime.call.running import Watch
+from failsoft.runtime.call.tracebacks import was_entered
 from failsoft.runtime.call.user_text import Catalogue, Phraser, phrase
 from failsoft.runtime.conversation.threads import ConversationLog
 from failsoft.runtime.execution.blocking_loop import running_loop
@@ -61,6 +60,7 @@ from failsoft.runtime.execution.thread_pool import ThreadPool
 from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.scope import LIGHT, SCOPE, AskedFor, call_of, leave
+from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.tools.health import HealthView, ToolHealth
 from failsoft.runtime.tools.tool import Tool, count_as_write
 from failsoft.runtime.turn.agent_run import AgentRun

@@ -12,7 +12,8 @@ import pytest
 from tests.fakes import real
 
 from failsoft import NothingDone, Runtime
-from failsoft.runtime.execution.executor import DaemonExecutor, executor_of
+from failsoft.integration.executor import executor_of
+from failsoft.runtime.execution.executor import DaemonExecutor
 from failsoft.runtime.execution.thread_pool import MOST_ABANDONED
 
 

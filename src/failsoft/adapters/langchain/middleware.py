@@ -26,6 +26,7 @@ from failsoft.adapters.langchain.watching import Copies
 from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
+from failsoft.integration.executor import use_daemon_threads
 from failsoft.integration.framework_tool import (
     Metadata,
     asked_for,
@@ -35,7 +36,6 @@ from failsoft.integration.framework_tool import (
 )
 from failsoft.integration.unanswered import explain_dangling
 from failsoft.runtime.call.tracebacks import without_frames
-from failsoft.runtime.execution.executor import use_daemon_threads
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.turn.agent_run import AgentRun
 

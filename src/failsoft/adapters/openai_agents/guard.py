@@ -27,6 +27,7 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import CallFailed
 from failsoft.integration.arguments import read_arguments
+from failsoft.integration.executor import use_daemon_threads
 from failsoft.integration.framework_tool import (
     LazyRunners,
     Metadata,
@@ -36,7 +37,6 @@ from failsoft.integration.framework_tool import (
     declare_from_metadata,
     tools_to_hide,
 )
-from failsoft.runtime.execution.executor import use_daemon_threads
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.turn.agent_run import AgentRun
 

@@ -124,7 +124,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
         """Run blocking functions in daemon threads, unless the user chose an executor."""
         if has_executor():
             return nullcontext()
-        from failsoft.runtime.execution.executor import executor_of  # not importable in Temporal's workflow sandbox
+        from failsoft.integration.executor import executor_of  # not importable in Temporal's workflow sandbox
 
         return Agent.using_thread_executor(executor_of(self.runtime))
 

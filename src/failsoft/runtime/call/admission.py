@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience import rate_hold as core
-from failsoft.integration.framework_tool import is_runnable
 from failsoft.observe import events
+from failsoft.runtime.tools.framework_tool import is_runnable
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault

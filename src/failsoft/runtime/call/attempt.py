@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.durations import text
 from failsoft.core.model.fault import Effect, Fault
-from failsoft.integration.framework_tool import FrameworkFunction, run_here
 from failsoft.observe import events
 from failsoft.runtime.call.model import AttemptResult, Call, Invoke
 from failsoft.runtime.call.streams import begin, begin_blocking
@@ -21,6 +20,7 @@ from failsoft.runtime.execution.blocking_loop import run_on_loop_thread
 from failsoft.runtime.execution.clock import outside_finished, outside_started
 from failsoft.runtime.execution.deadline import Box, Expired, finish, step
 from failsoft.runtime.execution.thread_pool import Job
+from failsoft.runtime.tools.framework_tool import FrameworkFunction, run_here
 
 if TYPE_CHECKING:
     from failsoft.runtime.execution.processes.reply import Reply

@@ -28,7 +28,6 @@ from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import ManifestError
-from failsoft.integration.framework_tool import RUNNING, ControlFlow, FrameworkTool, FrameworkView, RunnerSet
 from failsoft.runtime.call.error_handler import decide_unknown_tool
 from failsoft.runtime.call.model import AttemptResult, Call
 from failsoft.runtime.call.tracebacks import without_frames
@@ -38,6 +37,8 @@ from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import leave_turn
 from failsoft.runtime.registry import declare
 from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.tools.control import ControlFlow
+from failsoft.runtime.tools.framework_tool import RUNNING, FrameworkTool, FrameworkView, RunnerSet
 from failsoft.runtime.tools.tool import count_as_write
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn

@@ -28,7 +28,6 @@ from failsoft.core.resilience.error_handler import ErrorReport, decide, decision
 from failsoft.core.resilience.fallback import may_have_acted
 from failsoft.core.resilience.retry import NoRetry, Retry, add_hinted_wait
 from failsoft.errors import CallFailed
-from failsoft.integration.arguments import MisfitError
 from failsoft.observe import events
 from failsoft.runtime.call.admission import check_availability, check_rate_hold, emit_transition, is_absent
 from failsoft.runtime.call.model import (
@@ -59,6 +58,7 @@ from failsoft.runtime.call.recovery import (
 from failsoft.runtime.call.tracebacks import without_callers
 from failsoft.runtime.execution.processes.reply import WorkerError
 from failsoft.runtime.fastpath.known_errors import store
+from failsoft.runtime.tools.control import MisfitError
 from failsoft.runtime.tools.tool import count_as_write
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ effect.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -45,3 +46,14 @@ def without_callers(error: E) -> E:
             link.__context__ = None
         link = link.__context__ if link.__cause__ is None else link.__cause__
     return error
+
+
+def was_entered(error: BaseException, caller: Callable[..., Any] | None = None) -> bool:
+    """True if an exception came from inside a tool: arguments that do not fit are refused where the tool is called.
+
+    ``caller`` is the function that called the tool; without it, the one that caught the exception did.
+    """
+    trace = error.__traceback__
+    while caller is not None and trace is not None and trace.tb_frame.f_code is not caller.__code__:
+        trace = trace.tb_next
+    return trace is None or trace.tb_next is not None

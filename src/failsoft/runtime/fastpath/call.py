@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.core.model.partial import Partial
-from failsoft.integration.arguments import was_entered
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.attempt import run_body, start_async
 from failsoft.runtime.call.attempt_blocking import run_blocking, run_function
 from failsoft.runtime.call.pipeline import with_queue_time
-from failsoft.runtime.call.tracebacks import without_frames
+from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import Box, finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
 from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.turn.machine import Start
-from failsoft.integration.framework_tool import ControlFlow
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.turn.commands import stop
 from failsoft.runtime.turn.dependencies import refuse_misused
 from failsoft.runtime.turn.handle import Handle

@@ -9,8 +9,8 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
 from failsoft.core.model.outcome import Decision, Outcome, Status
 from failsoft.core.turn.machine import Abandon, Cancel, RecordLate, Skip
-from failsoft.integration.framework_tool import ControlFlow
 from failsoft.observe import events
+from failsoft.runtime.tools.control import ControlFlow
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault

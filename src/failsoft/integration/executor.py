@@ -1,0 +1,63 @@
+"""A runtime's daemon threads for frameworks that run blocking tools themselves, and the executor of their event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from weakref import WeakSet
+
+from failsoft.runtime.execution.executor import DaemonExecutor
+from failsoft.runtime.tools.framework_tool import RUNNING
+
+if TYPE_CHECKING:
+    from failsoft.runtime.runtime import Runtime
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_LOOPS: WeakSet[asyncio.AbstractEventLoop] = WeakSet()  # whose default executor is a _Router, or the user's own
+_ASYNCIO = "asyncio"  # the name of the threads in the executor that asyncio makes by itself
+
+
+def executor_of(runtime: Runtime) -> DaemonExecutor:
+    """An executor on the threads of a runtime."""
+    return DaemonExecutor(runtime._engine.thread_pool)
+
+
+def use_daemon_threads(runtime: Runtime) -> None:
+    """Have blocking tools of a framework run in daemon threads, where the framework hands them to the running loop.
+
+    Frameworks use the loop's default executor (``asyncio.to_thread``), whose threads are joined when the loop is closed
+    and when the program ends. From now on it takes the work of framework tools to daemon threads, and all other work
+    to where it went before. An executor that the user has set is left alone.
+    """
+    loop = asyncio.get_running_loop()
+    if loop in _LOOPS:
+        return
+    _LOOPS.add(loop)
+    before = getattr(loop, "_default_executor", None)
+    if before is None or getattr(before, "_thread_name_prefix", None) == _ASYNCIO:
+        loop.set_default_executor(_Router(executor_of(runtime), before))
+
+
+class _Router(ThreadPoolExecutor):
+    """An event loop's executor that tells the work of framework tools from other work."""
+
+    def __init__(self, daemon: DaemonExecutor, before: ThreadPoolExecutor | None) -> None:
+        super().__init__(thread_name_prefix=_ASYNCIO)
+        self._daemon = daemon
+        self._before = before
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if RUNNING.get() is not None:
+            return self._daemon.submit(fn, *args, **kwargs)
+        if self._before is not None:
+            return self._before.submit(fn, *args, **kwargs)
+        return super().submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._before is not None:
+            self._before.shutdown(wait, cancel_futures=cancel_futures)
+        super().shutdown(wait, cancel_futures=cancel_futures)
