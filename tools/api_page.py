@@ -38,7 +38,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "`rt.memory` is the `RecoveryMemory`, `outcome.explanation` an `Explanation`, `rt.events()` and `rt.subscribe` "
         "give `Event`s (their fields: [Events](events.md)), `report.waterfall()` a `Waterfall`.",
         (
-            "failsoft.runtime.conversation.threads:Thread",
+            "failsoft.runtime.threads:Thread",
             "failsoft.core.conversation.thread_state:Offer",
             "failsoft.core.conversation.thread_state:Dangling",
             "failsoft.runtime.persistence.recovery_memory:RecoveryMemory",

@@ -1,9 +1,9 @@
-"""The keywords of calls, in a turn and out of one, and of tools, for type checkers: one list each for all overloads."""
+"""The keywords of calls and of tools, for type checkers: one list each for all overloads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict
 
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import Duration
@@ -18,9 +18,6 @@ from failsoft.core.model.options import (
     RetryOptions,
 )
 
-if TYPE_CHECKING:
-    from failsoft.runtime.turn.handle import Handle
-
 
 class CallKeywords(TypedDict, total=False):
     """What can be said about one call."""
@@ -31,19 +28,6 @@ class CallKeywords(TypedDict, total=False):
     timeout: Duration
     retry: RetryOptions | Mapping[str, Any]
     idempotency_key: str
-
-
-class TurnCallKeywords(TypedDict, total=False):
-    """What can be said about a call of a turn."""
-
-    id: str
-    depends_on: Sequence[Handle[Any] | str]
-    enabled: bool
-    required: bool | None
-    defaults: Mapping[str, Any] | None
-    timeout: Duration | None
-    retry: RetryOptions | Mapping[str, Any] | None
-    idempotency_key: str | None
 
 
 def refuse_options(unknown: Iterable[str], known: type) -> None:

@@ -34,20 +34,22 @@ from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import Event
 from failsoft.observe.sinks.log import flush as flush_log
+from failsoft.runtime import agent_calls
 from failsoft.runtime.call import build as calling
 from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.build import as_coroutine, make_call
 from failsoft.runtime.call.running import RunningCall, list_running
 from failsoft.runtime.call.user_text import Catalogue, Phraser
 from failsoft.runtime.call_options import CallKeywords, ToolKeywords
-from failsoft.runtime.conversation.threads import Threads
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop
 from failsoft.runtime.execution.clock import Clock
+from failsoft.runtime.execution.thread_loop import forget_loops, run_here
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.services import Services
+from failsoft.runtime.threads import Threads
 from failsoft.runtime.tools.framework_tool import Control, Metadata, Runners, RunnerSet
 from failsoft.runtime.tools.health import HealthView
 from failsoft.runtime.tools.tool import unguarded
@@ -248,7 +250,7 @@ class Runtime:
         engine = self._engine  # not a coroutine function itself: one coroutine less on the happy path
         found = engine.index.get(tool)
         if found is None:
-            return calling.call_unknown_tool(engine, tool, args, options.get("id"))
+            return agent_calls.call_unknown_tool(engine, tool, args, options.get("id"))
         if type(args) is not dict and args is not None and not isinstance(args, Mapping):
             return as_coroutine(calling.call_with_bad_arguments(engine, found, args, options.get("id")))
         if not options and _scope() is None:
@@ -281,11 +283,11 @@ class Runtime:
         engine = self._engine
         found = engine.find(tool)
         if isinstance(found, str):
-            return calling.run_here(calling.call_unknown_tool(engine, found, args, options.get("id")))
+            return run_here(agent_calls.call_unknown_tool(engine, found, args, options.get("id")))
         if not (args is None or isinstance(args, Mapping)):
             return calling.call_with_bad_arguments(engine, found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
-            return calling.run_here(self.call(tool, args, **options))
+            return run_here(self.call(tool, args, **options))
         return calling.run_blocking(engine, make_call(engine, found, args, **options))
 
     def run(
@@ -305,8 +307,8 @@ class Runtime:
         ``control`` kinds belong to the framework: they come out as they are. ``turn`` is the agent's run, from
         ``agent_run``.
         """
-        call = calling.make_framework_call(self._engine, self._settings, tool, args, turn, options)
-        return calling.run_framework_call(self._engine, call, RunnerSet(runners, control))
+        call = agent_calls.make_framework_call(self._engine, self._settings, tool, args, turn, options)
+        return agent_calls.run_framework_call(self._engine, call, RunnerSet(runners, control))
 
     def run_sync(
         self,
@@ -322,7 +324,7 @@ class Runtime:
         """``run`` for frameworks that block: here ``runners`` are functions that block, too."""
         running = RunnerSet(runners, control)
         return copy_context().run(
-            calling.run_framework_call_blocking, self._engine, self._settings, tool, args, turn, options, running
+            agent_calls.run_framework_call_blocking, self._engine, self._settings, tool, args, turn, options, running
         )  # fmt: skip
 
     def agent_run(
@@ -388,7 +390,7 @@ class Runtime:
         """Run a turn that is written down as data: a mapping, YAML or JSON text, or a file's path."""
         from failsoft.runtime.turn.plan_runner import run_plan
 
-        return await run_plan(self, plan)
+        return await run_plan(self.turn, self._engine.tools, plan)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -527,7 +529,7 @@ def _find(key: str) -> Runtime:
 def _after_fork() -> None:
     for runtime in list(_ALIVE):
         runtime._engine.renew_after_fork()
-    calling.forget_loops()
+    forget_loops()
 
 
 os.register_at_fork(after_in_child=_after_fork)

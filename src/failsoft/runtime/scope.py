@@ -11,23 +11,43 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar, Token, copy_context
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-
-if TYPE_CHECKING:
-    from failsoft.runtime.call.model import Call
-    from failsoft.runtime.turn.agent_run import AgentRun
-    from failsoft.runtime.turn.handle import Handle
-    from failsoft.runtime.turn.turn import Turn
+from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Caller(Protocol):
+    """A call from whose tool other calls are made."""
+
+    acted: bool  # a call inside it may have had an effect that must not be had twice
+    inside: set[object]  # calls and functions inside it that have not ended
+
+
+class Scope(Protocol):
+    """A turn, a call, or the handle of a turn's call, from which other calls are made."""
+
+    is_turn: ClassVar[bool]
+
+    def full_call(self) -> Caller | None:
+        """The call; None for the body of a turn."""
+
+    def step_out(self, tool: object, started: float) -> Scope | None:
+        """The scope around this one if it is inside the attempt of ``tool`` that began then, else this one."""
+
+
+class CountsSuccess(Protocol):
+    """The run of an agent, as far as a guarded function's call needs it."""
+
+    def note_success(self) -> None: ...
+
 
 # An attempt's box (``runtime.execution.deadline``), and after what that holds: engine, tool, arguments, keywords, start; then its
 # call, once somebody has asked for it. A list, because anything else costs more than all the rest of it.
 LightAttempt = list[Any]
 _CALL = 7
 
-SCOPE: ContextVar[Turn | Handle[Any] | Call | None] = ContextVar("failsoft_scope", default=None)
+SCOPE: ContextVar[Scope | None] = ContextVar("failsoft_scope", default=None)
 LIGHT: ContextVar[LightAttempt | None] = ContextVar("failsoft_light", default=None)
 
 
@@ -36,24 +56,22 @@ class AskedFor(list[Any]):
 
     __slots__ = ("id", "run", "taken", "thread", "tool", "turn")
 
-    def __init__(
-        self, tool: object, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None
-    ) -> None:
+    def __init__(self, tool: object, id: str | None, thread: str | None, turn: Callable[[], object] | None) -> None:
         super().__init__()
         self.tool = tool  # of the guarded function
         self.id = id
         self.thread = thread
         self.turn = turn  # finds the agent's run
-        self.run: AgentRun | None = None  # that run, if the call is one of its own
+        self.run: CountsSuccess | None = None  # that run, if the call is one of its own
         self.taken = False  # by the first call of that tool: others inside it are not the model's
 
 
-def call_of(light: LightAttempt) -> Call:
+def call_of(light: LightAttempt) -> Caller:
     """The call of a light attempt; it is made when an inner call asks for it."""
     if len(light) == _CALL:
         engine, tool, args, kwargs, started = light[2:]
         light.append(engine.new_call(tool, args, kwargs, started))
-    call: Call = light[_CALL]
+    call: Caller = light[_CALL]
     return call
 
 
@@ -62,8 +80,8 @@ def is_watched(light: LightAttempt) -> bool:
     return len(light) >= _CALL
 
 
-def made_call_of(light: LightAttempt) -> Call | None:
-    """The call of a light attempt if an inner call has asked for it."""
+def made_call_of(light: LightAttempt) -> Any:
+    """The call of a light attempt if an inner call has asked for it, else None."""
     return light[_CALL] if len(light) > _CALL else None
 
 
@@ -72,27 +90,38 @@ def watch_alone() -> LightAttempt:
     return [None, None, _Elsewhere, None, (), {}, 0.0]
 
 
+class CallElsewhere:
+    """The call of another process whose tool runs in this one: inner calls report here what they did."""
+
+    __slots__ = ("acted", "inside")
+
+    def __init__(self) -> None:
+        self.acted = False
+        self.inside: set[object] = set()
+
+    @property
+    def may_have_acted_inside(self) -> bool:
+        """True if an inner call may have had an effect that must not be had twice, or may still have one."""
+        return self.acted or bool(self.inside)
+
+
 class _Elsewhere:
-    """In place of the engine: it only has to make the call that inner calls tell what they did."""
+    """Takes the engine's place in a light attempt whose engine is in another process."""
 
     @staticmethod
-    def new_call(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any], started: float) -> Call:
-        from failsoft.runtime.call.model import Call
-
-        return Call("", tool, args, kwargs, started)
+    def new_call(*_: object) -> CallElsewhere:
+        return CallElsewhere()
 
 
-def find_caller() -> Call | None:
-    """The call from whose tool this is asked, whether its inner calls are its children or not."""
-    from failsoft.runtime.call.model import Call
-    from failsoft.runtime.turn.handle import Handle
+def find_caller() -> Caller | None:
+    """The call from whose tool this is asked, whether its inner calls are its children or not.
 
+    None in the body of a turn: the turn itself reports what its calls did.
+    """
     scope = SCOPE.get()
-    if isinstance(scope, Handle):
+    if scope is not None:
         return scope.full_call()
-    if isinstance(scope, Call):
-        return scope
-    light = LIGHT.get() if scope is None else None  # in the body of a turn, the turn tells what its calls did
+    light = LIGHT.get()
     return call_of(light) if light else None
 
 
@@ -132,16 +161,11 @@ def leave(variable: ContextVar[Any], token: Token[Any]) -> None:
 
 
 def step_out(tool: object, started: float) -> None:
-    """An attempt of ``tool`` that began then is left behind: get out of the calls and turns that it has under way.
-
-    What has begun in the same moment is the attempt's own call if it is one of the same tool.
-    """
-    from failsoft.runtime.call.model import Call
-    from failsoft.runtime.turn.turn import Turn
-
+    """Leave the calls and turns under way inside an attempt of ``tool`` that began then and has been abandoned."""
     scope = SCOPE.get()
-    while isinstance(scope, Turn) or (
-        isinstance(scope, Call) and (scope.started > started or (scope.started == started and scope.tool is not tool))
-    ):
-        scope = scope.parent
+    while scope is not None:
+        around = scope.step_out(tool, started)
+        if around is scope:
+            break
+        scope = around
     SCOPE.set(scope)

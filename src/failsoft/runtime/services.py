@@ -52,7 +52,7 @@ from failsoft.runtime.call.pipeline import run_pipeline
 from failsoft.runtime.call.running import Watch
 from failsoft.runtime.call.tracebacks import was_entered
 from failsoft.runtime.call.user_text import Catalogue, Phraser, phrase
-from failsoft.runtime.conversation.threads import ConversationLog
+from failsoft.runtime.conversation.conversation_log import ConversationLog
 from failsoft.runtime.execution.blocking_loop import running_loop
 from failsoft.runtime.execution.clock import SYSTEM, Clock, current
 from failsoft.runtime.execution.deadline import Expired, LoopDeadlines, Queue, log_end
@@ -64,7 +64,6 @@ from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.tools.health import HealthView, ToolHealth
 from failsoft.runtime.tools.tool import Tool, count_as_write
 from failsoft.runtime.turn.agent_run import AgentRun
-from failsoft.runtime.turn.handle import Handle
 from failsoft.runtime.turn.turn import Turn
 
 if TYPE_CHECKING:
@@ -156,8 +155,7 @@ class Services:
         scope, light = SCOPE.get(), LIGHT.get()
         if scope is None:
             call.caller = call_of(light) if light else None
-        elif not isinstance(scope, Turn):
-            outer = scope.full_call() if isinstance(scope, Handle) else scope
+        elif isinstance(outer := scope.full_call(), Call):
             call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
         if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe_to_repeat):
             self._take_asked(call, light)

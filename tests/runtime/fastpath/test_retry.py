@@ -14,7 +14,7 @@ from failsoft import CallFailed, Runtime, partial
 from failsoft.core.model import builtin_faults
 from failsoft.observe.recorder import BATCH
 from failsoft.runtime.fastpath import retry as short_way
-from failsoft.runtime.fastpath.known_errors import MOST_KNOWN, KnownError, look_up
+from failsoft.runtime.tools.known_errors import MOST_KNOWN, KnownError, look_up
 from failsoft.testing import virtual_time
 
 Story = Callable[[Runtime, Any], Coroutine[Any, Any, Any]]

@@ -50,7 +50,7 @@ from failsoft.integration.arguments import MisfitError, read_arguments
 from failsoft.integration.framework_tool import open_turn, require_runtime
 from failsoft.integration.streams import whole_stream
 from failsoft.integration.unanswered import Unanswered, explain_dangling
-from failsoft.runtime.call.build import call_for_model
+from failsoft.runtime.agent_calls import call_for_model
 from failsoft.runtime.call_options import CallKeywords
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_on_loop_thread
 from failsoft.runtime.runtime import Runtime

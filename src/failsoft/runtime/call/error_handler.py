@@ -22,8 +22,8 @@ from failsoft.core.resilience.error_handler import ErrorReport, decide, decision
 from failsoft.observe import events
 
 if TYPE_CHECKING:
+    from failsoft.runtime.call.model import HandleTurn
     from failsoft.runtime.services import Services
-    from failsoft.runtime.turn.turn import Turn
 
 PATIENCE = 2.0  # seconds
 
@@ -81,7 +81,7 @@ def handler_failed_fields(why: str) -> dict[str, Any]:
 
 
 async def decide_unknown_tool(
-    rt: Services, outcome: Outcome[Any], turn: Turn | None = None
+    rt: Services, outcome: Outcome[Any], turn: HandleTurn | None = None
 ) -> list[tuple[str, dict[str, Any]]]:
     """Decide about a call of a tool that does not exist; the events that tell of it."""
     fault = outcome.fault

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from failsoft.core.model.fault import Effect, Fault
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.retry import Attempts
+from failsoft.runtime.scope import Caller, Scope
 
 if TYPE_CHECKING:
     from failsoft.core.conversation.thread_state import Offer
@@ -20,12 +21,44 @@ if TYPE_CHECKING:
     from failsoft.runtime.services import Services
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import Tool
-    from failsoft.runtime.turn.agent_run import AgentRun
-    from failsoft.runtime.turn.turn import Turn
+
+
+class CallTurn(Protocol):
+    """The turn of a call, as far as the call needs it: a turn, or the run of an agent."""
+
+    id: str
+    thread: str | None
+    parent: Call | None  # the call that the turn is inside of
+
+    @property
+    def over(self) -> bool: ...
+    def left(self) -> float | None: ...
+
+
+class HandleTurn(CallTurn, Protocol):
+    """The turn that a handle belongs to."""
+
+    tenant: str | None
+
+    def suspend(self, handle: Any, /) -> None: ...
+
+
+class TurnCall(Protocol):
+    """A call that was submitted to a turn: a handle."""
+
+    id: str
+    tool: Any
+    started: float
+
+    @property
+    def turn(self) -> HandleTurn: ...
+    def full_call(self) -> Call: ...
 
 
 class Call:
     """One call by name, with everything its caller said about it."""
+
+    is_turn: ClassVar[bool] = False
 
     __slots__ = (
         "abandoned",
@@ -70,7 +103,7 @@ class Call:
         kwargs: dict[str, Any],
         started: float,
         *,
-        turn: Turn | AgentRun | None = None,
+        turn: CallTurn | None = None,
         parent: Call | None = None,
         thread: str | None = None,
         tenant: str | None = None,
@@ -113,7 +146,9 @@ class Call:
         self.hinted_wait = 0.0  # seconds waited so far because a server asked for it
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
-        self.caller: Call | None = None  # a call that it is made from, and is no child of: only its effect counts there
+        self.caller: Caller | None = (
+            None  # a call that it is made from, and is no child of: only its effect counts there
+        )
 
     @property
     def id(self) -> str:
@@ -158,6 +193,18 @@ class Call:
         """
         if self.waiting and self.withdraw is not None and not self.withdraw():
             self.begin()
+
+    def full_call(self) -> Call:
+        """This call, for whoever has a scope."""
+        return self
+
+    def step_out(self, tool: object, started: float) -> Scope | None:
+        """The call around this one if it has begun inside the attempt of ``tool`` that started then, else this one.
+
+        What began in the same moment is the attempt's own call if it is one of the same tool.
+        """
+        inside = self.started > started or (self.started == started and self.tool is not tool)
+        return self.parent if inside else self
 
     @property
     def outer(self) -> Call | None:

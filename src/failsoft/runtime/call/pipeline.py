@@ -51,13 +51,13 @@ from failsoft.runtime.call.recovery import (
     make_report,
     plan,
     refresh_report,
+    remember_error,
     report_to_breaker,
     stop_retrying,
     validate_handler_decision,
 )
 from failsoft.runtime.call.tracebacks import without_callers
 from failsoft.runtime.execution.processes.reply import WorkerError
-from failsoft.runtime.fastpath.known_errors import store
 from failsoft.runtime.tools.control import MisfitError
 from failsoft.runtime.tools.tool import count_as_write
 
@@ -256,7 +256,7 @@ def _prepare_retry(rt: Services, call: Call, candidate: Candidate, fault: Fault,
     if candidate.family is not None and candidate.family not in candidate.retried:
         candidate.retried += (candidate.family,)
     if ended is not None and ended.error is not None:
-        store(rt, call, candidate, fault, ended.error)
+        remember_error(rt, call, candidate, fault, ended.error)
         ended.error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from failsoft.core.classify import key_of
+from failsoft.core.classify.exception_reader import read
 from failsoft.core.classify.nested import failures_inside
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.effect import worst_effect
@@ -26,6 +28,7 @@ from failsoft.observe import events
 from failsoft.runtime.call.admission import can_replace, emit_transition, set_rate_hold, spend_retry
 from failsoft.runtime.call.error_handler import handler_failed_fields, refusal_reason
 from failsoft.runtime.call.model import Call, Candidate
+from failsoft.runtime.tools.known_errors import MOST_KNOWN, KnownError
 from failsoft.runtime.tools.tool import count_as_write
 
 if TYPE_CHECKING:
@@ -302,6 +305,29 @@ def report_to_breaker(
     if changed is not None:
         emit_transition(rt, call, candidate, changed, fault)
     return changed
+
+
+def remember_error(rt: Services, call: Call, candidate: Candidate, fault: Fault, error: Exception) -> None:
+    """This failure has led to a retry: the next one like it can take the short way, if nothing about it was special."""
+    known = candidate.tool.known_errors
+    if known is None or rt.handler is not None or rt.policies:
+        return
+    if rt.memory is not None and rt.memory.mode == "act":
+        return
+    if call.turn is not None or call.tenant is not None or fault.retry_after is not None:
+        return
+    if candidate.retry is not candidate.tool.options.retry:
+        return  # the call, or the chain that it stands in, has rules of its own
+    key = key_of(error)
+    if key is None or type(key[1]) is not str or key[1] != fault.message:
+        return  # there is more to it, or something was masked in it: not to be kept
+    if read(error, "fault") is not None or read(error, "remote_fault") is not None:
+        return  # it has been judged elsewhere
+    if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
+        return
+    if len(known) >= MOST_KNOWN:
+        known.clear()
+    known[type(error), error.args] = KnownError(fault, candidate.family, rt.trace.retries(candidate.tool.id))
 
 
 def _result(fault: Fault, ended: AttemptResult) -> Result:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from failsoft.observe.events import CALL_RUNNING
 from failsoft.observe.success_runs import iso
-from failsoft.runtime.call.model import Call
+from failsoft.runtime.call.model import Call, TurnCall
 from failsoft.runtime.scope import call_of, is_watched
-from failsoft.runtime.turn.handle import Handle
 
 if TYPE_CHECKING:
     import asyncio
@@ -82,16 +81,16 @@ def _find(rt: Services) -> Iterator[_Found]:
     for deadlines in rt.loops():
         for stepper, suspended in deadlines.suspended():
             box, who, tool = suspended
-            if isinstance(who, Handle):
-                yield _of_handle(who)
-            elif isinstance(who, tuple):
+            if isinstance(who, tuple):
                 if (found := retrying.pop(who, None)) is not None:
                     yield _of_retry(who, *found, waits_for="tool")
             elif who is None:
                 yield _Found((tool.id, id(stepper)), tool, None, None, None, box[0], 1, "tool", unnamed=suspended)
-            elif not isinstance(who, Call):  # those have been found
+            elif isinstance(who, str | int):
                 name = _name(tool, who)
                 yield _Found((tool.id, name), tool, name, None, None, box[0], 1, "tool")
+            elif not isinstance(who, Call):  # those have been found
+                yield _of_handle(who)
     for key, found in retrying.items():
         yield _of_retry(key, *found, waits_for="next attempt")
 
@@ -111,7 +110,7 @@ def _of_call(call: Call) -> _Found:
     return _Found(key, call.tool, name, turn_id, call.thread, call.started, attempt, waits_for, parent_id)
 
 
-def _of_handle(handle: Handle[Any]) -> _Found:
+def _of_handle(handle: TurnCall) -> _Found:
     turn = handle.turn
     return _Found((turn.id, handle.id), handle.tool, handle.id, turn.id, turn.thread, handle.started, 1, "tool")
 

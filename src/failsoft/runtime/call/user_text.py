@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from failsoft.analysis.turn_report import TurnReport
     from failsoft.core.explain.catalogue import Texts
     from failsoft.core.model.outcome import Outcome
+    from failsoft.runtime.call.model import CallTurn
     from failsoft.runtime.execution.thread_pool import Job
     from failsoft.runtime.services import Services
-    from failsoft.runtime.turn.agent_run import AgentRun
-    from failsoft.runtime.turn.turn import Turn
 
 Phraser = Callable[[Mapping[str, Any]], str | Awaitable[str]]
 
@@ -61,9 +60,7 @@ class Catalogue:
         return made
 
 
-async def phrase(
-    rt: Services, turn: Turn | AgentRun | None, outcome: Outcome[Any], patience: float | None = None
-) -> None:
+async def phrase(rt: Services, turn: CallTurn | None, outcome: Outcome[Any], patience: float | None = None) -> None:
     """Have the user's text phrased, in time or not at all."""
     from failsoft.core.explain.explanation import phrasing_facts
 

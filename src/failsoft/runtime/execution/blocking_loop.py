@@ -74,11 +74,7 @@ def run_on_loop_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def leave_turn() -> None:
     """A call made from here belongs to no turn: not to one that another event loop runs."""
     scope = SCOPE.get()
-    if scope is None:
-        return
-    from failsoft.runtime.turn.turn import Turn  # it imports what imports this
-
-    if isinstance(scope, Turn):
+    if scope is not None and scope.is_turn:
         SCOPE.set(None)
 
 

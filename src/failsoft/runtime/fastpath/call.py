@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.outcome import Outcome, succeed
@@ -21,14 +21,12 @@ from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
-    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.call.model import Call, TurnCall
     from failsoft.runtime.services import Services
-    from failsoft.runtime.tools.tool import Tool
-    from failsoft.runtime.turn.handle import Handle
+    from failsoft.runtime.tools.tool import FastCall, Tool
 
 
 light, enter, reset = LIGHT.get, LIGHT.set, LIGHT.reset
-FastCall = Callable[..., Coroutine[Any, Any, Outcome[Any]]]
 
 
 def make_fast_call(rt: Services, tool: Tool) -> FastCall:  # noqa: C901 - the happy path, written out
@@ -40,7 +38,7 @@ def make_fast_call(rt: Services, tool: Tool) -> FastCall:  # noqa: C901 - the ha
     )  # whether its inner calls acted matters, and nobody has said what the tool does
 
     async def quick(  # noqa: C901, PLR0912
-        kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: Handle[Any] | None = None
+        kwargs: Mapping[str, Any], id: str | int, ticket: Ticket, handle: TurnCall | None = None
     ) -> Outcome[Any]:
         started = now() if handle is None else handle.started
         running = None
@@ -176,7 +174,7 @@ def succeed_fast(rt: Services, call: Call, started: float, ended: float, value: 
 
 
 def _full_call(
-    rt: Services, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, handle: Handle[Any] | None
+    rt: Services, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, handle: TurnCall | None
 ) -> Call:
     if handle is not None:
         return handle.full_call()

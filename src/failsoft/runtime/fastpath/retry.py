@@ -33,8 +33,8 @@ from failsoft.runtime.call.admission import count_successes
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
 from failsoft.runtime.call.pipeline import recovery_fields, success_fields
 from failsoft.runtime.execution.deadline import Box, finish, step
-from failsoft.runtime.fastpath.known_errors import KnownError, look_up
 from failsoft.runtime.scope import LIGHT, leave, made_call_of
+from failsoft.runtime.tools.known_errors import KnownError, look_up
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket

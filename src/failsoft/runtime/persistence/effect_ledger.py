@@ -23,7 +23,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from urllib.parse import unquote
 
 from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
@@ -32,8 +32,6 @@ from failsoft.runtime.persistence.store_reads import setter
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
-    from failsoft.runtime.call.model import Call
-    from failsoft.runtime.tools.tool import Tool
     from failsoft.stores.failsafe import FailsafeStore
     from failsoft.stores.ports import Store
 
@@ -43,6 +41,48 @@ IDLE_SECONDS = 5.0  # after which the OS thread ends, unless turns are open
 
 Answer = Literal["kept", "begun", "unknown"]
 Key = tuple[str | None, str | None]  # tenant and thread
+
+
+class Writer(Protocol):
+    """A tool, as far as the ledger needs it."""
+
+    id: str
+
+    @property
+    def is_write(self) -> bool: ...
+
+
+class WriteTurn(Protocol):
+    """The turn of a write."""
+
+    id: str
+
+    @property
+    def over(self) -> bool: ...
+
+
+class Identified(Protocol):
+    """A call, as far as a replay is recognised by it."""
+
+    caller_id: str | None
+    thread: str | None
+    tenant: str | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def tool(self) -> Writer: ...
+
+
+class Write(Identified, Protocol):
+    """A call that is recorded before it starts."""
+
+    write_record: WriteRecord | None
+
+    @property
+    def turn(self) -> WriteTurn | None: ...
 
 
 class WriteRecord:
@@ -82,11 +122,11 @@ class EffectLedger:
 
     # -- before a write ----------------------------------------------------------------------------------------------
 
-    def wants(self, call: Call, tool: Tool) -> bool:
+    def wants(self, call: Write, tool: Writer) -> bool:
         """True if the call has to be recorded before this tool runs."""
         return call.write_record is None and tool.is_write and (call.caller_id is not None or call.thread is not None)
 
-    async def begin(self, call: Call) -> Answer:
+    async def begin(self, call: Write) -> Answer:
         """Record a call, and wait for the store without blocking the event loop."""
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[None] = loop.create_future()
@@ -103,7 +143,7 @@ class EffectLedger:
             outside_finished(loop)
         return self._read(call, record)
 
-    def begin_blocking(self, call: Call) -> Answer:
+    def begin_blocking(self, call: Write) -> Answer:
         """Record a call, and wait for the store in this OS thread."""
         answered = threading.Lock()
         answered.acquire()
@@ -111,7 +151,7 @@ class EffectLedger:
         answered.acquire(timeout=PATIENCE)
         return self._read(call, record)
 
-    def _submit(self, call: Call, wake: Callable[[], None]) -> WriteRecord:
+    def _submit(self, call: Write, wake: Callable[[], None]) -> WriteRecord:
         self.finish_pending()
         turn_id = "" if call.turn is None else call.turn.id
         place = self._place(call)
@@ -133,7 +173,7 @@ class EffectLedger:
             self._serve()
         return record
 
-    def _read(self, call: Call, record: WriteRecord) -> Answer:
+    def _read(self, call: Write, record: WriteRecord) -> Answer:
         answer = record.answer or "unknown"
         if answer == "begun":
             call.write_record = None  # the record is another call's
@@ -148,7 +188,7 @@ class EffectLedger:
             self._store.delete("pending", open_call)
         return answer
 
-    def _place(self, call: Call, *, alone: bool = False) -> str:
+    def _place(self, call: Write, *, alone: bool = False) -> str:
         """Where a write is recorded: what makes two starts the same call. ``alone``: no other start is."""
         if call.caller_id is None or alone:
             id, same = call.id, f"{self._run}.{'' if call.turn is None else call.turn.id}"
@@ -158,7 +198,7 @@ class EffectLedger:
 
     # -- after it ----------------------------------------------------------------------------------------------------
 
-    def end(self, call: Call, *, acted: bool = True) -> None:
+    def end(self, call: Write, *, acted: bool = True) -> None:
         """A recorded call has ended. ``acted``: its tool may have had an effect."""
         record, call.write_record = call.write_record, None
         if record is None:
@@ -172,7 +212,7 @@ class EffectLedger:
         else:
             self._drop(record)
 
-    def abandon(self, call: Call) -> None:
+    def abandon(self, call: Write) -> None:
         """The caller of a recorded call has left while its tool ran: the record stays."""
         record, call.write_record = call.write_record, None
         if record is not None:

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+from collections.abc import Callable
 from threading import RLock
 from time import monotonic as real_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from failsoft.core.model.fault import Code, Fault
+from failsoft.core.model.options import BreakerOptions
 from failsoft.core.resilience.circuit_breaker import BreakerState
 from failsoft.observe.delivery import left
 from failsoft.observe.recorder import Batch, Batches, Recorder, cut
@@ -35,13 +37,23 @@ from failsoft.stores.ports import Store, key_of
 if TYPE_CHECKING:
     from failsoft.runtime.execution.clock import Clock
     from failsoft.runtime.persistence.effect_ledger import EffectLedger
-    from failsoft.runtime.tools.health import ToolHealth
 
 PATIENCE = 0.5  # seconds
 PAUSE = 2.0
 WAITERS = 4  # turns that wait at a time; one flush serves them all
 KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
 LAST = 1.0  # seconds
+
+
+class Circuit(Protocol):
+    """A tool's health, as far as its circuit is kept."""
+
+    state: BreakerState
+    options: BreakerOptions
+    opened_by: Fault | None
+    on_change: Callable[[], None] | None
+
+    def restore(self, state: BreakerState, opened_by: Fault | None) -> None: ...
 
 
 class StoreWriter:
@@ -129,7 +141,7 @@ class StoreWriter:
 
     # -- circuits ----------------------------------------------------------------------------------------------------
 
-    def keep_circuit(self, health: ToolHealth, *names: str) -> None:
+    def keep_circuit(self, health: Circuit, *names: str) -> None:
         """A circuit has opened or closed, or its failures have been counted."""
         key = key_of(*names)
         state, options, fault = health.state, health.options, health.opened_by
@@ -145,7 +157,7 @@ class StoreWriter:
             }
             self._store.put("breaker", key, record, ttl=options.timeout + KEPT)
 
-    def restore_circuit(self, health: ToolHealth, *names: str) -> None:
+    def restore_circuit(self, health: Circuit, *names: str) -> None:
         """Take up what the process before has left, and keep what becomes of it."""
         health.on_change = lambda: self.keep_circuit(health, *names)
         record = self._circuits.pop(key_of(*names), None)

@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core.effects.tool_effect import KnownEffect, Undeclared, know_effect
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.execution.deadline import Queue
     from failsoft.runtime.execution.processes.target import Target
-    from failsoft.runtime.fastpath.call import FastCall
-    from failsoft.runtime.fastpath.known_errors import KnownError
     from failsoft.runtime.tools.argument_check import Check
+    from failsoft.runtime.tools.known_errors import KnownError
 
 ToolKind = Literal["async", "sync", "async stream", "stream"]
+FastCall = Callable[..., Coroutine[Any, Any, "Outcome[Any]"]]  # a tool's happy path
 CachedRefusal = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
 
 log = logging.getLogger("failsoft")

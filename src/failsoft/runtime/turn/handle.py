@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypedDict, TypeVar, cast
 
+from failsoft.core.model.durations import Duration
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.turn import machine as core
 from failsoft.errors import TurnError
 from failsoft.runtime.call.model import Call
+from failsoft.runtime.scope import Caller
 
 if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
@@ -45,6 +47,7 @@ class Handle(core.Node, Generic[T]):
         "tool",
     )
 
+    is_turn: ClassVar[bool] = False
     result: T | None  # the value, if it has brought one; there from its end on
     ended: float  # there if it was a plain success
     context: Context  # in which it was submitted; there if a lane is to run it, until it has
@@ -85,7 +88,7 @@ class Handle(core.Node, Generic[T]):
             call = self.full_call()
             call.timeout, call.retry, call.key = timeout, retry, key
 
-    def report_effect_to(self, caller: Call) -> None:
+    def report_effect_to(self, caller: Caller) -> None:
         """Let the call know from whose tool this one was submitted what it does; until it has ended, nobody knows."""
         self.terms = (*self.terms[:2], False)
         self.full_call().caller = caller
@@ -140,6 +143,10 @@ class Handle(core.Node, Generic[T]):
         """It has come to this end."""
         self._outcome, self.result = outcome, outcome.value
 
+    def step_out(self, tool: object, started: float) -> Handle[T]:  # noqa: ARG002
+        """This handle: an attempt is never left through the call that it belongs to."""
+        return self
+
     def full_call(self) -> Call:
         """The call with everything that was said about it."""
         if self.call is None:
@@ -167,6 +174,19 @@ def explain_missing(error: BaseException | None) -> None:
     """
     if isinstance(error, AttributeError) and isinstance(error.obj, Handle):
         error.args = (f"a handle has no {error.name!r}: {_INSTEAD}",)
+
+
+class TurnCallKeywords(TypedDict, total=False):
+    """What can be said about a call of a turn."""
+
+    id: str
+    depends_on: Sequence[Handle[Any] | str]
+    enabled: bool
+    required: bool | None
+    defaults: Mapping[str, Any] | None
+    timeout: Duration | None
+    retry: RetryOptions | Mapping[str, Any] | None
+    idempotency_key: str | None
 
 
 class Outcomes(Mapping[str, Outcome[Any]]):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.manifest import Plan, find_odd_arguments, load_plan
@@ -16,29 +16,39 @@ from failsoft.core.model.durations import Seconds
 from failsoft.errors import ManifestError
 
 if TYPE_CHECKING:
-    from failsoft.runtime.runtime import Runtime
+    from failsoft.runtime.tools.tool import Tool
+    from failsoft.runtime.turn.turn import Turn
+
+
+class OpenTurn(Protocol):
+    """``Runtime.turn``, as far as a plan needs it."""
+
+    def __call__(self, *, timeout: Seconds | None, thread: str | None) -> Turn: ...
+
 
 log = logging.getLogger("failsoft")
 _TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # lines, an object, or a key: no file is called so
 
 
-async def run_plan(rt: Runtime, plan: Plan | Mapping[str, Any] | str | Path) -> TurnReport:
+async def run_plan(
+    open_turn: OpenTurn, tools: Mapping[str, Tool], plan: Plan | Mapping[str, Any] | str | Path
+) -> TurnReport:
     """Submit all calls of a plan as one turn, and wait for its end."""
     made = plan if isinstance(plan, Plan) else read_plan(plan)
-    refuse_lost_keys(made, rt)
+    refuse_lost_keys(made, tools)
     for place, message in find_odd_arguments(made):
         log.warning("%s: %s", place, message)
     timeout = None if made.timeout is None else Seconds(made.timeout)
-    async with rt.turn(timeout=timeout, thread=made.thread) as turn:
+    async with open_turn(timeout=timeout, thread=made.thread) as turn:
         turn.submit_plan(made)
     return turn.report
 
 
-def refuse_lost_keys(plan: Plan, rt: Runtime) -> None:
+def refuse_lost_keys(plan: Plan, tools: Mapping[str, Tool]) -> None:
     """Raise for calls with a key that their tools do not take, all at once."""
     problems: list[str] = []
     for number, call in enumerate(plan.calls):
-        if (tool := rt._engine.tools.get(call.tool)) is not None:
+        if (tool := tools.get(call.tool)) is not None:
             try:
                 refuse_lost_key(tool.options, call.idempotency_key, f"{call.place}: calls[{number}].idempotency_key")
             except ManifestError as error:

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import count
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import merge_retry, refuse_lost_key, require_text_names
@@ -32,15 +32,15 @@ from failsoft.core.turn.machine import Command, Start, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
 from failsoft.runtime.call.model import Call
-from failsoft.runtime.call_options import TurnCallKeywords, refuse_options
-from failsoft.runtime.conversation.threads import BLANK
+from failsoft.runtime.call_options import refuse_options
+from failsoft.runtime.conversation.conversation_log import BLANK
 from failsoft.runtime.execution.blocking_loop import running_loop
-from failsoft.runtime.scope import SCOPE, find_caller, leave
+from failsoft.runtime.scope import SCOPE, Caller, find_caller, leave
 from failsoft.runtime.turn import body_calls
 from failsoft.runtime.turn.commands import Skipped, end, has_acted
 from failsoft.runtime.turn.conclusion import conclude
 from failsoft.runtime.turn.dependencies import Part, find_needs, refuse_handles
-from failsoft.runtime.turn.handle import NO_ARGUMENTS, Handle, Outcomes, explain_missing
+from failsoft.runtime.turn.handle import NO_ARGUMENTS, Handle, Outcomes, TurnCallKeywords, explain_missing
 from failsoft.runtime.turn.scheduler import EMPTY, Scheduler
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ T = TypeVar("T")
 
 class Turn:
     """One turn of an agent: ``async with rt.turn(...) as turn``."""
+
+    is_turn: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -87,8 +89,8 @@ class Turn:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # while it takes calls, the one that runs it
         self._context = EMPTY  # of the newest call: mostly they share one
-        self._submitter: Call | None = None  # whose tool has submitted that one, if it was not the turn's body
-        self._caller: Call | None = None  # whose tool the turn is in
+        self._submitter: Caller | None = None  # whose tool has submitted that one, if it was not the turn's body
+        self._caller: Caller | None = None  # whose tool the turn is in
         self._started = 0.0
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -191,6 +193,13 @@ class Turn:
                 return
             await asyncio.shield(self.arrival())
 
+    def full_call(self) -> None:
+        """None: what is called in the body is no call inside another."""
+
+    def step_out(self, tool: object, started: float) -> Call | None:  # noqa: ARG002
+        """The call that this turn is inside of."""
+        return self.parent
+
     def left(self) -> float | None:
         """Seconds until the turn's deadline; None if it has none."""
         return None if self._deadline is None else self._deadline - self.engine.now()
@@ -218,15 +227,15 @@ class Turn:
         self._thread = get_ident()
         self._started = self.engine.now()
         outer = SCOPE.get()
-        if isinstance(outer, Handle):
-            outer = outer.full_call()
-        self.parent = outer if isinstance(outer, Call) else None
+        call = None if outer is None else outer.full_call()
+        self.parent = call if isinstance(call, Call) else None
+        around = outer if isinstance(outer, Turn) else self.parent
         self._caller = self.parent or (outer._caller if isinstance(outer, Turn) else find_caller())
         if self._caller is not None:
             self._caller.inside.add(self)  # until it has ended, nobody knows what its calls will have done
-        parent = outer if outer is None or isinstance(outer, Turn) else outer.turn
-        if outer is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
-            self.thread, self.tenant = self.thread or outer.thread, self.tenant or outer.tenant
+        parent = around if around is None or isinstance(around, Turn) else around.turn
+        if around is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
+            self.thread, self.tenant = self.thread or around.thread, self.tenant or around.tenant
         self.notes = self.engine.conversations.open(self.thread, self.tenant)
         if self.thread is not None and self.parent is None:
             self.pending = self.engine.conversations.pending

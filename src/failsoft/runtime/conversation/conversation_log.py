@@ -1,7 +1,7 @@
 """Threads: what each conversation may retry, which tools it has to do without, what it left dangling.
 
-``ConversationLog`` is the engine's side: calls that fail, and calls in a thread that has notes, come here. ``Threads`` is what
-users hold as ``rt.threads``. The decisions are ``core.conversation.thread_state``'.
+Calls that fail, and calls in a thread that has notes, come here. Users hold ``runtime.threads``. The decisions are
+``core.conversation.thread_state``'.
 
 Rules
 -----
@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from failsoft.config.settings import require_text_names
 from failsoft.core.conversation.thread_state import (
     DANGLES_FOR,
     HARD,
@@ -33,15 +32,11 @@ from failsoft.core.conversation.thread_state import (
     mark,
 )
 from failsoft.core.model import builtin_faults
-from failsoft.core.model.outcome import Decision, Outcome
-from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
+from failsoft.core.model.outcome import Outcome
 from failsoft.observe import events
-from failsoft.runtime.call.recovery import can_be_replaced
-from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.conversation.thread_store import ConversationStore, Key
 from failsoft.runtime.persistence.store_reads import ask_store
 from failsoft.runtime.tools.health import LEASE, LONGEST_PROBE
-from failsoft.runtime.tools.tool import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
@@ -394,122 +389,6 @@ class ConversationLog:
             answer = do(state, self._rt.now())
             self._keep(key, state)
         return answer
-
-
-class Threads:
-    """``rt.threads["chat-42"]``; with a tenant ``rt.threads("chat-42", tenant="acme")``."""
-
-    def __init__(self, rt: Services) -> None:
-        self._rt = rt
-
-    def __getitem__(self, thread: str) -> Thread:
-        return Thread(self._rt, thread, None)
-
-    def __call__(self, thread: str, *, tenant: str | None = None) -> Thread:
-        return Thread(self._rt, thread, tenant)
-
-
-class Thread:
-    """One conversation, as far as its tools are concerned."""
-
-    __slots__ = ("_key", "_rt")
-
-    def __init__(self, rt: Services, thread: str, tenant: str | None) -> None:
-        require_text_names("threads", thread=thread, tenant=tenant)
-        self._rt = rt
-        self._key: Key = (tenant, thread)
-
-    @property
-    def offers(self) -> list[Offer]:
-        """What may be tried again if the user asks for it, the oldest first."""
-        return self._rt.conversations.list_offers(self._key)
-
-    async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
-        """Make the offered call once more: the user has asked for it. Without an offer the outcome says so.
-
-        The offer is used up when the retry runs. If an open circuit, a rate limit or a full queue refuses the retry, the
-        offer stays.
-        """
-        rt = self._rt
-        rt.refuse_if_closed()
-        found = rt.find(tool)
-        if isinstance(found, str):
-            return await self._nothing(found, None)
-        offer = await rt.conversations.find_offer(self._key, found.id)
-        if offer is None:
-            return await self._nothing(found.id, found)
-        call = rt.open_call(found, offer.args, dict(offer.arguments))
-        call.tenant, call.thread = self._key
-        call.timeout, call.retry, call.key, call.offer = offer.timeout, offer.retry, offer.key, offer
-        if offer.by_agent:
-            call.tool, call.by_agent = count_as_write(found), True
-        return await rt.run(call)
-
-    async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
-        """The outcome of a retry that nobody has offered."""
-        rt = self._rt
-        fault = builtin_faults.no_offer(name, rt.tools if tool is None else ())
-        shown = builtin_faults.quote(name)
-        outcome: Outcome[Any] = Outcome(
-            rt.trace.number(),
-            shown,
-            "failed",
-            fault=fault,
-            decision=Decision("fail_gracefully", fault.reason),
-            label="" if tool is None else tool.label,
-            explanation=rt.explain,
-        )
-        tenant, thread = self._key
-        report = ErrorReport(
-            fault, shown, outcome.id, 0, 0, "closed", None, fault.reason, (), thread=thread, tenant=tenant
-        )
-        assert outcome.decision is not None
-        rt.record_event(events.CALL_REFUSED, tool, outcome.id, None, decision_fields(report, outcome.decision))
-        rt.drain_if_due()
-        if rt.phraser is not None:
-            await phrase(rt, None, outcome)
-        return outcome
-
-    def clear(self, tool: str | Callable[..., Any] | None = None) -> None:
-        """Forget offers, loops and missing tools of this thread: of one tool, or of all."""
-        self._rt.conversations.forget(self._key, None if tool is None else self._id_of(tool))
-
-    def available(self, tool: str | Callable[..., Any]) -> bool:
-        """Can the tool be used here, as far as is known, or would another stand in? Adapters offer the model no other one."""
-        id = self._id_of(tool)
-        return id in self._rt.tools and id not in self.unavailable
-
-    def _id_of(self, tool: str | Callable[..., Any]) -> str:
-        found = self._rt.find(tool)
-        if not isinstance(found, str):
-            return found.id
-        self._rt.warn_of_typo(found)
-        return found
-
-    @property
-    def unavailable(self) -> tuple[str, ...]:
-        """The tools that are disabled, registered or not, and those that cannot be used here and have no fallback."""
-        rt, (tenant, thread) = self._rt, self._key
-        absent = rt.conversations.list_absent(self._key)
-        missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable_fault is not None or id in absent]
-        known = [tool.id for tool in missing if tool.disabled or not can_be_replaced(rt, tool, thread, tenant)]
-        return (*known, *[id for id, why in rt.disabled.items() if why is not None and id not in rt.tools])
-
-    @property
-    def dangling(self) -> list[Dangling]:
-        """The calls of turns that were cancelled or crashed: the model does not know what became of them."""
-        return self._rt.conversations.list_dangling(self._key)
-
-    def close_dangling(self) -> list[Dangling]:
-        """The same, and forget them: tell the model each one's text as the result of the call.
-
-        Calls that were turned away because they had been begun before may be made again after this.
-        """
-        return self._rt.conversations.close_dangling(self._key)
-
-    def __repr__(self) -> str:
-        tenant, thread = self._key
-        return f"<Thread {thread!r}{'' if tenant is None else f' of {tenant!r}'}>"
 
 
 def _mark(call: Call) -> str | None:

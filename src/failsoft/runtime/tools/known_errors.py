@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from failsoft.core.classify import key_of
-from failsoft.core.classify.exception_reader import read
 from failsoft.core.model.builtin_faults import is_client_timeout
 from failsoft.core.model.fault import Fault
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.metrics import Retries
-    from failsoft.runtime.call.model import Call, Candidate
-    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 MOST_KNOWN = 64  # errors of one tool
@@ -53,26 +49,3 @@ def look_up(tool: Tool, error: Exception) -> KnownError | None:
     if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
         return None  # given to it beside its text
     return found
-
-
-def store(rt: Services, call: Call, candidate: Candidate, fault: Fault, error: Exception) -> None:
-    """This failure has led to a retry: the next one like it can take the short way, if nothing about it was special."""
-    known = candidate.tool.known_errors
-    if known is None or rt.handler is not None or rt.policies:
-        return
-    if rt.memory is not None and rt.memory.mode == "act":
-        return
-    if call.turn is not None or call.tenant is not None or fault.retry_after is not None:
-        return
-    if candidate.retry is not candidate.tool.options.retry:
-        return  # the call, or the chain that it stands in, has rules of its own
-    key = key_of(error)
-    if key is None or type(key[1]) is not str or key[1] != fault.message:
-        return  # there is more to it, or something was masked in it: not to be kept
-    if read(error, "fault") is not None or read(error, "remote_fault") is not None:
-        return  # it has been judged elsewhere
-    if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
-        return
-    if len(known) >= MOST_KNOWN:
-        known.clear()
-    known[type(error), error.args] = KnownError(fault, candidate.family, rt.trace.retries(candidate.tool.id))

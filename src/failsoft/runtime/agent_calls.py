@@ -1,0 +1,140 @@
+"""Calls that agents make: by the name that a model has written, and of tools that a framework runs.
+
+Rules
+-----
+- The name may come from a model: an unknown one is an outcome. A function that is no tool raises.
+- A call of a framework's tool brings along what runs; the framework's own exceptions come out as they are (R21). If it
+  succeeds at once, it takes the same fast path as a guarded function's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+from failsoft.config.settings import require_text_names
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.sanitise import mask_id
+from failsoft.runtime.call.build import make_call, run
+from failsoft.runtime.call.error_handler import decide_unknown_tool
+from failsoft.runtime.call.user_text import phrase
+from failsoft.runtime.call_options import CallKeywords
+from failsoft.runtime.execution.blocking_loop import leave_turn
+from failsoft.runtime.registry import declare
+from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.tools.control import ControlFlow
+from failsoft.runtime.tools.framework_tool import RUNNING, FrameworkTool, FrameworkView, RunnerSet
+from failsoft.runtime.tools.tool import count_as_write
+from failsoft.runtime.turn.agent_run import AgentRun
+from failsoft.runtime.turn.turn import Turn
+
+if TYPE_CHECKING:
+    from failsoft.config.settings import Settings
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.services import Services
+
+
+def call_for_model(
+    engine: Services, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
+) -> Coroutine[Any, Any, Outcome[Any]]:
+    """Call a tool that a model has asked for: one of which nothing is known counts as a write."""
+    tool = engine.tools.get(name)
+    if tool is None:
+        return call_unknown_tool(engine, name, args, options.get("id"))
+    call = make_call(engine, count_as_write(tool), args, **options)
+    call.by_agent = True
+    return run(engine, call)
+
+
+async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
+    """The outcome of a call of a tool that there is not."""
+    if not isinstance(tool, str):
+        engine.find(tool)  # raises: a function that is no tool is the caller's mistake
+    require_text_names(tool, id=id)
+    turn = SCOPE.get()
+    if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
+        return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
+    fault = builtin_faults.unknown_tool(tool, engine.tools)
+    outcome = engine.unknown(mask_id(id) if id else engine.trace.number(), builtin_faults.quote(tool), fault)
+    for event_type, fields in await decide_unknown_tool(engine, outcome):
+        engine.record_event(event_type, None, outcome.id, None, fields)
+    engine.drain_if_due()
+    if engine.phraser is not None:
+        await phrase(engine, None, outcome)
+    if outcome.escalated:
+        engine.notify_escalation(outcome)
+    return outcome
+
+
+call_unknown_tool.__qualname__ = "Runtime.call"  # what Python names if its await is forgotten
+
+
+# --- calls of a framework's tools -----------------------------------------------------------------------------------------
+
+
+def make_framework_call(
+    engine: Services,
+    settings: Settings,
+    name: str,
+    args: Mapping[str, Any] | None,
+    turn: AgentRun | None,
+    options: CallKeywords,
+) -> Call:
+    """A call of a tool that its framework runs, in the agent's run; a tool that is not declared is declared here."""
+    tool = engine.tools.get(name)
+    if tool is None:
+        declare(engine, settings, name, {})
+        tool = engine.tools[name]
+    call = make_call(engine, tool if isinstance(tool, FrameworkTool) else FrameworkView(tool), args, **options)
+    call.by_agent = True
+    run = turn if call.turn is None else call.turn
+    if isinstance(run, AgentRun):
+        run.take(call)
+    return call
+
+
+async def run_framework_call(engine: Services, call: Call, running: RunnerSet) -> Outcome[Any]:
+    """Run a call with what it has brought along."""
+    token = RUNNING.set(running)
+    try:
+        return _count_success(call, await engine.run(call))
+    except ControlFlow as passing:
+        passed = passing.error
+    finally:
+        leave(RUNNING, token)
+    try:
+        raise passed
+    finally:
+        del passed
+
+
+def run_framework_call_blocking(
+    engine: Services,
+    settings: Settings,
+    name: str,
+    args: Mapping[str, Any] | None,
+    turn: AgentRun | None,
+    options: CallKeywords,
+    running: RunnerSet,
+) -> Outcome[Any]:
+    """``run_framework_call`` for frameworks that block; in a context of its own."""
+    leave_turn()
+    RUNNING.set(running)
+    call = make_framework_call(engine, settings, name, args, turn, options)
+    try:
+        return _count_success(call, engine.run_blocking(call))
+    except ControlFlow as passing:
+        passed = passing.error
+    try:
+        raise passed
+    finally:
+        del passed  # its traceback holds this frame
+
+
+def _count_success(call: Call, outcome: Outcome[Any]) -> Outcome[Any]:
+    """Count a success in the agent's run; a call inside another call is not one of the run's own."""
+    if isinstance(call.turn, AgentRun) and call.parent is None and outcome.status == "succeeded":
+        call.turn.note_success()
+    return outcome
