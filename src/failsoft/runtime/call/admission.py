@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback
     from failsoft.core.resilience.circuit_breaker import CircuitState
     from failsoft.runtime.call.model import Call, Candidate
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.call.ports import PipelineServices
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import CachedRefusal, Tool
 
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
 
 
-def can_replace(rt: Services, call: Call, via: Fallback) -> bool:
+def can_replace(rt: PipelineServices, call: Call, via: Fallback) -> bool:
     """Is this fallback there, and not cut off?"""
     tool = rt.tools.get(via.tool)
     if tool is None or is_absent(rt, call, tool) or not is_runnable(tool.fn):
@@ -34,19 +34,19 @@ def can_replace(rt: Services, call: Call, via: Fallback) -> bool:
     return rt.health_of(call.tool, tool, via).observe(rt.now()) != "open"
 
 
-def is_absent(rt: Services, call: Call, tool: Tool) -> bool:
+def is_absent(rt: PipelineServices, call: Call, tool: Tool) -> bool:
     """Is the tool missing, here or in the call's thread?"""
     return tool.unavailable_fault is not None or (call.thread is not None and rt.conversations.is_absent(call, tool))
 
 
-def check_availability(rt: Services, call: Call, tool: Tool) -> Fault | None:
+def check_availability(rt: PipelineServices, call: Call, tool: Tool) -> Fault | None:
     """What keeps a call from its tool before the breaker is asked (R14)."""
     if tool.unavailable_fault is not None or call.thread is None:
         return tool.unavailable_fault
     return rt.conversations.admit(call, tool)
 
 
-def check_rate_hold(rt: Services, call: Call, tool: Tool) -> Fault | None:
+def check_rate_hold(rt: PipelineServices, call: Call, tool: Tool) -> Fault | None:
     """The fault of a call that comes before the service wants to be asked again."""
     now = rt.now()
     seconds = core.remaining(tool.health.holds, call.tenant, now=now, thread=call.thread)
@@ -58,7 +58,7 @@ def check_rate_hold(rt: Services, call: Call, tool: Tool) -> Fault | None:
     return None
 
 
-def set_rate_hold(rt: Services, call: Call, tool: Tool, fault: Fault) -> None:
+def set_rate_hold(rt: PipelineServices, call: Call, tool: Tool, fault: Fault) -> None:
     """Leave the service alone for as long as the fault says: for everybody, or for the thread if only words say so."""
     thread = call.thread if fault.hint_source == "words" else None
     if fault.retry_after is None or (thread is None and fault.hint_source == "words"):
@@ -68,14 +68,14 @@ def set_rate_hold(rt: Services, call: Call, tool: Tool, fault: Fault) -> None:
         tool.renew_ticket()
 
 
-def spend_retry(rt: Services, tool: Tool, health: ToolHealth) -> bool:
+def spend_retry(rt: PipelineServices, tool: Tool, health: ToolHealth) -> bool:
     """Take one retry out of the tool's budget (R25)."""
     successes = count_successes(rt, tool, health)
     with rt.lock:
         return health.spend(rt.now(), successes)
 
 
-def count_successes(rt: Services, tool: Tool, health: ToolHealth) -> int:
+def count_successes(rt: PipelineServices, tool: Tool, health: ToolHealth) -> int:
     """The tool's successes that a budget has to know of, before a retry is paid for."""
     trace = rt.trace
     successes = trace.successes(tool.id)
@@ -88,7 +88,7 @@ def count_successes(rt: Services, tool: Tool, health: ToolHealth) -> int:
 
 
 def emit_transition(
-    rt: Services, call: Call, candidate: Candidate, state: CircuitState, fault: Fault | None = None
+    rt: PipelineServices, call: Call, candidate: Candidate, state: CircuitState, fault: Fault | None = None
 ) -> None:
     """A breaker has changed. One that a fallback has for one primary only says which primary."""
     event_type, message = _TRANSITIONS[state]
@@ -113,7 +113,7 @@ def emit_transition(
     rt.emit(event_type, tool, call, fields)
 
 
-def refuse_from_cache(rt: Services, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:
+def refuse_from_cache(rt: PipelineServices, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:
     """Answer for an open circuit at once, with a fault that all callers share; None: it may be tried again."""
     now = rt.now()
     if now >= shut[1]:
@@ -132,7 +132,7 @@ def refuse_from_cache(rt: Services, tool: Tool, shut: CachedRefusal) -> Outcome[
     return outcome
 
 
-def renew_refusal(rt: Services, tool: Tool, now: float) -> CachedRefusal | None:
+def renew_refusal(rt: PipelineServices, tool: Tool, now: float) -> CachedRefusal | None:
     """What callers of an open circuit share from now on; None: it is not open any more."""
     with rt.lock:
         left = tool.health.open_for(now)

@@ -23,8 +23,8 @@ from failsoft.runtime.execution.thread_pool import Job
 from failsoft.runtime.tools.framework_tool import FrameworkFunction, run_here
 
 if TYPE_CHECKING:
+    from failsoft.runtime.call.ports import AttemptServices
     from failsoft.runtime.execution.processes.reply import Reply
-    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -32,7 +32,7 @@ LATE = 0.25  # seconds after which a deadline that fires late means that the loo
 UNAWAITED = (CoroutineType, AsyncGeneratorType, asyncio.Future)
 
 
-def attempt(rt: Services, call: Call, invoke: Invoke) -> Coroutine[Any, Any, AttemptResult]:
+def attempt(rt: AttemptServices, call: Call, invoke: Invoke) -> Coroutine[Any, Any, AttemptResult]:
     """Run the tool once."""
     tool = invoke.tool
     if tool.fast_eligible and tool.kind == "async":
@@ -40,7 +40,7 @@ def attempt(rt: Services, call: Call, invoke: Invoke) -> Coroutine[Any, Any, Att
     return _attempt(rt, call, invoke)
 
 
-async def _attempt(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
+async def _attempt(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
     tool = invoke.tool
     if tool.slots is None or has_slot(call, tool):
         return await _run(rt, call, invoke)
@@ -77,7 +77,7 @@ def has_slot(call: Call, tool: Tool) -> bool:
     return False
 
 
-async def _run(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
+async def _run(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     if tool.target is not None:
@@ -105,7 +105,7 @@ async def _run(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
 
 
 async def run_coroutine(
-    rt: Services,
+    rt: AttemptServices,
     call: Call,
     invoke: Invoke,
     start: Callable[[], Coroutine[Any, Any, Any]] | None = None,
@@ -131,7 +131,7 @@ async def run_coroutine(
 
 
 def timeout_result(
-    rt: Services, call: Call, tool: Tool, started: float, timeout: float, expired: Expired
+    rt: AttemptServices, call: Call, tool: Tool, started: float, timeout: float, expired: Expired
 ) -> AttemptResult:
     """The deadline has passed; a tool that did not let itself be cancelled is reported."""
     if expired.orphan is not None:
@@ -145,13 +145,13 @@ def timeout_result(
     return AttemptResult(started, ended, fault=fault, still_running=expired.orphan is not None)
 
 
-def emit_abandoned(rt: Services, call: Call, tool: Tool) -> None:
+def emit_abandoned(rt: AttemptServices, call: Call, tool: Tool) -> None:
     """An attempt of this tool goes on by itself."""
     rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
 
 
 def blocked_loop_result(
-    rt: Services, call: Call, tool: Tool, started: float, ended: float, timeout: float
+    rt: AttemptServices, call: Call, tool: Tool, started: float, ended: float, timeout: float
 ) -> AttemptResult:
     """It has a value, but its deadline could not even be noticed: somebody kept the event loop busy (T8)."""
     rt.emit(
@@ -175,7 +175,7 @@ def _blocked_reason(tool: str, seconds: float) -> str:
     )
 
 
-def process_result(rt: Services, reply: Reply, timeout: float, isolation: str) -> AttemptResult:
+def process_result(rt: AttemptServices, reply: Reply, timeout: float, isolation: str) -> AttemptResult:
     """What a process has answered."""
     ended = rt.now()
     fault = None
@@ -188,7 +188,7 @@ def process_result(rt: Services, reply: Reply, timeout: float, isolation: str) -
     return AttemptResult(ended - reply.duration, ended, reply.value, reply.error, fault, ran, notes)
 
 
-def run_body(rt: Services, tool: Tool, call: Call) -> Any:
+def run_body(rt: AttemptServices, tool: Tool, call: Call) -> Any:
     """A blocking tool itself; a stream of one up to its first item. An async one is awaited beside its caller."""
     fn, args, arguments = tool.fn, call.args, call.arguments(rt, tool)
     if tool.kind == "sync":
@@ -209,7 +209,7 @@ def start_async(
     return fn(*args, **arguments)
 
 
-def run_inline(rt: Services, call: Call, tool: Tool) -> AttemptResult:
+def run_inline(rt: AttemptServices, call: Call, tool: Tool) -> AttemptResult:
     """Run a blocking tool right here."""
     started = rt.now()
     try:
@@ -219,7 +219,7 @@ def run_inline(rt: Services, call: Call, tool: Tool) -> AttemptResult:
     return AttemptResult(started, rt.now(), value)
 
 
-async def _awaited(rt: Services, call: Call, invoke: Invoke, ended: AttemptResult) -> AttemptResult:
+async def _awaited(rt: AttemptServices, call: Call, invoke: Invoke, ended: AttemptResult) -> AttemptResult:
     """What a plain function hands back as a coroutine is awaited, under the same deadline (T15)."""
     value = ended.value
     if isinstance(value, CoroutineType):
@@ -232,7 +232,7 @@ def refuse_awaitable(tool: Tool, ended: AttemptResult) -> AttemptResult:
     return ended._replace(fault=unawaited(tool, ended.value)) if isinstance(ended.value, UNAWAITED) else ended
 
 
-async def _threaded(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
+async def _threaded(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
     tool = invoke.tool
     loop = asyncio.get_running_loop()
     began: asyncio.Future[float] = loop.create_future()
@@ -286,7 +286,7 @@ async def _threaded(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
     return result
 
 
-def _abandon(rt: Services, call: Call, tool: Tool, job: Job) -> bool:
+def _abandon(rt: AttemptServices, call: Call, tool: Tool, job: Job) -> bool:
     """Wait no longer for a thread. True if it is running and goes on."""
     is_running = rt.thread_pool.abandon(job)
     if is_running:
@@ -313,7 +313,7 @@ def unawaited(tool: Tool, value: Any) -> Fault | None:
     return builtin_faults.unprotected(tool.id)
 
 
-def _not_run(rt: Services, fault: Fault) -> AttemptResult:
+def _not_run(rt: AttemptServices, fault: Fault) -> AttemptResult:
     now = rt.now()
     return AttemptResult(now, now, fault=fault, entered=False)
 

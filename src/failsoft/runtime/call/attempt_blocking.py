@@ -23,15 +23,15 @@ from failsoft.runtime.execution.blocking_loop import is_on_loop
 from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
+    from failsoft.runtime.call.ports import DriverServices
     from failsoft.runtime.persistence.effect_ledger import Answer
-    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
 
 T = TypeVar("T")
 
 
 def run_blocking(
-    rt: Services, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
+    rt: DriverServices, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
 ) -> Outcome[Any]:
     """Drive a call to its outcome in this thread."""
     steps = run_pipeline(rt, call, first, ticket)
@@ -59,7 +59,7 @@ def run_blocking(
         rt.drain_if_due()
 
 
-def _perform(rt: Services, call: Call, step: Step) -> AttemptResult | Decision | Answer | bool | None:
+def _perform(rt: DriverServices, call: Call, step: Step) -> AttemptResult | Decision | Answer | bool | None:
     if isinstance(step, Invoke):
         return attempt_blocking(rt, call, step)
     if isinstance(step, TakeOffer):
@@ -83,7 +83,7 @@ def _perform(rt: Services, call: Call, step: Step) -> AttemptResult | Decision |
     return _run_coroutine(rt.consult(call, step.report))
 
 
-def attempt_blocking(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
+def attempt_blocking(rt: DriverServices, call: Call, invoke: Invoke) -> AttemptResult:
     """Run the tool once."""
     tool = invoke.tool
     slots = tool.slots
@@ -108,7 +108,7 @@ def attempt_blocking(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
             raise
 
 
-def _run(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
+def _run(rt: DriverServices, call: Call, invoke: Invoke) -> AttemptResult:
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     if tool.target is not None:
@@ -122,7 +122,7 @@ def _run(rt: Services, call: Call, invoke: Invoke) -> AttemptResult:
     return run_function(rt, call, tool, timeout)
 
 
-def run_function(rt: Services, call: Call, tool: Tool, timeout: float) -> AttemptResult:
+def run_function(rt: DriverServices, call: Call, tool: Tool, timeout: float) -> AttemptResult:
     """Run a tool once that is a function in this process."""
     if math.isinf(timeout):
         return refuse_awaitable(tool, run_inline(rt, call, tool))

@@ -24,7 +24,7 @@ from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.call_options import CallKeywords, refuse_options
 
 if TYPE_CHECKING:
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.call.ports import BuildServices
     from failsoft.runtime.tools.tool import Tool
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _TEXT = (str, NoneType)
 
 
 def make_call(
-    engine: Services,
+    engine: BuildServices,
     tool: Tool,
     args: Mapping[str, Any] | None,
     *,
@@ -70,12 +70,12 @@ def make_call(
     return call
 
 
-async def run(engine: Services, call: Call) -> Outcome[Any]:
+async def run(engine: BuildServices, call: Call) -> Outcome[Any]:
     """Run a call for somebody who wants its outcome."""
     return without_frames(await engine.run(call))
 
 
-def run_blocking(engine: Services, call: Call) -> Outcome[Any]:
+def run_blocking(engine: BuildServices, call: Call) -> Outcome[Any]:
     """The same where nothing can be awaited."""
     engine.warn_of_clock()
     return without_frames(engine.run_blocking(call))
@@ -84,7 +84,7 @@ def run_blocking(engine: Services, call: Call) -> Outcome[Any]:
 # --- calls that cannot run ------------------------------------------------------------------------------------------------
 
 
-def call_with_bad_arguments(engine: Services, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
+def call_with_bad_arguments(engine: BuildServices, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
     """The outcome of a call whose arguments are no mapping at all."""
     require_text_names(tool.id, id=id)
     what = f"They must be one mapping from names to values, not {type(args).__name__}."

@@ -23,12 +23,12 @@ from failsoft.observe import events
 
 if TYPE_CHECKING:
     from failsoft.runtime.call.model import HandleTurn
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.call.ports import Judgement
 
 PATIENCE = 2.0  # seconds
 
 
-async def consult(rt: Services, report: ErrorReport) -> Decision | str:
+async def consult(rt: Judgement, report: ErrorReport) -> Decision | str:
     """The handler's decision, or why there is none."""
     assert rt.handler is not None
     try:
@@ -81,7 +81,7 @@ def handler_failed_fields(why: str) -> dict[str, Any]:
 
 
 async def decide_unknown_tool(
-    rt: Services, outcome: Outcome[Any], turn: HandleTurn | None = None
+    rt: Judgement, outcome: Outcome[Any], turn: HandleTurn | None = None
 ) -> list[tuple[str, dict[str, Any]]]:
     """Decide about a call of a tool that does not exist; the events that tell of it."""
     fault = outcome.fault

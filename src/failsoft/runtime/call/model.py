@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.error_handler import ErrorReport
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Family
+    from failsoft.runtime.call.ports import Keys, Tools
     from failsoft.runtime.persistence.effect_ledger import WriteRecord
-    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import Tool
 
@@ -232,7 +232,7 @@ class Call:
         """Has it an id of somebody's choice, or one that has been seen, not just a number?"""
         return isinstance(self.raw_id, str)
 
-    def arguments(self, rt: Services, tool: Tool) -> dict[str, Any]:
+    def arguments(self, rt: Keys, tool: Tool) -> dict[str, Any]:
         """What a tool is called with: the caller's arguments in the tool's types, and the key where it takes one.
 
         The key stays the same over all attempts of this call, whichever tool makes them.
@@ -330,9 +330,7 @@ class Candidate:
         "ticket", "timeout", "tool",
     )  # fmt: skip
 
-    def __init__(
-        self, rt: Services, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None
-    ) -> None:
+    def __init__(self, rt: Tools, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
         self.tool = tool
         self.health: ToolHealth = rt.health_of(call.tool, tool, via)
         self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)

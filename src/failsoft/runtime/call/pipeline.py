@@ -63,8 +63,8 @@ from failsoft.runtime.tools.tool import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.conversation.thread_state import Failure, Offer
+    from failsoft.runtime.call.ports import PipelineServices
     from failsoft.runtime.persistence.effect_ledger import Answer
-    from failsoft.runtime.services import Services
 
 _PARTIAL = Decision("partial_success", "A partial result is acceptable")
 _QUEUED = 0.001  # seconds: less is not worth a word
@@ -73,7 +73,7 @@ _ACTED_SINCE = "a task of the failed attempt may have acted since"
 
 
 def run_pipeline(  # noqa: C901 - the whole order, in one place
-    rt: Services,
+    rt: PipelineServices,
     call: Call,
     first: AttemptResult | None = None,
     ticket: Ticket | None = None,
@@ -166,7 +166,7 @@ def _split_partial(ended: AttemptResult) -> tuple[AttemptResult, Partial | None]
 
 
 def _pause(
-    rt: Services, call: Call, candidate: Candidate, delay: float, retry: Retry | NoRetry
+    rt: PipelineServices, call: Call, candidate: Candidate, delay: float, retry: Retry | NoRetry
 ) -> Generator[Step, None, None]:
     """Wait for the next attempt. A probe whose caller leaves meanwhile has come to no verdict (T2)."""
     if isinstance(retry, Retry) and retry.hinted:
@@ -181,7 +181,7 @@ def _pause(
     call.waiting = False
 
 
-def _invoke(rt: Services, call: Call, candidate: Candidate) -> Generator[Step, Any, AttemptResult]:
+def _invoke(rt: PipelineServices, call: Call, candidate: Candidate) -> Generator[Step, Any, AttemptResult]:
     """Make an attempt."""
     asked = rt.now()
     call.invoked, call.acted = True, False
@@ -193,7 +193,7 @@ def _invoke(rt: Services, call: Call, candidate: Candidate) -> Generator[Step, A
     return with_queue_time(ended, ended.started - asked)
 
 
-def _enter(rt: Services, call: Call, candidate: Candidate) -> Generator[Step, Any, Fault | None]:
+def _enter(rt: PipelineServices, call: Call, candidate: Candidate) -> Generator[Step, Any, Fault | None]:
     """Pass the gates, use up the retry offer, have a write recorded. A fault keeps the attempt from starting."""
     fault = _admit(rt, call, candidate)
     if fault is None and call.offer is not None and not call.offer_taken:
@@ -203,7 +203,9 @@ def _enter(rt: Services, call: Call, candidate: Candidate) -> Generator[Step, An
     return fault
 
 
-def _take_offer(rt: Services, call: Call, candidate: Candidate, offer: Offer) -> Generator[Step, Any, Fault | None]:
+def _take_offer(
+    rt: PipelineServices, call: Call, candidate: Candidate, offer: Offer
+) -> Generator[Step, Any, Fault | None]:
     """Use up the offer that a user's retry makes use of, once: the retry is about to run."""
     call.waiting = True
     try:
@@ -220,7 +222,7 @@ def _take_offer(rt: Services, call: Call, candidate: Candidate, offer: Offer) ->
     return None
 
 
-def _record_write(rt: Services, call: Call, candidate: Candidate) -> Generator[Step, Any, Fault | None]:
+def _record_write(rt: PipelineServices, call: Call, candidate: Candidate) -> Generator[Step, Any, Fault | None]:
     """Have a write recorded before it starts; a fault keeps it from starting."""
     call.waiting = True
     try:
@@ -240,7 +242,7 @@ def _record_write(rt: Services, call: Call, candidate: Candidate) -> Generator[S
 
 
 def _consult(
-    rt: Services, call: Call, candidate: Candidate, report: ErrorReport
+    rt: PipelineServices, call: Call, candidate: Candidate, report: ErrorReport
 ) -> Generator[Step, Any, Decision | None]:
     """Let somebody else's Error Handler decide; None if it fails."""
     try:
@@ -251,7 +253,9 @@ def _consult(
     return answer
 
 
-def _prepare_retry(rt: Services, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None) -> None:
+def _prepare_retry(
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None
+) -> None:
     """Another attempt of this tool follows."""
     if candidate.family is not None and candidate.family not in candidate.retried:
         candidate.retried += (candidate.family,)
@@ -261,7 +265,7 @@ def _prepare_retry(rt: Services, call: Call, candidate: Candidate, fault: Fault,
 
 
 def _switch_to_fallback(
-    rt: Services, call: Call, candidate: Candidate, decision: Decision, options: list[Fallback]
+    rt: PipelineServices, call: Call, candidate: Candidate, decision: Decision, options: list[Fallback]
 ) -> tuple[Candidate, list[Fallback]]:
     """The next stop, and what is left of the alternatives."""
     assert decision.tool is not None
@@ -277,7 +281,7 @@ def _switch_to_fallback(
     return other, [option for option in options if option is not via]
 
 
-def _admit(rt: Services, call: Call, candidate: Candidate) -> Fault | None:
+def _admit(rt: PipelineServices, call: Call, candidate: Candidate) -> Fault | None:
     """Pass the gates in R14's order, or say which is shut. Who stands in must take the arguments."""
     fault = check_availability(rt, call, candidate.tool)
     if fault is None and candidate.tool is not call.tool and not candidate.attempts.made:
@@ -299,13 +303,13 @@ def _admit(rt: Services, call: Call, candidate: Candidate) -> Fault | None:
     return None
 
 
-def _on_interrupted_attempt(rt: Services, call: Call, candidate: Candidate) -> None:
+def _on_interrupted_attempt(rt: PipelineServices, call: Call, candidate: Candidate) -> None:
     """The caller has left an attempt that was under way."""
     report_to_breaker(rt, call, candidate, "neutral")
     call.report_effect(candidate.tool, "unknown")
 
 
-def _classify_result(rt: Services, call: Call, candidate: Candidate, ended: AttemptResult) -> Fault | None:
+def _classify_result(rt: PipelineServices, call: Call, candidate: Candidate, ended: AttemptResult) -> Fault | None:
     """The fault of an attempt that has ended, with the effect that the call had; None if it succeeded."""
     fault = _find_fault(rt, candidate, ended)
     if fault is not None:
@@ -317,7 +321,7 @@ def _classify_result(rt: Services, call: Call, candidate: Candidate, ended: Atte
     return fault
 
 
-def _has_asked_elsewhere(rt: Services, fault: Fault) -> bool:
+def _has_asked_elsewhere(rt: PipelineServices, fault: Fault) -> bool:
     """True if what failed is an inner call that is safe to repeat: whatever else the tool does is another request."""
     if fault.source != "remote" or not fault.rule.startswith(builtin_faults.NESTED):
         return False
@@ -336,7 +340,7 @@ def _may_have_spawned_tasks(candidate: Candidate, fault: Fault, ended: AttemptRe
 
 
 def _wait_for_spawned_tasks(
-    rt: Services, call: Call, candidate: Candidate, fault: Fault
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault
 ) -> Generator[Step, None, Fault]:
     """Let tasks begin that the attempt has made: guarded calls in them may act, whatever its own error says."""
     try:
@@ -356,7 +360,7 @@ def _has_acted_since(call: Call, candidate: Candidate, fault: Fault) -> bool:
     return fault.effect == "none" and candidate.tool.safe_to_repeat is False and call.may_have_acted_inside
 
 
-def _find_fault(rt: Services, candidate: Candidate, ended: AttemptResult) -> Fault | None:
+def _find_fault(rt: PipelineServices, candidate: Candidate, ended: AttemptResult) -> Fault | None:
     options = candidate.tool.options
     if ended.error is not None:
         error = without_callers(ended.error)
@@ -376,14 +380,16 @@ def _find_fault(rt: Services, candidate: Candidate, ended: AttemptResult) -> Fau
     return candidate.tool.check_output(ended.value)
 
 
-def _note_attempt(rt: Services, call: Call, candidate: Candidate, fault: Fault | None, ended: AttemptResult) -> None:
+def _note_attempt(
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault | None, ended: AttemptResult
+) -> None:
     """Remember whether the tool is there at all."""
     if call.thread is not None or (fault is not None and fault.category == "tool_unavailable"):
         rt.conversations.note_attempt(call, candidate.tool, fault, ran=ended.entered)
 
 
 def _emit_failure(
-    rt: Services, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None, report: ErrorReport, decision: Decision, *,
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None, report: ErrorReport, decision: Decision, *,
     handled: bool,
 ) -> None:  # fmt: skip
     """Write the failure and the decision about it into the stream."""
@@ -418,7 +424,7 @@ def _emit_failure(
 
 
 def _succeeded(
-    rt: Services, call: Call, candidate: Candidate, ended: AttemptResult, total: int, decision: Decision | None
+    rt: PipelineServices, call: Call, candidate: Candidate, ended: AttemptResult, total: int, decision: Decision | None
 ) -> Outcome[Any]:
     """``decision`` is what took a partial result for good enough; None: the value is whole."""
     now = ended.ended
@@ -446,7 +452,7 @@ def _succeeded(
     return outcome
 
 
-def _close_record(rt: Services, call: Call, outcome: Outcome[Any]) -> None:
+def _close_record(rt: PipelineServices, call: Call, outcome: Outcome[Any]) -> None:
     """A call that may have been recorded has ended."""
     outcome.recorded = call.write_recorded
     if rt.ledger is not None and call.write_record is not None:
@@ -478,7 +484,7 @@ def _accepts_partial(call: Call, giver: Candidate) -> bool:
 
 
 def _fail(
-    rt: Services, call: Call, candidate: Candidate, fault: Fault, decision: Decision, best: Partial | None
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, decision: Decision, best: Partial | None
 ) -> CallSteps:
     message = None if candidate.policy is None else candidate.policy.then.message
     total = call.attempts_ended
@@ -521,12 +527,12 @@ def _fail(
     return outcome
 
 
-def _find_loop(rt: Services, call: Call) -> Failure | None:
+def _find_loop(rt: PipelineServices, call: Call) -> Failure | None:
     """Has this very call just failed for good, and again? Whether its tool is there comes first (R14)."""
     return None if is_absent(rt, call, call.tool) else rt.conversations.find_loop(call)
 
 
-def _loop_outcome(rt: Services, call: Call, failure: Failure) -> Outcome[Any]:
+def _loop_outcome(rt: PipelineServices, call: Call, failure: Failure) -> Outcome[Any]:
     """This very call has just failed, and would again: say the same without running it."""
     fault = builtin_faults.loop_prevented(failure.fault, len(failure.times))
     outcome: Outcome[Any] = Outcome(

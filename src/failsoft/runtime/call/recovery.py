@@ -34,11 +34,13 @@ from failsoft.runtime.tools.tool import count_as_write
 if TYPE_CHECKING:
     from failsoft.core.model.partial import Partial
     from failsoft.runtime.call.model import AttemptResult
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.call.ports import PipelineServices
     from failsoft.runtime.tools.tool import Tool
 
 
-def plan(rt: Services, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None) -> Retry | NoRetry:
+def plan(
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None
+) -> Retry | NoRetry:
     """Keep the books of a failed attempt and work out whether there can be another."""
     if call.failed_at is None:
         call.failed_at = rt.now()
@@ -81,7 +83,7 @@ def plan(rt: Services, call: Call, candidate: Candidate, fault: Fault, ended: At
     return retry
 
 
-def _plan_refused(rt: Services, call: Call, candidate: Candidate, fault: Fault) -> Retry | NoRetry:
+def _plan_refused(rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault) -> Retry | NoRetry:
     """A gate is shut: only the end of a rate hold is worth waiting for."""
     candidate.probing = False
     _consider_fallbacks(
@@ -102,7 +104,7 @@ def _plan_refused(rt: Services, call: Call, candidate: Candidate, fault: Fault) 
 
 
 def _consider_fallbacks(
-    rt: Services, call: Call, candidate: Candidate, fault: Fault, known_by: Fault | None
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, known_by: Fault | None
 ) -> Wish | None:
     """Look up what the policy book says and what the memory knows; a policy may wish for a retry."""
     if rt.memory is not None and known_by is not None:
@@ -127,13 +129,13 @@ def _consider_fallbacks(
     return Wish(policy.then.delay, policy.even_if_effect_unknown)
 
 
-def _breaker_state(rt: Services, candidate: Candidate) -> CircuitState:
+def _breaker_state(rt: PipelineServices, candidate: Candidate) -> CircuitState:
     """The circuit's state as a decision needs it: ``half_open`` for a probe, although its failure has opened the circuit."""
     return "half_open" if candidate.probing else candidate.health.observe(rt.now())
 
 
 def available_fallbacks(
-    rt: Services,
+    rt: PipelineServices,
     call: Call,
     candidate: Candidate,
     fault: Fault,
@@ -163,7 +165,7 @@ def available_fallbacks(
 
 
 def _is_usable(
-    rt: Services, call: Call, options: list[Fallback], tried: set[str], *, acted: bool
+    rt: PipelineServices, call: Call, options: list[Fallback], tried: set[str], *, acted: bool
 ) -> Iterator[Fallback]:
     """Those that are there, not cut off, and have not had their turn; each once, also where two chains name it.
 
@@ -182,7 +184,7 @@ def _is_usable(
         yield option
 
 
-def can_be_replaced(rt: Services, tool: Tool, thread: str | None, tenant: str | None) -> bool:
+def can_be_replaced(rt: PipelineServices, tool: Tool, thread: str | None, tenant: str | None) -> bool:
     """Would another tool stand in for this one, which is missing?"""
     call = Call("", tool, (), {}, rt.now(), thread=thread, tenant=tenant)
     candidate, fault = (
@@ -197,7 +199,7 @@ def can_be_replaced(rt: Services, tool: Tool, thread: str | None, tenant: str | 
 
 
 def make_report(
-    rt: Services, call: Call, candidate: Candidate, fault: Fault, retry: Retry | NoRetry, options: list[Fallback],
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, retry: Retry | NoRetry, options: list[Fallback],
     best: Partial | None,
 ) -> ErrorReport:  # fmt: skip
     """All that a decision rests on."""
@@ -237,7 +239,12 @@ def refresh_report(call: Call, report: ErrorReport) -> ErrorReport:
 
 
 def validate_handler_decision(
-    rt: Services, call: Call, candidate: Candidate, decision: Decision | None, report: ErrorReport, tried: set[str]
+    rt: PipelineServices,
+    call: Call,
+    candidate: Candidate,
+    decision: Decision | None,
+    report: ErrorReport,
+    tried: set[str],
 ) -> Decision | None:
     """A decision of somebody else's handler, unless it asks for what cannot or must not be done: the stream says so."""
     if decision is None:
@@ -250,7 +257,7 @@ def validate_handler_decision(
 
 
 def _possible(
-    rt: Services, call: Call, candidate: Candidate, decision: Decision, report: ErrorReport, tried: set[str]
+    rt: PipelineServices, call: Call, candidate: Candidate, decision: Decision, report: ErrorReport, tried: set[str]
 ) -> Decision | None:
     if decision.strategy == "retry":
         if report.retry_delay is None:
@@ -267,7 +274,11 @@ def _possible(
 
 
 def choose_decision(
-    rt: Services, candidate: Candidate, ended: AttemptResult | None, report: ErrorReport, wanted: Decision | None
+    rt: PipelineServices,
+    candidate: Candidate,
+    ended: AttemptResult | None,
+    report: ErrorReport,
+    wanted: Decision | None,
 ) -> tuple[ErrorReport, Decision]:
     """What is done: somebody else's decision, or the built-in one. A retry must be paid for (R25), waiting need not."""
     made = wanted or decide(report)
@@ -282,7 +293,7 @@ def choose_decision(
     return report, decide(report)
 
 
-def learn(rt: Services, candidate: Candidate, now: float, *, worked: bool) -> None:
+def learn(rt: PipelineServices, candidate: Candidate, now: float, *, worked: bool) -> None:
     """Tell the memory what came of the retries made here, and of standing in."""
     if rt.memory is None:
         return
@@ -293,7 +304,7 @@ def learn(rt: Services, candidate: Candidate, now: float, *, worked: bool) -> No
 
 
 def report_to_breaker(
-    rt: Services, call: Call, candidate: Candidate, result: Result, fault: Fault | None = None
+    rt: PipelineServices, call: Call, candidate: Candidate, result: Result, fault: Fault | None = None
 ) -> CircuitState | None:
     """Hand the ticket back with what the attempt came to; the breaker's new state, if that has changed."""
     ticket, candidate.ticket = candidate.ticket, None
@@ -307,7 +318,7 @@ def report_to_breaker(
     return changed
 
 
-def remember_error(rt: Services, call: Call, candidate: Candidate, fault: Fault, error: Exception) -> None:
+def remember_error(rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, error: Exception) -> None:
     """This failure has led to a retry: the next one like it can take the short way, if nothing about it was special."""
     known = candidate.tool.known_errors
     if known is None or rt.handler is not None or rt.policies:
@@ -334,7 +345,9 @@ def _result(fault: Fault, ended: AttemptResult) -> Result:
     return "failure" if fault.retryable and ended.entered else "neutral"
 
 
-def stop_retrying(rt: Services, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None) -> None:
+def stop_retrying(
+    rt: PipelineServices, call: Call, candidate: Candidate, fault: Fault, ended: AttemptResult | None
+) -> None:
     """No further attempt of this tool: with ``count: calls`` the breaker hears of it now."""
     if candidate.absent:
         candidate.tool.warn_absent(candidate.absent, rt.tools)

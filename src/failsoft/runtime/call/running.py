@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from failsoft.observe.events import CALL_RUNNING
 from failsoft.observe.success_runs import iso
@@ -22,8 +22,8 @@ from failsoft.runtime.scope import call_of, is_watched
 if TYPE_CHECKING:
     import asyncio
 
+    from failsoft.runtime.call.ports import RunningServices
     from failsoft.runtime.execution.deadline import LoopDeadlines, Suspended
-    from failsoft.runtime.services import Services
 
 LONG = 1.0  # seconds
 _ALMOST = LONG - 0.001  # timers are not exact: without it, one could be armed again for no time at all
@@ -57,7 +57,7 @@ class _Found(NamedTuple):
     unnamed: Suspended | None = None  # the attempt of a call that has no id yet
 
 
-def list_running(rt: Services) -> list[RunningCall]:
+def list_running(rt: RunningServices) -> list[RunningCall]:
     """Every call in flight, the oldest first."""
     now, wall = rt.now(), rt.wall()
     return [
@@ -73,7 +73,7 @@ def _name(tool: Any, call_id: str | int) -> str:
     return f"{tool.id}-{call_id}" if isinstance(call_id, int) else call_id
 
 
-def _find(rt: Services) -> Iterator[_Found]:
+def _find(rt: RunningServices) -> Iterator[_Found]:
     """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path."""
     for call in list(rt.calls):
         yield _of_call(call)
@@ -115,12 +115,12 @@ def _of_handle(handle: TurnCall) -> _Found:
     return _Found((turn.id, handle.id), handle.tool, handle.id, turn.id, turn.thread, handle.started, 1, "tool")
 
 
-def _named(rt: Services, found: _Found) -> _Found:
+def _named(rt: RunningServices, found: _Found) -> _Found:
     """The same call with the id that it keeps until its end."""
     if found.unnamed is None:
         return found
     box = found.unnamed[0]
-    number = call_of(box).raw_id if is_watched(box) else rt.trace.number()
+    number = cast("Call", call_of(box)).raw_id if is_watched(box) else rt.trace.number()
     found.unnamed[1] = number
     name = _name(found.tool, number)
     return found._replace(key=(found.tool.id, name), call_id=name, unnamed=None)
@@ -131,7 +131,7 @@ class Watch:
 
     __slots__ = ("_context", "_deadlines", "_reported", "_rt", "timer")
 
-    def __init__(self, rt: Services, deadlines: LoopDeadlines) -> None:
+    def __init__(self, rt: RunningServices, deadlines: LoopDeadlines) -> None:
         self._rt = rt
         self._deadlines = deadlines
         self._reported: set[Hashable] = set()
@@ -159,7 +159,7 @@ class Watch:
             self._deadlines.unwatched()
 
 
-def report(rt: Services, found: _Found, now: float) -> None:
+def report(rt: RunningServices, found: _Found, now: float) -> None:
     """Record that a call has been running for long."""
     fields: dict[str, Any] = {
         "duration_ms": round((now - found.started) * 1000, 3),
@@ -172,6 +172,6 @@ def report(rt: Services, found: _Found, now: float) -> None:
     rt.trace.drain()
 
 
-def report_blocking(rt: Services, call: Call) -> None:
+def report_blocking(rt: RunningServices, call: Call) -> None:
     """The same for a call whose caller blocks."""
     report(rt, _of_call(call), rt.now())

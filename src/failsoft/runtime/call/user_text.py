@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from failsoft.core.explain.catalogue import Texts
     from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.call.model import CallTurn
+    from failsoft.runtime.call.ports import PhraserServices
     from failsoft.runtime.execution.thread_pool import Job
-    from failsoft.runtime.services import Services
 
 Phraser = Callable[[Mapping[str, Any]], str | Awaitable[str]]
 
@@ -60,7 +60,9 @@ class Catalogue:
         return made
 
 
-async def phrase(rt: Services, turn: CallTurn | None, outcome: Outcome[Any], patience: float | None = None) -> None:
+async def phrase(
+    rt: PhraserServices, turn: CallTurn | None, outcome: Outcome[Any], patience: float | None = None
+) -> None:
     """Have the user's text phrased, in time or not at all."""
     from failsoft.core.explain.explanation import phrasing_facts
 
@@ -72,7 +74,7 @@ async def phrase(rt: Services, turn: CallTurn | None, outcome: Outcome[Any], pat
         outcome.reword(text)
 
 
-async def phrase_turn(rt: Services, report: TurnReport, patience: float) -> str | None:
+async def phrase_turn(rt: PhraserServices, report: TurnReport, patience: float) -> str | None:
     """Have a turn's message phrased; None: the built-in one stands. A policy's own words are never lost."""
     from failsoft.core.explain.explanation import turn_facts
 
@@ -86,7 +88,7 @@ async def phrase_turn(rt: Services, report: TurnReport, patience: float) -> str 
 
 
 async def _phrase(
-    rt: Services, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
+    rt: PhraserServices, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
 ) -> str | None:
     """The phrased text, made safe; None: there is none in time, and the stream says why. ``about``: call and turn."""
     from failsoft.core.explain.explanation import accept_text
@@ -106,7 +108,7 @@ async def _phrase(
         asking.cancel()  # not waited for: one that swallows this must not keep the call
 
 
-async def _ask_phraser(rt: Services, facts: Mapping[str, Any]) -> Any:
+async def _ask_phraser(rt: PhraserServices, facts: Mapping[str, Any]) -> Any:
     phraser = rt.phraser
     assert phraser is not None
     if inspect.iscoroutinefunction(phraser) or inspect.iscoroutinefunction(getattr(phraser, "__call__", None)):  # noqa: B004
@@ -115,7 +117,7 @@ async def _ask_phraser(rt: Services, facts: Mapping[str, Any]) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-async def _in_thread(rt: Services, do: Callable[[], Any]) -> Any:
+async def _in_thread(rt: PhraserServices, do: Callable[[], Any]) -> Any:
     """A blocking function in a daemon thread, which nothing waits for at the end."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()

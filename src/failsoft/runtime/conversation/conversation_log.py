@@ -40,8 +40,7 @@ from failsoft.runtime.tools.health import LEASE, LONGEST_PROBE
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
-    from failsoft.runtime.call.model import Call
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.conversation.ports import ConversationServices, NamedCall, OfferedCall, ThreadCall
     from failsoft.runtime.tools.tool import Tool
 
 MOST_THREADS = 10_000  # that have notes; the ones that were longest without a new one are forgotten first
@@ -53,7 +52,7 @@ BLANK = ThreadState()  # of calls without a thread; nobody writes in it
 class ConversationLog:
     """The notes on all threads of a runtime."""
 
-    def __init__(self, rt: Services) -> None:
+    def __init__(self, rt: ConversationServices) -> None:
         self._rt = rt
         self.renew_after_fork()
         self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
@@ -89,7 +88,7 @@ class ConversationLog:
             state = self._states[key] = ThreadState()
         return state
 
-    def find(self, call: Call) -> ThreadState | None:
+    def find(self, call: ThreadCall) -> ThreadState | None:
         """The thread's notes, if there are any: then the call has to ask its thread, and to tell it."""
         if not self._kept or call.thread is None:
             return None
@@ -107,12 +106,12 @@ class ConversationLog:
 
     # -- before a call runs ------------------------------------------------------------------------------------------
 
-    def is_absent(self, call: Call, tool: Tool) -> bool:
+    def is_absent(self, call: ThreadCall, tool: Tool) -> bool:
         """Would the thread turn a call of this tool away?"""
         state = self.find(call)
         return state is not None and state.is_absent(tool.id, self._rt.now())
 
-    def admit(self, call: Call, tool: Tool) -> Fault | None:
+    def admit(self, call: ThreadCall, tool: Tool) -> Fault | None:
         """Turn a call away whose tool is missing in its thread, or that may have acted already."""
         state = self.find(call)
         if state is None:
@@ -123,7 +122,7 @@ class ConversationLog:
             lease = min(tool.timeout, LONGEST_PROBE) + LEASE
             return state.admit(tool.id, self._rt.now(), lease=lease, call=_identify(call))
 
-    def _was_abandoned(self, call: Call, state: ThreadState) -> bool:
+    def _was_abandoned(self, call: ThreadCall, state: ThreadState) -> bool:
         """True if this very call was under way before and must not be made twice."""
         left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.now())
         if left is None or call.thread is None:
@@ -134,7 +133,7 @@ class ConversationLog:
                 self.pending.close_call((call.tenant, call.thread), left.turn_id, left.call_id)
         return True
 
-    def find_loop(self, call: Call) -> Failure | None:
+    def find_loop(self, call: ThreadCall) -> Failure | None:
         """The failure that this call has had twice already; a call further in is nobody's loop."""
         state = self.find(call)
         if state is None or not state.failures or call.is_inner:
@@ -144,7 +143,7 @@ class ConversationLog:
 
     # -- after it ----------------------------------------------------------------------------------------------------
 
-    def note_attempt(self, call: Call, tool: Tool, fault: Fault | None, *, ran: bool) -> None:
+    def note_attempt(self, call: ThreadCall, tool: Tool, fault: Fault | None, *, ran: bool) -> None:
         """An attempt has ended: is its tool there?"""
         reach = None if fault is None else find_reach(fault)
         if reach == "deployment" and fault is not None:
@@ -163,7 +162,7 @@ class ConversationLog:
                     else:
                         self.pending.keep_absence(key, tool.id, absence, now)
 
-    def note_success(self, call: Call) -> None:
+    def note_success(self, call: ThreadCall) -> None:
         """A call of a thread that has notes has succeeded."""
         state = self.find(call)
         if state is None or call.thread is None or call.is_inner:
@@ -175,7 +174,7 @@ class ConversationLog:
             if done and self.pending is not None:
                 self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
 
-    def note_failure(self, call: Call, outcome: Outcome[Any]) -> None:
+    def note_failure(self, call: OfferedCall, outcome: Outcome[Any]) -> None:
         """A call of a thread has failed for good: an offer is made, or cleared."""
         fault = outcome.fault
         if call.thread is None or fault is None or call.abandoned or fault.rule == builtin_faults.NO_OFFER:
@@ -209,7 +208,7 @@ class ConversationLog:
         if happened is not None:
             self._rt.emit(happened[0], tool, call, {"message": f"{happened[1]} {tool.id}", "thread": call.thread})
 
-    def _offer(self, call: Call, outcome: Outcome[Any], now: float) -> Offer:
+    def _offer(self, call: OfferedCall, outcome: Outcome[Any], now: float) -> Offer:
         return Offer(
             call.tool.id,
             dict(call.kwargs),
@@ -224,7 +223,7 @@ class ConversationLog:
             call.by_agent,
         )
 
-    def note_cut_off(self, call: Call, outcome: Outcome[Any]) -> None:
+    def note_cut_off(self, call: OfferedCall, outcome: Outcome[Any]) -> None:
         """The turn's deadline has cut a call off: it may be tried again if repeating it is safe."""
         if call.thread is None or call.is_inner or call.tool.safe_to_repeat is not True:
             return
@@ -242,7 +241,7 @@ class ConversationLog:
             {"message": f"Retry offered for {call.tool.id}", "thread": call.thread},
         )  # fmt: skip
 
-    def note_abandoned(self, call: Call) -> None:
+    def note_abandoned(self, call: ThreadCall) -> None:
         """The caller has left. If the call must not be made twice, that is remembered: a framework may take it up again."""
         if call.thread is None or call.is_inner or not call.is_running or _mark(call) is None:
             return
@@ -250,7 +249,7 @@ class ConversationLog:
         left: Outcome[Any] = Outcome(call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.explain)
         self.note_dangling((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
 
-    def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: Call | None = None) -> None:
+    def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: ThreadCall | None = None) -> None:
         """A call has ended with its turn, or its caller, and not by itself; ``made``: its tool was running."""
         same = _mark(made) if made is not None and made.is_running else None
         expires = self._rt.now() + DANGLES_FOR
@@ -290,7 +289,7 @@ class ConversationLog:
         offers = self.list_offers(key) if self.pending is None else await ask_store(lambda: self.list_offers(key), none)
         return next((offer for offer in offers if offer.tool == tool), None)
 
-    async def take_offer(self, call: Call, offer: Offer) -> bool:
+    async def take_offer(self, call: OfferedCall, offer: Offer) -> bool:
         """Use an offer up, once. False: it is gone, or the store does not answer."""
         if self.pending is None:
             return self.take_offer_blocking(call, offer)
@@ -310,7 +309,7 @@ class ConversationLog:
                 late.set()
         return taken
 
-    def take_offer_blocking(self, call: Call, offer: Offer) -> bool:
+    def take_offer_blocking(self, call: OfferedCall, offer: Offer) -> bool:
         """The same where the caller may be blocked. The store is asked without a lock."""
         if call.thread is None:
             return False
@@ -321,7 +320,7 @@ class ConversationLog:
         mine: bool = self.use(key, lambda state, _: state.take_offer(offer))
         return mine or kept is not None
 
-    def return_offer(self, call: Call) -> None:
+    def return_offer(self, call: OfferedCall) -> None:
         """An offer was used up for a retry that has not run: it holds again, for the rest of its time."""
         offer, now = call.offer, self._rt.now()
         if offer is None or call.thread is None or now >= offer.expires:
@@ -391,14 +390,14 @@ class ConversationLog:
         return answer
 
 
-def _mark(call: Call) -> str | None:
+def _mark(call: NamedCall) -> str | None:
     return mark(call.tool.id, call.args, call.kwargs) if call.tool.is_write and call.caller_id is not None else None
 
 
-def _identify(call: Call) -> object:
+def _identify(call: NamedCall) -> object:
     """What tells a call from all others: turns number theirs anew."""
     return None if call.turn is None else call.turn.id, call.id, call.started
 
 
-def _same(call: Call) -> str | None:
+def _same(call: NamedCall) -> str | None:
     return call_fingerprint(call.tool.id, call.args, call.kwargs)

@@ -22,14 +22,14 @@ from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.model import Call, TurnCall
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.fastpath.ports import FastServices
     from failsoft.runtime.tools.tool import FastCall, Tool
 
 
 light, enter, reset = LIGHT.get, LIGHT.set, LIGHT.reset
 
 
-def make_fast_call(rt: Services, tool: Tool) -> FastCall:  # noqa: C901 - the happy path, written out
+def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - the happy path, written out
     """A function that runs a plain async tool once; what is not a success at once goes on as a whole call."""
     fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.now, tool.id, tool.label
     pending, trace = rt.trace.pending, rt.trace
@@ -97,7 +97,7 @@ def make_fast_call(rt: Services, tool: Tool) -> FastCall:  # noqa: C901 - the ha
     return quick
 
 
-def run_fast_blocking(rt: Services, call: Call, ticket: Ticket) -> Outcome[Any]:
+def run_fast_blocking(rt: FastServices, call: Call, ticket: Ticket) -> Outcome[Any]:
     """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
     tool = call.tool
     before = SCOPE.get()
@@ -124,7 +124,7 @@ def run_fast_blocking(rt: Services, call: Call, ticket: Ticket) -> Outcome[Any]:
     return run_blocking(rt, call, first, ticket)
 
 
-async def run_fast(rt: Services, call: Call, ticket: Ticket) -> Outcome[Any]:
+async def run_fast(rt: FastServices, call: Call, ticket: Ticket) -> Outcome[Any]:
     """The same for one that awaits. Unlike on the happy path, calls made inside know that they are."""
     tool, started = call.tool, rt.now()
     box: Box = [started, None]
@@ -151,7 +151,7 @@ async def run_fast(rt: Services, call: Call, ticket: Ticket) -> Outcome[Any]:
     return await rest  # out here, and nothing else kept: the error's traceback holds this frame
 
 
-def is_fast_eligible(rt: Services, call: Call) -> bool:
+def is_fast_eligible(rt: FastServices, call: Call) -> bool:
     """True if a call may take the short way: no call is around it, its thread has no notes, nothing is to be recorded."""
     if call.parent is not None or call.timeout is not None or call.offer is not None or not call.fits_exactly:
         return False
@@ -160,7 +160,7 @@ def is_fast_eligible(rt: Services, call: Call) -> bool:
     return call.thread is None or rt.conversations.find(call) is None
 
 
-def succeed_fast(rt: Services, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
+def succeed_fast(rt: FastServices, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
     """The outcome of a plain call that has succeeded at once."""
     tool, id, trace = call.tool, call.raw_id, rt.trace
     call.report_effect(tool, "happened")
@@ -174,7 +174,7 @@ def succeed_fast(rt: Services, call: Call, started: float, ended: float, value: 
 
 
 def _full_call(
-    rt: Services, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, handle: TurnCall | None
+    rt: FastServices, tool: Tool, kwargs: Mapping[str, Any], id: str | int, started: float, handle: TurnCall | None
 ) -> Call:
     if handle is not None:
         return handle.full_call()

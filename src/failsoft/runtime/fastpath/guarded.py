@@ -23,7 +23,7 @@ from failsoft.runtime.fastpath.retry import retry_fast
 from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 
 if TYPE_CHECKING:
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.fastpath.ports import FastServices
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -32,7 +32,7 @@ _EMPTY: Box = []  # of a tool that is not watched
 NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
 
 
-def guard(rt: Services, tool: Tool) -> Callable[..., Any]:
+def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     """The function that users call instead of the tool's own."""
     make = _guard_careful if tool.kind == "async" and tool.safe_to_repeat is False else _MAKERS[tool.kind]
     made = make(rt, tool)
@@ -45,7 +45,7 @@ def guard(rt: Services, tool: Tool) -> Callable[..., Any]:
     return made
 
 
-def _guard_async(rt: Services, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
+def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
     # No more than this: ten thousand may wait, and each has what is used here.
     now, trace, pending = rt.now, rt.trace, rt.trace.pending
     watched = (
@@ -101,7 +101,7 @@ def _guard_async(rt: Services, tool: Tool) -> Callable[..., Any]:  # noqa: C901 
     return guarded
 
 
-def _guard_careful(rt: Services, tool: Tool) -> Callable[..., Any]:
+def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     """What must not be repeated has to know whether a call inside it has acted (R24)."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -113,7 +113,7 @@ def _guard_careful(rt: Services, tool: Tool) -> Callable[..., Any]:
     return guarded
 
 
-def _guard_sync(rt: Services, tool: Tool) -> Callable[..., Any]:
+def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     fn, now, tool_id, pending, trace = tool.fn, rt.now, tool.id, rt.trace.pending, rt.trace
     simple = math.isinf(tool.timeout) and tool.safe_to_repeat is not False
     watched = tool.safe_to_repeat is None
@@ -158,7 +158,7 @@ def _guard_sync(rt: Services, tool: Tool) -> Callable[..., Any]:
     return guarded
 
 
-def _guard_async_stream(rt: Services, tool: Tool) -> Callable[..., Any]:
+def _guard_async_stream(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         stream = (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
         try:
@@ -170,7 +170,7 @@ def _guard_async_stream(rt: Services, tool: Tool) -> Callable[..., Any]:
     return guarded
 
 
-def _guard_stream(rt: Services, tool: Tool) -> Callable[..., Any]:
+def _guard_stream(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Iterator[Any]:
         stream = rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
         try:
@@ -182,7 +182,7 @@ def _guard_stream(rt: Services, tool: Tool) -> Callable[..., Any]:
 
 
 _ODD = (Partial, *UNAWAITED, Task)
-_MAKERS: dict[str, Callable[[Services, Tool], Callable[..., Any]]] = {
+_MAKERS: dict[str, Callable[[FastServices, Tool], Callable[..., Any]]] = {
     "async": _guard_async,
     "sync": _guard_sync,
     "async stream": _guard_async_stream,

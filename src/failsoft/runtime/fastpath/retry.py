@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.recorder import Raw
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.fastpath.ports import FastServices
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -50,7 +50,7 @@ _CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client h
 
 
 async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call costs a tenth of a retry
-    rt: Services, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
+    rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
     """Take a call to its outcome whose first attempt has just failed: the short way while its errors are known.
@@ -148,7 +148,7 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
     return await rest
 
 
-def _count_failure(rt: Services, tool: Tool, ticket: Ticket, now: float, known: KnownError) -> bool:
+def _count_failure(rt: FastServices, tool: Tool, ticket: Ticket, now: float, known: KnownError) -> bool:
     """Count the failure and pay for its retry; False, with nothing done, if there is more to it."""
     health = tool.health
     if health.holds or tool.unavailable_fault is not None:
@@ -163,7 +163,7 @@ def _count_failure(rt: Services, tool: Tool, ticket: Ticket, now: float, known: 
 
 
 def _count_recovery(
-    rt: Services, tool: Tool, id: str | int, ticket: Ticket, known: KnownError, families: tuple[Family, ...], attempts: int,
+    rt: FastServices, tool: Tool, id: str | int, ticket: Ticket, known: KnownError, families: tuple[Family, ...], attempts: int,
     since: float, began: float, started: float, ended: float,
 ) -> None:  # fmt: skip
     """Let breaker, figures, memory and stream know that a retry has worked."""
@@ -190,7 +190,7 @@ def _progress(met: list[KnownError], error: Exception, attempts: Attempts, famil
 
 
 def _full_call(
-    rt: Services, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
+    rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
 ) -> Call:
     return rt.open_call(tool, args, dict(kwargs), began, id)
 

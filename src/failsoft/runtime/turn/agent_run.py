@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.services import Services
+    from failsoft.runtime.turn.ports import RunServices
 
     AtEnd = Callable[[Callable[[], None]], object]
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class AgentRun:
     """The turn of one agent run: what a call needs to know of its turn."""
 
-    def __init__(self, engine: Services, id: str, thread: str | None) -> None:
+    def __init__(self, engine: RunServices, id: str, thread: str | None) -> None:
         self.id = id
         self.thread = thread
         self.parent: Call | None = None
@@ -102,7 +102,7 @@ class AgentRun:
 class AgentRuns:
     """The runs that are under way in one runtime, by the framework's object for each."""
 
-    def __init__(self, engine: Services, new_id: Callable[[], str]) -> None:
+    def __init__(self, engine: RunServices, new_id: Callable[[], str]) -> None:
         self._engine = engine
         self._new_id = new_id
         self._open: dict[int, AgentRun] = {}

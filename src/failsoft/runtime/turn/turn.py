@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from failsoft.config.manifest import Plan
     from failsoft.runtime.conversation.thread_store import ConversationStore
     from failsoft.runtime.persistence.event_writer import StoreWriter
-    from failsoft.runtime.services import Services
     from failsoft.runtime.tools.tool import Tool
+    from failsoft.runtime.turn.ports import TurnServices
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class Turn:
 
     def __init__(
         self,
-        engine: Services,
+        engine: TurnServices,
         id: str,
         *,
         timeout: float | None,

@@ -1,0 +1,75 @@
+"""What the notes on conversations need of a call, and of the runtime."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from failsoft.core.conversation.thread_state import Offer
+    from failsoft.core.model.explanation import Explanation
+    from failsoft.core.model.options import RetryOptions
+    from failsoft.core.model.outcome import Outcome
+    from failsoft.runtime.execution.clock import Clock
+    from failsoft.runtime.persistence.effect_ledger import EffectLedger
+    from failsoft.runtime.tools.tool import Tool
+    from failsoft.stores.ports import Store
+
+
+class NamedTurn(Protocol):
+    """A turn, by its id."""
+
+    id: str
+
+
+class NamedCall(Protocol):
+    """A call, as far as it is recognised."""
+
+    tool: Tool
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    started: float
+    caller_id: str | None
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def turn(self) -> NamedTurn | None: ...
+
+
+class ThreadCall(NamedCall, Protocol):
+    """A call, as far as its thread has to know how it went."""
+
+    thread: str | None
+    tenant: str | None
+    abandoned: bool
+
+    @property
+    def is_inner(self) -> bool: ...
+    @property
+    def is_running(self) -> bool: ...
+
+
+class OfferedCall(ThreadCall, Protocol):
+    """A call that may be offered again, or that makes use of an offer."""
+
+    offer: Offer | None
+    offer_taken: bool
+    timeout: float | None
+    retry: RetryOptions | None
+    key: str | None
+    by_agent: bool
+
+
+class ConversationServices(Protocol):
+    """What the notes need of the runtime."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def store(self) -> Store | None: ...
+    @property
+    def ledger(self) -> EffectLedger | None: ...
+    def now(self) -> float: ...
+    def new_key(self) -> str: ...
+    def emit(self, event_type: str, tool: Tool | None, call: Any, fields: dict[str, Any]) -> None: ...
+    def explain(self, outcome: Outcome[Any], /) -> Explanation: ...
