@@ -25,7 +25,7 @@ from tests.soak.trouble import DAY, ShakyStore, Shift, draw
 from tests.soak.world import SPECS, World
 
 from failsoft import Runtime
-from failsoft.runtime.conversation import threads as conversations
+from failsoft.runtime.conversation import conversation_log as conversations
 from failsoft.runtime.execution.clock import Clock
 from failsoft.testing import VirtualClock, virtual_time
 

@@ -13,7 +13,7 @@ from tests.fakes import DOWN, INVALID, OFTEN, ONCE, Scripted, Takes, records, vi
 from tests.runtime.conversation.conversation import MISSING, THREAD, ask, faulty
 
 from failsoft import Outcome, Runtime, ToolUnavailable
-from failsoft.runtime.conversation import threads
+from failsoft.runtime.conversation import conversation_log
 
 # --- availability ------------------------------------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ async def test_threads_without_notes_leave_nothing_behind() -> None:
 
 @virtual
 async def test_only_so_many_threads_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "MOST_THREADS", 10)
+    monkeypatch.setattr(conversation_log, "MOST_THREADS", 10)
     rt = Runtime()
     rt.add(Scripted(DOWN), id="search", retry=ONCE, breaker=OFTEN)
     for number in range(30):
