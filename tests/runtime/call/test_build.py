@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from failsoft import Runtime
-from failsoft.runtime.call.build import forget_loops
+from failsoft.runtime.execution.thread_loop import forget_loops
 
 WHO: ContextVar[str] = ContextVar("WHO", default="")
 
@@ -117,3 +117,28 @@ def test_a_threads_loop_can_be_closed_while_another_one_runs() -> None:
     assert rt.call_sync("search", {"begin": True}).value == "found"
     asyncio.run(forget())
     assert ended == ["watch"]
+
+
+def test_an_order_to_stop_that_asyncio_has_left_on_the_task_does_not_disturb_the_end_of_a_call() -> None:
+    """``run_until_complete`` leaves it there if the interrupt comes just before its ``try``."""
+    rt, ended = Runtime(), []
+
+    @rt.tool(read_only=True)
+    async def search(*, interrupted: bool = False) -> str:
+        if interrupted:
+            task = asyncio.current_task()
+            assert task is not None
+            task.add_done_callback(lambda done: done.get_loop().stop())
+            soon_interrupted()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                ended.append("search")
+        return "found"
+
+    with pytest.raises(KeyboardInterrupt):
+        rt.call_sync("search", {"interrupted": True})
+    assert ended == ["search"]
+    assert rt.call_sync("search").value == "found"

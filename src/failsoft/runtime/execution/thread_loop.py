@@ -56,7 +56,8 @@ class _Loop:
         running.cancel()
         loop.call_soon(loop.stop)
         loop.run_forever()  # with what asyncio has left in the queue
-        loop.run_until_complete(running.wait())
+        with suppress(RuntimeError):  # an order to stop that it has left on the task comes when that ends
+            loop.run_until_complete(running.wait())
 
     def __del__(self) -> None:
         loop = self.runner.get_loop()
