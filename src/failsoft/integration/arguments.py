@@ -26,7 +26,7 @@ def read_arguments(given: Any) -> Mapping[str, Any] | Fault:
 
 
 def find_misfit(schema: Mapping[str, Any], given: Any) -> Fault | None:
-    """What is wrong with arguments that a tool has refused, as far as its JSON Schema tells."""
+    """Find the arguments that a tool has refused, as far as its JSON Schema tells."""
     from jsonschema.validators import Draft202012Validator  # only a mistake pays for it
 
     arguments = read_arguments(given)

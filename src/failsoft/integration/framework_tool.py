@@ -1,4 +1,4 @@
-"""What adapters need for a framework's own tools: declaring them, hiding them, and the turn of an agent's run.
+"""Helpers for a framework's own tools: declare them, hide them, and open the turn of an agent's run.
 
 The tools themselves are in ``runtime.tools.framework_tool``; the names of it that adapters use are exported from here.
 """
@@ -117,7 +117,7 @@ def tools_to_hide(
 
 
 def read_metadata(tool: str, words: Any) -> Mapping[str, Any]:
-    """What a tool's metadata say, if that is options."""
+    """Read the options in a tool's metadata."""
     if not isinstance(words, Mapping):
         raise ManifestError(
             f'{quote(tool)}: its metadata say {words!r:.80}: write options, as in {{"read_only": True}}'

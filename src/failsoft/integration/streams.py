@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def whole_stream(runtime: Runtime, tool: str, arguments: Mapping[str, Any]) -> Runner | None:
-    """What runs in place of a tool that streams: all of it, as a list. None: it does not stream."""
+    """Return a runner that reads a streaming tool to its end and returns a list; None if the tool does not stream."""
     found = runtime._engine.tools.get(tool)
     if found is None or found.kind not in ("stream", "async stream"):
         return None

@@ -72,7 +72,7 @@ class Event(NamedTuple):
 
     @property
     def message(self) -> str | None:
-        """What happened, in a sentence; None if the type says it all."""
+        """The event in a sentence; None if the type says it all."""
         text = self.fields.get("message")
         return text if isinstance(text, str) else None
 

@@ -20,7 +20,7 @@ from failsoft.core.model.options import (
 
 
 class CallKeywords(TypedDict, total=False):
-    """What can be said about one call."""
+    """The options of one call."""
 
     id: str
     thread: str | None
@@ -39,7 +39,7 @@ def refuse_options(unknown: Iterable[str], known: type) -> None:
 
 
 class ToolKeywords(TypedDict, total=False):
-    """What can be said about a tool; the documents' other names for it are accepted as well."""
+    """The options of a tool. The documents' other names for them are accepted as well."""
 
     label: str
     tags: Iterable[str]

@@ -127,7 +127,7 @@ def _refuse_taken(known: Tool | None, tool: Tool) -> None:
 
 
 def _origin(fn: Any) -> tuple[object, ...]:
-    """Where a function was defined; two methods of one class are the same only if their objects are."""
+    """The place where a function was defined; two methods of one class are the same only if their objects are."""
     fn = fn if hasattr(fn, "__qualname__") else type(fn)
     return fn.__module__, fn.__qualname__, id(getattr(fn, "__self__", None))
 

@@ -431,7 +431,7 @@ class Runtime:
 
     @property
     def memory(self) -> RecoveryMemory:
-        """What has helped against which errors: ``rt.memory.families()``."""
+        """The recovery memory: ``rt.memory.families()`` shows what has helped against which errors."""
         return self._memory
 
     @property

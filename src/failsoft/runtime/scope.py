@@ -1,4 +1,4 @@
-"""Where a call is made from: nowhere in particular, the body of a turn, or inside another call (R24).
+"""The scope that a call is made from: none, the body of a turn, or another call.
 
 ``SCOPE`` is a turn, or a call whose inner calls are its children. ``LIGHT`` is the attempt of an undeclared tool on the
 happy path: its inner calls are not its children, but what they did is asked for if it fails. Tools that are declared
@@ -52,7 +52,7 @@ LIGHT: ContextVar[LightAttempt | None] = ContextVar("failsoft_light", default=No
 
 
 class AskedFor(list[Any]):
-    """What an agent knows of the call that its framework makes by running a guarded function. Empty: no light attempt."""
+    """The model's call behind a guarded function that a framework runs. Empty: no light attempt."""
 
     __slots__ = ("id", "run", "taken", "thread", "tool", "turn")
 

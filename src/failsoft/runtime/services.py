@@ -1,4 +1,4 @@
-"""What every call of a runtime shares: the tools, their health, time, the event stream; and the async driver.
+"""State that all calls of a runtime share: tools, health, time, the event stream; and the async driver.
 
 ``Runtime`` is what users hold; this is what it holds. Decisions are the core's, sequence is ``run_pipeline``'s; here is
 only what they need to be carried out.
@@ -518,7 +518,7 @@ class Services:
             self.notify_escalation(outcome)
 
     def debug_fields(self, fault: Fault) -> dict[str, Any]:
-        """What somebody needs to find a contract bug."""
+        """Return the event fields that help to find a contract bug."""
         cause = fault.cause
         return {
             "error": fault.message,

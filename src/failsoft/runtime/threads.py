@@ -46,7 +46,7 @@ class Thread:
 
     @property
     def offers(self) -> list[Offer]:
-        """What may be tried again if the user asks for it, the oldest first."""
+        """The calls that may be retried if the user asks, the oldest first."""
         return self._rt.conversations.list_offers(self._key)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:

@@ -57,7 +57,7 @@ class Share(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Where the time went, as numbers; ``str()`` gives a sentence."""
+    """The breakdown of a turn's time in numbers; ``str()`` gives a sentence."""
 
     duration: float
     path: tuple[Share, ...]
@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """What all calls cost together, in a sentence or two; empty if there is nothing to say."""
+        """The cost of all calls together in a sentence or two; empty if there is nothing to say."""
         total = sum(share.seconds for share in self.work)
         together = _list(_sum(share._replace(tool=None) for share in self.work), total)
         if not total or not together:

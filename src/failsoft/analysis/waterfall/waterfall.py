@@ -16,7 +16,7 @@ class Waterfall(Timeline):
 
     @property
     def verdict(self) -> Verdict:
-        """Where the time went."""
+        """The breakdown of the turn's time."""
         return judge(self)
 
     def to_dict(self) -> dict[str, Any]:

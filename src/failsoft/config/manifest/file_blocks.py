@@ -78,7 +78,7 @@ class WhenBlock(Block):
 
 
 class ThenBlock(Block):
-    """What to do about a failure."""
+    """The action that a policy takes after a failure."""
 
     shorthand: ClassVar[dict[str, Any] | None] = {"enum": list(get_args(Strategy))}
 

@@ -19,7 +19,7 @@ _PLACE = re.compile(r"(.*):([0-9]+):([0-9]+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong and what would be right. Its text is ``file:line:column: field: message``."""
+    """One mistake and its correction. Its text is ``file:line:column: field: message``."""
 
     message: str
     field: str = ""

@@ -214,7 +214,7 @@ class ProcessBlock(Block):
 
 
 class IsolationBlock(Block):
-    """Where a sync tool runs."""
+    """The place where a sync tool runs."""
 
     shorthand: ClassVar[dict[str, Any] | None] = {
         "anyOf": [

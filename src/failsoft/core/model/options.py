@@ -233,7 +233,7 @@ def _refuse_odd_pattern(pattern: str | None) -> None:
 
 @options
 class Isolation(Options):
-    """Where a sync tool runs, and when its worker process is replaced."""
+    """The place where a sync tool runs, and when its worker process is replaced."""
 
     kind: IsolationKind = "thread"
     max_calls: int | None = None  # calls that one worker process serves

@@ -40,7 +40,7 @@ def is_absent(rt: PipelineServices, call: Call, tool: Tool) -> bool:
 
 
 def check_availability(rt: PipelineServices, call: Call, tool: Tool) -> Fault | None:
-    """What keeps a call from its tool before the breaker is asked (R14)."""
+    """Return the fault that keeps a call from its tool before the breaker is asked; None if there is none."""
     if tool.unavailable_fault is not None or call.thread is None:
         return tool.unavailable_fault
     return rt.conversations.admit(call, tool)
@@ -133,7 +133,7 @@ def refuse_from_cache(rt: PipelineServices, tool: Tool, shut: CachedRefusal) -> 
 
 
 def renew_refusal(rt: PipelineServices, tool: Tool, now: float) -> CachedRefusal | None:
-    """What callers of an open circuit share from now on; None: it is not open any more."""
+    """Renew the refusal that callers of an open circuit share; None if the circuit is no longer open."""
     with rt.lock:
         left = tool.health.open_for(now)
         if left is None:

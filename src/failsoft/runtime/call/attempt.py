@@ -176,7 +176,7 @@ def _blocked_reason(tool: str, seconds: float) -> str:
 
 
 def process_result(rt: AttemptServices, reply: Reply, timeout: float, isolation: str) -> AttemptResult:
-    """What a process has answered."""
+    """Convert the reply of a process into an attempt result."""
     ended = rt.now()
     fault = None
     if reply.kind in ("timeout", "late"):
@@ -220,7 +220,7 @@ def run_inline(rt: AttemptServices, call: Call, tool: Tool) -> AttemptResult:
 
 
 async def _awaited(rt: AttemptServices, call: Call, invoke: Invoke, ended: AttemptResult) -> AttemptResult:
-    """What a plain function hands back as a coroutine is awaited, under the same deadline (T15)."""
+    """Await a coroutine that a plain function has returned, under the same deadline."""
     value = ended.value
     if isinstance(value, CoroutineType):
         return await run_coroutine(rt, call, invoke, lambda: value, ended.started)

@@ -233,7 +233,7 @@ class Call:
         return isinstance(self.raw_id, str)
 
     def arguments(self, rt: Keys, tool: Tool) -> dict[str, Any]:
-        """What a tool is called with: the caller's arguments in the tool's types, and the key where it takes one.
+        """Return the tool's arguments: the caller's, in the tool's types, and the key where the tool takes one.
 
         The key stays the same over all attempts of this call, whichever tool makes them.
         """
@@ -311,7 +311,7 @@ NO_ATTEMPTS = Attempts()
 
 
 class Progress(NamedTuple):
-    """What has happened to a call on the short way (``runtime.fastpath.retry``) that the long way takes up."""
+    """The attempts of a call on the fast path (``runtime.fastpath.retry``) that the pipeline continues from."""
 
     primary: Fault | None = None
     effect: Effect = "none"

@@ -479,7 +479,7 @@ def success_fields(primary: str, attempts: int, seconds: float, total: float) ->
 
 
 def _accepts_partial(call: Call, giver: Candidate) -> bool:
-    """Whether a part may end the call: neither the tool that was asked for nor the one that gave it rules that out."""
+    """True if a partial result may end the call: neither the tool asked for nor the tool that returned it forbids that."""
     return call.tool.options.accept_partial is not False and giver.tool.options.accept_partial is not False
 
 

@@ -1,4 +1,4 @@
-"""What a call needs of the runtime, by concern; ``Services`` has all of it.
+"""The services that a call needs, by concern. ``Services`` implements all of them.
 
 The last classes are the combinations that single modules take.
 """
@@ -41,7 +41,7 @@ class Keys(Protocol):
 
 
 class CallEvents(EventLog, Protocol):
-    """What is recorded of a call."""
+    """Recording of a call's events."""
 
     def emit(
         self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any], error: BaseException | None = None
@@ -62,7 +62,7 @@ class Tools(Keys, Protocol):
 
 
 class Judgement(Protocol):
-    """What the user has said about failures: a handler, policies, a memory."""
+    """The user's say in failures: a handler, policies, a memory."""
 
     @property
     def handler(self) -> Handler | None: ...
@@ -74,7 +74,7 @@ class Judgement(Protocol):
 
 
 class Texts(Protocol):
-    """What people are told."""
+    """Texts for people."""
 
     @property
     def phraser(self) -> Phraser | None: ...
@@ -84,7 +84,7 @@ class Texts(Protocol):
 
 
 class Books(Protocol):
-    """What outlives a call: the notes on its conversation, the records of writes."""
+    """State that outlives a call: the conversation log and the effect ledger."""
 
     @property
     def conversations(self) -> ConversationLog: ...
@@ -102,7 +102,7 @@ class Threads(Protocol):
 
 
 class Execution(Threads, Protocol):
-    """Where tools run, and for how long."""
+    """The places where tools run, and their deadlines."""
 
     @property
     def clock(self) -> Clock: ...
@@ -141,24 +141,24 @@ class Calls(Protocol):
 
 
 class PhraserServices(EventLog, Texts, Threads, Protocol):
-    """What phrasing a text needs."""
+    """Services for phrasing a text."""
 
 
 class RunningServices(Time, EventLog, InFlight, Protocol):
-    """What the list of calls in flight needs."""
+    """Services for the list of calls in flight."""
 
 
 class BuildServices(Time, Calls, Protocol):
-    """What making a call of what its caller says needs."""
+    """Services for building a call from its caller's options."""
 
 
 class AttemptServices(Time, CallEvents, Keys, Execution, Protocol):
-    """What one attempt needs."""
+    """Services for one attempt."""
 
 
 class PipelineServices(Time, CallEvents, Tools, Judgement, Texts, Books, Protocol):
-    """What the pipeline needs: it decides, and keeps the books."""
+    """Services for the pipeline."""
 
 
 class DriverServices(PipelineServices, AttemptServices, InFlight, Protocol):
-    """What driving the pipeline needs: performing its steps as well."""
+    """Services for a driver, which also performs the pipeline's steps."""

@@ -1,4 +1,4 @@
-"""What a failed attempt means for the rest of its call: the books that are kept, and what there is to choose from.
+"""Recovery after a failed attempt: update breaker, budget and memory, and collect the choices.
 
 Each function serves one step of ``runtime.call.pipeline``, in this order: ``plan`` (count the failure, ask policies and memory,
 work out whether there can be a retry), ``available_fallbacks``, ``make_report``, ``validate_handler_decision`` (somebody else's decision) and
@@ -280,7 +280,7 @@ def choose_decision(
     report: ErrorReport,
     wanted: Decision | None,
 ) -> tuple[ErrorReport, Decision]:
-    """What is done: somebody else's decision, or the built-in one. A retry must be paid for (R25), waiting need not."""
+    """Choose the decision: the user's handler's, or the built-in one. A retry costs a token of the budget, waiting does not."""
     made = wanted or decide(report)
     if (
         made.strategy != "retry"

@@ -1,4 +1,4 @@
-"""What is handed out as a value holds no frames, and an error's story begins where its call does.
+"""Strip tracebacks from exceptions kept in outcomes, and cut ``__context__`` links that lead out of the call.
 
 An exception's traceback holds every frame that it came through, with all that was in them: requests, keys, the turn
 itself. Outcomes are kept, in reports and by callers, so their faults' causes come without one. What a guarded function

@@ -276,7 +276,7 @@ class ConversationLog:
     # -- for users ---------------------------------------------------------------------------------------------------
 
     def list_offers(self, key: Key) -> list[Offer]:
-        """What may be retried, the oldest first."""
+        """List the retry offers, the oldest first."""
         offers: list[Offer] = self.use(key, ThreadState.list_offers)
         if self.pending is None:
             return offers
@@ -395,7 +395,7 @@ def _mark(call: NamedCall) -> str | None:
 
 
 def _identify(call: NamedCall) -> object:
-    """What tells a call from all others: turns number theirs anew."""
+    """Identify a call among all others: each turn numbers its calls anew."""
     return None if call.turn is None else call.turn.id, call.id, call.started
 
 

@@ -1,4 +1,4 @@
-"""What the notes on conversations need of a call, and of the runtime."""
+"""The parts of a call and of the runtime that the conversation log needs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OfferedCall(ThreadCall, Protocol):
 
 
 class ConversationServices(Protocol):
-    """What the notes need of the runtime."""
+    """Services for the conversation log."""
 
     @property
     def clock(self) -> Clock: ...

@@ -1,4 +1,4 @@
-"""What a thread has pending, in the store: retry offers, calls of turns that may never come to their end, missing tools.
+"""The pending state of a thread in the store: retry offers, open calls of turns, missing tools.
 
 Rules
 -----
@@ -76,7 +76,7 @@ class ConversationStore:
         self._records.delete("pending", self._offer(key, tool))
 
     def find_offers(self, key: Key, known: dict[str, Offer], now: float) -> dict[str, Offer]:
-        """What the store has on offer, with what only this process knows about it; and what only this process has."""
+        """Find the offers in the store and in this process; details that only this process knows are added."""
         from failsoft.core.model.explanation import Explanation
 
         offers = {tool: offer for tool, offer in known.items() if offer.same is None}
@@ -143,7 +143,7 @@ class ConversationStore:
         self._records.delete("availability", self._key_of(*key, tool))
 
     def find_absences(self, now: float) -> Iterator[tuple[Key, str, Absence]]:
-        """What threads had to do without when the process before ended; ``why`` has been sanitised."""
+        """Find the tools that were missing when the previous process ended; ``why`` has been sanitised."""
         for place, record in self._records.find("availability"):
             left = min(record["until"] - self._wall(), ABSENT_FOR)
             yield self._key(place), _last_part(place), Absence(now + left, record["why"])

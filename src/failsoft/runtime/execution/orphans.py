@@ -67,7 +67,7 @@ def count_requests(running: Any, caller: Task) -> int:
 
 
 def _find(running: Any, caller: Task) -> tuple[list[Any], list[Any]]:
-    """What it has entered, and the caller's anyio scopes that are inside of that."""
+    """Find the scopes that the tool has entered, and the caller's anyio scopes inside them."""
     found = {id(one): one for one in _entered(running)}  # a generator may be met twice
     return list(found.values()), _scopes(found, caller)
 
@@ -106,7 +106,7 @@ def _managers(inside: Any) -> Iterator[Any]:
 
 
 def _tokens(running: Any) -> Iterator[Token[Any]]:
-    """Of the context variables that the tool has set and is to put back: those from further out come first."""
+    """Find the tokens of context variables that the tool has set and will reset, the outermost first."""
     for inside in _suspended(running):
         for one in (*_managers(inside), inside):
             made = getattr(one, "gen", one)

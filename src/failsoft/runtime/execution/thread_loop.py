@@ -86,7 +86,7 @@ async def _end(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class _Main(Generic[T]):
-    """What a thread's event loop runs. Neither its end nor an interrupt inside it disturbs the loop."""
+    """The main task of a thread's event loop. Neither its end nor an interrupt inside it disturbs the loop."""
 
     def __init__(self, main: Coroutine[Any, Any, T]) -> None:
         self._main = main

@@ -51,7 +51,7 @@ def _ignore(_: Job) -> None:
 
 
 class _IdleWorker:
-    """What an idle thread waits for: rung when there is a job, which it then holds."""
+    """The wait of an idle worker thread: woken with the job that it is to run."""
 
     __slots__ = ("job", "left", "wake")
 

@@ -102,7 +102,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C
 
 
 def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    """What must not be repeated has to know whether a call inside it has acted (R24)."""
+    """Guard a tool that must not be repeated: it has to know whether an inner call has acted."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         shut = tool.cached_refusal

@@ -1,4 +1,4 @@
-"""What the fast path needs of the runtime: to run an attempt, and to hand over what is not a plain success."""
+"""The services that the fast path needs: to run an attempt, and to hand the rest over to the pipeline."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ class HandOver(Protocol):
 
 
 class FastServices(DriverServices, Calls, HandOver, Protocol):
-    """What a call on the fast path needs, up to the end of the pipeline."""
+    """Services for a call on the fast path, up to the end of the pipeline."""

@@ -184,7 +184,7 @@ def _count_recovery(
 
 
 def _progress(met: list[KnownError], error: Exception, attempts: Attempts, families: tuple[Family, ...]) -> Progress:
-    """What the long way has to know."""
+    """Build the progress that the pipeline continues from."""
     fault = met[-1].fault._replace(cause=error)
     return Progress(fault, worst_effect([known.fault.effect for known in met]), attempts, families)
 

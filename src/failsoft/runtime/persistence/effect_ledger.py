@@ -189,7 +189,7 @@ class EffectLedger:
         return answer
 
     def _place(self, call: Write, *, alone: bool = False) -> str:
-        """Where a write is recorded: what makes two starts the same call. ``alone``: no other start is."""
+        """The key of a write's record: two starts with the same key are the same write. ``alone``: no other start is."""
         if call.caller_id is None or alone:
             id, same = call.id, f"{self._run}.{'' if call.turn is None else call.turn.id}"
         else:

@@ -1,4 +1,4 @@
-"""What goes to the store while the program runs: the event stream, and circuits that are open.
+"""Write the event stream and the open circuits to the store while the program runs.
 
 Rules
 -----

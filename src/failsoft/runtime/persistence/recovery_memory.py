@@ -22,7 +22,7 @@ log = logging.getLogger("failsoft")
 
 
 class RecoveryMemory:
-    """What has helped against which errors. ``families()`` shows it, ``forget()`` drops it."""
+    """Memory of what has helped against which errors. ``families()`` shows it, ``forget()`` drops it."""
 
     def __init__(
         self, mode: Mode, wall: Callable[[], float], successes: Callable[[str], int], store: Store | None = None
@@ -72,7 +72,7 @@ class RecoveryMemory:
         return family
 
     def evidence(self, family: Family) -> Evidence | None:
-        """What can be quoted of a family. Others may be learning about it just now."""
+        """Return the evidence that can be quoted about a family. Other threads may be updating it."""
         if not family.is_quotable:
             return None  # nearly always, and without the lock
         with self._lock:

@@ -70,7 +70,7 @@ def _missing(path: str, options: ToolOptions, why: object) -> Tool:
 
 
 def _describe(error: Exception) -> str:
-    """What is wrong with a module, and where."""
+    """Describe what is wrong with a module, and where."""
     said = sanitise(error.msg if isinstance(error, SyntaxError) else error)
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:

@@ -47,7 +47,7 @@ _CONTRACT = (
 
 
 class Runners(Protocol):
-    """What runs, by tool id: a mapping, or whoever makes a runner only when one is asked for.
+    """The runners by tool id: a mapping, or an object that makes a runner on demand.
 
     Where the framework makes messages of its tools' values, ``read`` gives all that such a one may stand for.
     """
@@ -62,7 +62,7 @@ class LazyRunners(NamedTuple):
 
 
 class RunnerSet(NamedTuple):
-    """What a call has brought along."""
+    """The runners that a call carries."""
 
     runners: Runners
     control: Control  # exceptions that pass
@@ -72,7 +72,7 @@ RUNNING: ContextVar[RunnerSet | None] = ContextVar("failsoft_running", default=N
 
 
 class Metadata(NamedTuple):
-    """What a framework knows of its tool, beside the options in its metadata."""
+    """A framework's knowledge of its tool, beside the options in its metadata."""
 
     description: str = ""
     schema: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None  # of the arguments, or what makes it
@@ -98,7 +98,7 @@ class FrameworkFunction:
 
 
 def start(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
-    """What the call has brought along for this tool, with arguments of its own: a function may change them."""
+    """Start the runner that the call carries for this tool, with a copy of the arguments: a function may change them."""
     runner, control = _find(tool)
     made: Coroutine[Any, Any, Any] = runner({**arguments})
     return _mark(made, control) if control else made
@@ -162,11 +162,11 @@ class FrameworkTool(Tool):
         self._choose_fast_path()
 
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, typed: bool = False) -> None:  # noqa: ARG002
-        """Whether the arguments fit, the framework has seen to."""
+        """Always None: the framework has validated the arguments."""
         return
 
     def check_output(self, value: Any) -> Fault | None:
-        """Whether the value has the declared form; of a framework's own message, whether what it says has."""
+        """Check that the value has the declared form; of a framework's own message, its content is checked."""
         running = RUNNING.get()
         read = None if running is None else getattr(running.runners, "read", None)
         fault = None

@@ -20,7 +20,7 @@ LONGEST_PROBE = 300.0  # for a tool that has no timeout
 
 
 class HealthView(NamedTuple):
-    """What ``Runtime.health`` shows."""
+    """The answer of ``Runtime.health``."""
 
     state: CircuitState
     failure_count: int

@@ -36,7 +36,7 @@ class KnownError:
 
 
 def look_up(tool: Tool, error: Exception) -> KnownError | None:
-    """What is known of an error, if its type and its text are all there is to know."""
+    """Look up an error that is fully described by its type and text."""
     known = tool.known_errors
     if not known:
         return None

@@ -150,7 +150,7 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """What the tool does, in its author's words."""
+        """The description of the tool, in its author's words."""
         return description_of(self.fn) if self.command is None and self.unavailable_fault is None else ""
 
     def learn_effect(self, undeclared: Undeclared) -> None:
@@ -355,7 +355,7 @@ def unguarded(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def kind_of(fn: Callable[..., Any]) -> ToolKind:
-    """What calling it gives; what cannot be protected is refused here (T15)."""
+    """Determine what calling the function returns. Refuse functions that cannot be protected."""
     target: Any = fn
     while isinstance(target, functools.partial):
         target = target.func

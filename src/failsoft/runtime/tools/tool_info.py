@@ -1,4 +1,4 @@
-"""What ``rt.tools`` shows: the ids of all tools, and by id what is known of one."""
+"""The view behind ``rt.tools``: the ids of all tools, and the details of one by id."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ToolInfo:
 
     @property
     def effect_reason(self) -> str:
-        """What the effect was decided by."""
+        """The reason for the effect."""
         return self._tool.effect_reason
 
     def __repr__(self) -> str:

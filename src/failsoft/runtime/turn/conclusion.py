@@ -1,4 +1,4 @@
-"""What is still asked and said when the calls of a turn have come to their ends.
+"""The end of a turn: ask the Error Handler about skipped calls, and phrase the texts.
 
 Rules
 -----
@@ -70,7 +70,7 @@ def _went_well(outcome: Outcome[Any]) -> bool:
 
 
 def _is_ours(outcome: Outcome[Any]) -> bool:
-    """Whether the user is told of it here: what the agent framework goes on with is not over."""
+    """True if the user is told of the outcome here. A call that the agent framework continues is not over."""
     return outcome.fault is None or outcome.fault.rule != builtin_faults.PASSED_ON
 
 

@@ -1,4 +1,4 @@
-"""What a call of a turn waits for: handles that it names, and handles that hide in its arguments."""
+"""Dependencies of a turn's call: handles in ``depends_on``, and handles inside its arguments."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def refuse_handles(defaults: Mapping[str, Any] | None) -> None:
-    """What stands in for a value that did not come must be there already."""
+    """Refuse handles in ``defaults``: a default must be a value."""
     for name, value in (defaults or {}).items():
         if type(value) not in PLAIN and _search(value):
             raise TurnError(f"defaults: {name!r} has a handle in it, and its value may not come either: write a value")

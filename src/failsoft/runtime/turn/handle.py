@@ -106,7 +106,7 @@ class Handle(core.Node, Generic[T]):
 
     @property
     def outcome(self) -> Outcome[T] | None:
-        """What became of it; None while it is open. That of a plain success is made when somebody looks."""
+        """The outcome; None while the call is open. The outcome of a plain success is made on demand."""
         if self._outcome is None and self.state == "succeeded":
             tool, taken = cast("Tool", self.tool), self.ended - self.started
             self._outcome = Outcome(
@@ -177,7 +177,7 @@ def explain_missing(error: BaseException | None) -> None:
 
 
 class TurnCallKeywords(TypedDict, total=False):
-    """What can be said about a call of a turn."""
+    """The options of a call in a turn."""
 
     id: str
     depends_on: Sequence[Handle[Any] | str]
@@ -190,7 +190,7 @@ class TurnCallKeywords(TypedDict, total=False):
 
 
 class Outcomes(Mapping[str, Outcome[Any]]):
-    """What became of a turn's calls, in the order of submission."""
+    """The outcomes of a turn's calls, in the order of submission."""
 
     __slots__ = ("_handles",)
 

@@ -1,4 +1,4 @@
-"""What turns and the runs of agents need of the runtime."""
+"""The services that turns and agent runs need."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ToolIndex(Protocol):
 
 
 class TurnEnd(Protocol):
-    """What the end of a turn needs."""
+    """Services for the end of a turn."""
 
     @property
     def writer(self) -> StoreWriter | None: ...
@@ -49,7 +49,7 @@ class TurnEnd(Protocol):
 
 
 class RunServices(Time, EventLog, Labels, Protocol):
-    """What the run of an agent needs."""
+    """Services for an agent run."""
 
     @property
     def lock(self) -> AbstractContextManager[bool]: ...
@@ -58,4 +58,4 @@ class RunServices(Time, EventLog, Labels, Protocol):
 
 
 class TurnServices(FastServices, Labels, ToolIndex, TurnEnd, Protocol):
-    """What a turn needs: to run calls, and to end."""
+    """Services for a turn: run its calls, and end it."""

@@ -177,7 +177,7 @@ class Turn:
 
     @property
     def report(self) -> TurnReport:
-        """What became of the turn; there once it has ended."""
+        """The report of the turn, available once the turn has ended."""
         if self._report is None:
             raise TurnError("the turn has not ended: read turn.report after the async with block")
         return self._report
@@ -361,7 +361,7 @@ class Turn:
         return id
 
     def record_open_call(self, handle: Handle[Any]) -> None:
-        """What is open outlives the process, where there is a store."""
+        """Record an open call in the store, so that it outlives the process."""
         if self.pending is not None and self.thread is not None:
             tool = handle.tool
             name = tool if isinstance(tool, str) else tool.id
@@ -520,7 +520,7 @@ class Turn:
         self.emit(events.TURN_ENDED, None, None, fields)
 
     def _remaining_past(self) -> Turn | None:
-        """What a quiet turn is to its calls when it has ended: one that knows no calls.
+        """The turn as its calls see it after a quiet end: without calls.
 
         So there are no circles of references, which only the garbage collector would find; and what a tool has started
         and not awaited still belongs to this turn.

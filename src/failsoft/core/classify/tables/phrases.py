@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 
 class Phrase(NamedTuple):
-    """What an error of this kind says of itself."""
+    """A phrase by which errors of one kind are recognised."""
 
     name: str
     keys: str

@@ -151,7 +151,7 @@ class Process:
             raise OutOfStep("it sends something without having been asked")
 
     def has_read(self) -> bool:
-        """Whether it may have read all that it was sent for its call. If not, a dead worker has surely not run it."""
+        """True if the worker may have read its whole call. If not, a dead worker has not run it."""
         if not self.asked:
             return False
         left = bytearray(4)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Waiting(Protocol):
-    """What the algorithms need of their caller's world."""
+    """A way to wait: on an event loop, or by blocking."""
 
     async def readable(self, fd: int, until: float | None) -> bool:
         """Wait until there is something to read; False if ``until`` comes first."""
@@ -130,7 +130,7 @@ def _settle(waiter: asyncio.Future[bool], ready: bool) -> None:
 
 
 class LoopReadiness:
-    """What one event loop listens to on behalf of its calls. Each descriptor is heard once, then has to ask again."""
+    """The descriptors that one event loop watches for its calls. Each wakes its call once and must be armed again."""
 
     __slots__ = ("_epoll", "waiters")
 

@@ -1,4 +1,4 @@
-"""What comes back from a process, as one value, and the faults that lie in the process itself.
+"""The reply of a process as one value, and the faults of the process itself.
 
 A tool's own exception is ``Reply.error`` of kind ``error``, to be classified like any other. What has a ``fault``
 (``WorkerError``, ``CommandError``) has been judged already, and is taken as it is.
@@ -25,7 +25,7 @@ ReplyKind = Literal[
 
 
 class Reply(NamedTuple):
-    """What became of one attempt in a process."""
+    """The result of one attempt in a process."""
 
     kind: ReplyKind
     value: Any = None

@@ -84,7 +84,7 @@ def parse(path: str) -> Target:
 
 
 def find(module: str, qualname: str) -> Any:
-    """What stands under the name. Raises ``ImportError`` or ``AttributeError``."""
+    """Look up the object under the name. Raises ``ImportError`` or ``AttributeError``."""
     found: Any = importlib.import_module(module)
     for name in qualname.split("."):
         found = getattr(found, name)
@@ -92,7 +92,7 @@ def find(module: str, qualname: str) -> Any:
 
 
 def unwrap(found: Any) -> Any:
-    """What the innermost guard around ``found`` wraps; ``found`` itself where there is none."""
+    """Return the function that the innermost guard around ``found`` wraps; ``found`` itself without a guard."""
     inner = link = found
     while (below := getattr(link, "__wrapped__", None)) is not None:
         if getattr(link, GUARD, None):

@@ -1,4 +1,4 @@
-"""What passes between this process, its supervisor and its workers: frames on a stream socket.
+"""The protocol between this process, its supervisor and its workers: frames on a stream socket.
 
 Rules
 -----

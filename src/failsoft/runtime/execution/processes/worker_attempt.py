@@ -182,7 +182,7 @@ _CONTENTS: Final[dict[int, encoding.Content]] = {
 def _read(
     target: Target, values: Values, frame: wire.Frame, until: float | None, pid: int | None
 ) -> tuple[ReplyKind, Any, Exception | None, bool]:
-    """What the worker says, and whether it has grown too large."""
+    """Read the worker's answer, and whether the worker has grown too large."""
     kind = frame.kind
     if kind not in _CONTENTS:
         raise OutOfStep("it sent something that is no answer")
