@@ -16,6 +16,7 @@ import pytest
 from tests.fakes import DOWN, ONCE, Scripted, Takes, phrases, real, records, virtual
 
 from failsoft import CallFailed, Runtime, ToolTimeout
+from failsoft.runtime.execution.deadline import step
 
 Make = Callable[[Runtime, Any], Callable[[], Awaitable[Any]]]
 
@@ -35,6 +36,22 @@ def by_function(rt: Runtime, guarded: Any) -> Callable[[], Awaitable[Any]]:
 
 
 both = pytest.mark.parametrize("way", [by_name, by_function])
+
+
+@virtual
+async def test_an_attempt_that_an_interrupt_has_left_in_its_queue_disturbs_no_deadline() -> None:
+    rt = Runtime()
+    search = rt.add(Scripted(Takes(1), Takes(100)), id="search", timeout="2s", retry=ONCE)
+    await search()
+    queue = rt._engine.tools["search"].queue
+    over = step(asyncio.sleep(0, "a value"), box := [0.0, None])
+    for _ in over:
+        pass
+    queue.live[over] = [box, None, rt._engine.tools["search"]]
+    with pytest.raises(ToolTimeout):
+        await search()
+    assert not queue.live
+    assert rt.running() == []
 
 
 # --- the tool's own deadline -------------------------------------------------------------------------------------------

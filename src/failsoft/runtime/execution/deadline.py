@@ -29,7 +29,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator,
 from contextvars import Context
 from operator import call
 from threading import get_ident
-from types import coroutine
+from types import GeneratorType, coroutine
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -65,6 +65,11 @@ def step(coro: Any, box: Box) -> Stepper:
     box[0] = yield from coro
 
 
+def has_ended(stepper: Stepper) -> bool:
+    """True for an attempt that is over, although an interrupt has kept it from being taken out of its queue."""
+    return cast("GeneratorType[Any, None, None]", stepper).gi_frame is None
+
+
 class LoopDeadlines:
     """All the deadlines of one event loop."""
 
@@ -83,7 +88,7 @@ class LoopDeadlines:
     def suspended(self) -> Iterator[tuple[Stepper, Suspended]]:
         """The attempts that are suspended now; any OS thread may ask."""
         for queue in list(self._queues.values()):
-            yield from list(queue.live.items())
+            yield from [(stepper, of) for stepper, of in list(queue.live.items()) if not has_ended(stepper)]
 
     def start_watch(self) -> None:
         """Have calls that take long reported from now on."""
@@ -154,12 +159,17 @@ class Queue:
         now = self.deadlines.now()
         hits = self.hits
         waits = False
+        delay: float | None = None
+        ended: list[Stepper] = []
         for stepper, (box, _, _) in self.live.items():
+            if has_ended(stepper):
+                ended.append(stepper)
+                continue
             started, task = box[0], box[1]
             left = started + self.timeout - now
             if left > 0:
-                self.arm(0.0 if waits else left)
-                return
+                delay = 0.0 if waits else left
+                break
             rounds = hits.get(stepper, 0)
             hits[stepper] = rounds + 1
             if rounds == 0:
@@ -168,8 +178,12 @@ class Queue:
             elif rounds == PATIENCE:
                 _wake(task)
             waits |= rounds < PATIENCE
-        if waits:
-            self.arm(0.0)
+        else:
+            delay = 0.0 if waits else None
+        for stepper in ended:
+            self.live.pop(stepper, None)
+        if delay is not None:
+            self.arm(delay)
 
     def throw(self, stepper: Stepper, error: BaseException, waiting: Any, timed: Timed) -> Any:
         """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
