@@ -48,8 +48,9 @@ async def test_an_attempt_that_an_interrupt_has_left_in_its_queue_disturbs_no_de
     for _ in over:
         pass
     queue.live[over] = [box, None, rt._engine.tools["search"]]
-    with pytest.raises(ToolTimeout):
+    with pytest.raises(ToolTimeout) as late:
         await search()
+    assert late.value.outcome.duration == pytest.approx(2)
     assert not queue.live
     assert rt.running() == []
 
