@@ -40,7 +40,6 @@ TO_RENAME = {
     "_refuse_foreign",
     "_settle",
     "_settle_in",
-    "_shut",
     "_slots",
     "_tell",
     "adopt_orphan",

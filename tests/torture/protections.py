@@ -62,9 +62,9 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     8: Protection(
         "a value that came after the deadline is a timeout",
-        "runtime/services.py",
-        "        if ended - started > call.tool.timeout:\n",
-        "        if False:\n",
+        "runtime/call/driver.py",
+        "    if ended - started > call.tool.timeout:\n",
+        "    if False:\n",
     ),
     9: Protection(
         "only transient failures of attempts that ran are counted",
@@ -154,9 +154,9 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     24: Protection(
         "a forked child gets locks of its own",
-        "runtime/services.py",
-        'and none of its threads (T24)."""\n        self.lock = threading.RLock()\n',
-        'and none of its threads (T24)."""\n',
+        "runtime/lifecycle.py",
+        "    rt.lock = threading.RLock()\n",
+        "",
     ),
     25: Protection(
         "acknowledged means written",

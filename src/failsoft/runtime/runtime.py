@@ -34,7 +34,7 @@ from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.events import Event
 from failsoft.observe.sinks.log import flush as flush_log
-from failsoft.runtime import agent_calls
+from failsoft.runtime import agent_calls, lifecycle
 from failsoft.runtime.call import build as calling
 from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.build import as_coroutine, make_call
@@ -492,7 +492,8 @@ class Runtime:
         as well.
         """
         self._runs.end_all()
-        await self._engine.close(0.0 if grace is None or grace == 0 else read_time("close: grace", grace, zero=True))
+        seconds = 0.0 if grace is None or grace == 0 else read_time("close: grace", grace, zero=True)
+        await lifecycle.close(self._engine, seconds)
         if self._owned is not None:
             await asyncio.to_thread(self._owned.close)
 
@@ -528,7 +529,7 @@ def _find(key: str) -> Runtime:
 
 def _after_fork() -> None:
     for runtime in list(_ALIVE):
-        runtime._engine.renew_after_fork()
+        lifecycle.renew_after_fork(runtime._engine)
     forget_loops()
 
 

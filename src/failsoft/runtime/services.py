@@ -1,7 +1,6 @@
-"""State that all calls of a runtime share: tools, health, time, the event stream; and the async driver.
+"""The state that all calls of a runtime share: tools and their health, time, the event stream, the books.
 
-``Runtime`` is what users hold; this is what it holds. Decisions are the core's, sequence is ``run_pipeline``'s; here is
-only what they need to be carried out.
+``Runtime`` is what users hold; ``Services`` is what a ``Runtime`` holds.
 """
 
 from __future__ import annotations
@@ -10,61 +9,32 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from time import monotonic as real_time
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from failsoft.core.effects.tool_effect import UNKNOWN, KnownEffect
-from failsoft.core.model.builtin_faults import BAD_ARGUMENTS, did_you_mean, quote
+from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Decision, Outcome
-from failsoft.core.redact.sanitise import mask_id
-from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.core.resilience.error_handler import ErrorReport, Handler
 from failsoft.errors import FailsoftError
 from failsoft.observe import events
-from failsoft.observe.delivery import left
-from failsoft.observe.exception_text import exception_text
-from failsoft.observe.recorder import Recorder
-from failsoft.observe.sinks.log import flush as flush_log
-from failsoft.observe.sinks.log import is_logged, level_of
-from failsoft.observe.sinks.log import put as log_event
-from failsoft.runtime.call.admission import is_absent
-from failsoft.runtime.call.attempt import attempt, blocked_loop_result, emit_abandoned, timeout_result, unawaited
-from failsoft.runtime.call.attempt_blocking import run_blocking
+from failsoft.runtime import calls
+from failsoft.runtime.call import driver
+from failsoft.runtime.call.emit import CallLog
 from failsoft.runtime.call.error_handler import consult, handler_failed_fields
-from failsoft.runtime.call.escalation import Escalations
-from failsoft.runtime.call.model import (
-    NO_PROGRESS,
-    AttemptResult,
-    Call,
-    Consult,
-    Invoke,
-    Phrase,
-    Progress,
-    RecordWrite,
-    TakeOffer,
-    Wait,
-)
-from failsoft.runtime.call.pipeline import run_pipeline
+from failsoft.runtime.call.model import Call
 from failsoft.runtime.call.running import Watch
-from failsoft.runtime.call.tracebacks import was_entered
-from failsoft.runtime.call.user_text import Catalogue, Phraser, phrase
+from failsoft.runtime.call.user_text import Catalogue, Phraser
 from failsoft.runtime.conversation.conversation_log import ConversationLog
-from failsoft.runtime.execution.blocking_loop import running_loop
 from failsoft.runtime.execution.clock import SYSTEM, Clock, current
-from failsoft.runtime.execution.deadline import Expired, LoopDeadlines, Queue, log_end
+from failsoft.runtime.execution.deadline import LoopDeadlines, Queue, log_end
 from failsoft.runtime.execution.thread_pool import ThreadPool
-from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
-from failsoft.runtime.scope import LIGHT, SCOPE, AskedFor, call_of, leave
-from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.tools.health import HealthView, ToolHealth
-from failsoft.runtime.tools.tool import Tool, count_as_write
-from failsoft.runtime.turn.agent_run import AgentRun
-from failsoft.runtime.turn.turn import Turn
+from failsoft.runtime.tools.tool import Tool
 
 if TYPE_CHECKING:
     from random import Random
@@ -73,9 +43,8 @@ if TYPE_CHECKING:
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.resilience.policy import Policy
     from failsoft.runtime.execution.processes.pool import Workers
-    from failsoft.runtime.persistence.effect_ledger import Answer, EffectLedger
+    from failsoft.runtime.persistence.effect_ledger import EffectLedger
     from failsoft.runtime.persistence.event_writer import StoreWriter
-    from failsoft.stores.failsafe import FailsafeStore
     from failsoft.stores.ports import Store
 
 log = logging.getLogger("failsoft")
@@ -83,7 +52,16 @@ MOST_WARNED = 100  # warnings that are logged once
 
 
 class Services:
-    """The inside of a runtime."""
+    """The state of a runtime, and small lookups in it."""
+
+    open_call = calls.open_call
+    run = calls.run
+    run_blocking = calls.run_blocking
+    drive = driver.drive
+    drive_blocking = driver.drive_blocking
+    misfit_result = driver.misfit_result
+    error_result = driver.error_result
+    value_result = driver.value_result
 
     def __init__(
         self,
@@ -122,7 +100,12 @@ class Services:
         self.labels: dict[str, str] = {}  # by tool id, where the tool's options have one
         self.disabled: dict[str, str | None] = {}  # why, by tool id; None: enabled whatever its options say
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
-        self.trace = Recorder(clock.monotonic, clock.wall)
+        self.log = CallLog(clock, self, on_escalation)
+        self.trace = self.log.trace
+        self.emit, self.record_event = self.log.emit, self.log.record_event
+        self.drain_if_due, self.escalate = self.log.drain_if_due, self.log.escalate
+        self.notify_escalation, self.debug_fields = self.log.notify_escalation, self.log.debug_fields
+        self.on_caller_cancelled = self.log.on_caller_cancelled
         self.thread_pool = ThreadPool()
         self._workers: Workers | None = None
         self.lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
@@ -132,7 +115,6 @@ class Services:
         self._abandoned_tasks: set[asyncio.Task[None]] = set()  # of turns that went on without them (R7)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopDeadlines] = WeakKeyDictionary()
         self._fallback_health: dict[tuple[str, str], ToolHealth] = {}
-        self.escalations = None if on_escalation is None else Escalations(on_escalation)
 
     @property
     def workers(self) -> Workers:
@@ -146,34 +128,6 @@ class Services:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def open_call(
-        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
-        id: str | int | None = None,
-    ) -> Call:  # fmt: skip
-        """A call of a guarded function, placed in the turn or the call that it is made from."""
-        call = self.new_call(tool, args, kwargs, self.now() if started is None else started, id)
-        scope, light = SCOPE.get(), LIGHT.get()
-        if scope is None:
-            call.caller = call_of(light) if light else None
-        elif isinstance(outer := scope.full_call(), Call):
-            call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
-        if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe_to_repeat):
-            self._take_asked(call, light)
-        return call
-
-    def _take_asked(self, call: Call, asked: AskedFor) -> None:
-        """Make a call of a guarded function the one that a model has asked for."""
-        asked.taken = True
-        call.tool, call.by_agent = count_as_write(call.tool), True
-        call.thread = asked.thread or call.thread
-        if asked.id:
-            call.caller_id = mask_id(asked.id)
-            call.set_id(call.caller_id)
-        run = asked.turn() if call.turn is None and asked.turn is not None else call.turn
-        if isinstance(run, AgentRun) and run.engine is self:
-            run.take(call)
-            asked.run = run if call.parent is None else None
-
     def new_call(
         self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
     ) -> Call:
@@ -184,128 +138,13 @@ class Services:
         if self.closed:
             raise FailsoftError("this Runtime has been closed: make another one")
 
-    async def run(self, call: Call) -> Outcome[Any]:
-        """Drive a call to its outcome on this event loop; in the body of a turn it becomes one of the turn's."""
-        self.refuse_if_closed()
-        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
-        if caller is None:
-            return await self._run(call)
-        caller.inside.add(call)
-        try:
-            return await self._run(call)
-        finally:
-            caller.inside.discard(call)
-
-    async def _run(self, call: Call) -> Outcome[Any]:
-        scope, ticket = SCOPE.get(), call.tool.closed_ticket
-        if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
-            return await scope.adopt(call)
-        if scope is None and ticket is not None and call.tool.kind == "async" and is_fast_eligible(self, call):
-            return await run_fast(self, call, ticket)
-        return await self.drive(call)
-
-    async def drive(
-        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None, past: Progress = NO_PROGRESS
-    ) -> Outcome[Any]:
-        self._deadlines(running_loop()).start_watch()
-        first = first or self.misfit_result(call)
-        steps = run_pipeline(self, call, first, ticket, past)
-        self.calls[call] = None
-        token = SCOPE.set(call)
-        answer: AttemptResult | Decision | Answer | bool | None
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    if isinstance(step, Invoke):
-                        answer = await attempt(self, call, step)
-                    else:
-                        answer = await self._perform(call, step)
-                except BaseException as error:
-                    self.on_caller_cancelled(call, error)
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-                    answer = None  # it may hold an error, whose traceback holds this frame
-        except StopIteration as done:
-            outcome: Outcome[Any] = done.value
-            return outcome
-        finally:
-            self.calls.pop(call, None)
-            leave(SCOPE, token)
-            self.drain_if_due()
+    def forget_loops(self) -> None:
+        """Forget all event loops."""
+        self._loops.clear()
 
     def loops(self) -> list[LoopDeadlines]:
         """The deadlines of every event loop that has been used."""
         return list(self._loops.values())
-
-    async def _perform(
-        self, call: Call, step: RecordWrite | TakeOffer | Wait | Consult | Phrase
-    ) -> Decision | Answer | bool | None:
-        if isinstance(step, TakeOffer):
-            return await self.conversations.take_offer(call, step.offer)
-        if isinstance(step, RecordWrite):
-            assert self.ledger is not None
-            return await self.ledger.begin(call)
-        if isinstance(step, Wait):
-            await asyncio.sleep(step.delay)
-            return None
-        if isinstance(step, Phrase):
-            await phrase(self, call.turn, step.outcome)
-            return None
-        return await self.consult(call, step.report)
-
-    def run_blocking(self, call: Call) -> Outcome[Any]:
-        """Drive a call to its outcome in this thread."""
-        self.refuse_if_closed()
-        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
-        if caller is None:
-            return self._run_blocking(call)
-        caller.inside.add(call)
-        try:
-            return self._run_blocking(call)
-        finally:
-            caller.inside.discard(call)
-
-    def _run_blocking(self, call: Call) -> Outcome[Any]:
-        scope, ticket = SCOPE.get(), call.tool.closed_ticket
-        if isinstance(scope, Turn) and scope.engine is self and call.turn is None:
-            return scope.adopt_blocking(call)
-        if scope is None and ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self, call):
-            return run_fast_blocking(self, call, ticket)
-        return self.drive_blocking(call)
-
-    def drive_blocking(
-        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
-    ) -> Outcome[Any]:
-        return run_blocking(self, call, first or self.misfit_result(call), ticket)
-
-    def misfit_result(self, call: Call) -> AttemptResult | None:
-        """The end of a call whose arguments do not fit; a shut gate comes first (R14)."""
-        if call.thread is not None and (is_absent(self, call, call.tool) or self.conversations.find_loop(call)):
-            return None
-        fault = call.tool.misfit(call.args, call.arguments(self, call.tool), typed=call.typed)
-        return None if fault is None else AttemptResult(call.started, call.started, fault=fault, entered=False)
-
-    # -- from the happy path -----------------------------------------------------------------------------------------
-
-    def error_result(self, call: Call, started: float, error: Exception, *, entered: bool) -> AttemptResult:
-        """The end of a first attempt that failed on the happy path.
-
-        Unless it is known to have been entered, its arguments may not have fitted; its traceback tells.
-        """
-        misfit = None if entered or was_entered(error) else call.tool.misfit(call.args, call.kwargs)
-        if misfit is not None:
-            return AttemptResult(started, started, fault=misfit, entered=False)
-        if isinstance(error, Expired):
-            return timeout_result(self, call, call.tool, started, call.tool.configured_timeout, error)
-        return AttemptResult(started, self.now(), error=error)
-
-    def value_result(self, call: Call, started: float, ended: float, value: Any) -> AttemptResult:
-        """The first attempt has a value on the happy path, but something about it is not plain."""
-        if ended - started > call.tool.timeout:
-            return blocked_loop_result(self, call, call.tool, started, ended, call.tool.configured_timeout)
-        return AttemptResult(started, ended, value, fault=unawaited(call.tool, value))
 
     def find(self, tool: str | Callable[..., Any]) -> Tool | str:
         """The tool that is meant: by its id, or by its guarded function. Its bare name if there is none."""
@@ -341,55 +180,21 @@ class Services:
         )  # fmt: skip
         return outcome
 
-    def notify_escalation(self, outcome: Outcome[Any]) -> None:
-        """Let whoever wants to know of escalations hear of this one."""
-        if self.escalations is not None:
-            self.escalations.notify(outcome)
-
     def abandon_task(self, task: asyncio.Task[None]) -> None:
         self._abandoned_tasks.add(task)
         task.add_done_callback(self._abandoned_tasks.discard)
         task.add_done_callback(log_end)
 
-    async def close(self, grace: float) -> None:
-        """End what is left behind: first by waiting, then by cancelling."""
-        self._shut()
-        mine = [task for task in self._abandoned_tasks if task.get_loop() is asyncio.get_running_loop()]
-        of_loop = self._loops.get(asyncio.get_running_loop())
-        if of_loop is not None:
-            mine += of_loop.orphans
-        if mine:
-            _, open_ = await asyncio.wait(mine, timeout=grace)
-            for task in open_:
-                task.cancel()
-            if open_:
-                await asyncio.wait(open_, timeout=1.0)  # one that swallows this too is not waited for
-        self.close_blocking(grace)
+    def tasks_on(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[Any]]:
+        """The tasks on an event loop that no turn and no call waits for any more."""
+        tasks: list[asyncio.Task[Any]] = [task for task in self._abandoned_tasks if task.get_loop() is loop]
+        of_loop = self._loops.get(loop)
+        return tasks if of_loop is None else [*tasks, *of_loop.orphans]
 
-    def close_blocking(self, grace: float) -> None:
-        self._shut()
+    def close_workers(self) -> None:
+        """End the worker processes, if there are any."""
         if self._workers is not None:
             self._workers.close()
-        if self.memory is not None:
-            self.memory.save()
-        deadline = real_time() + max(grace, 1.0)
-        self.trace.close(deadline)
-        if self.ledger is not None:
-            self.ledger.finish_pending()
-        if self.writer is not None:
-            self.writer.close()
-        if self.store is not None:
-            self.store.flush(left(deadline))
-        if self.escalations is not None:
-            self.escalations.close(left(deadline))
-        flush_log(left(deadline))
-
-    def _shut(self) -> None:
-        """Take no more calls: without tickets the happy path leads to where that is said."""
-        self.closed = True
-        for tool in self.tools.values():
-            tool.fast_eligible, tool.cached_refusal = False, None
-            tool.renew_ticket()
 
     def new_key(self) -> str:
         """An idempotency key: unique, and no secret."""
@@ -436,10 +241,10 @@ class Services:
         task = asyncio.current_task(loop)
         if task is None:
             raise FailsoftError(f"{tool.id}: a guarded tool is awaited in an asyncio task; here is none")
-        tool.queue = self._deadlines(loop).queue(timeout)
+        tool.queue = self.deadlines_of(loop).queue(timeout)
         return tool.queue, task
 
-    def _deadlines(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines:
+    def deadlines_of(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines:
         """Everything that is kept for an event loop."""
         of_loop = self._loops.get(loop)
         if of_loop is None:
@@ -458,76 +263,6 @@ class Services:
                 "this Runtime was made outside of virtual_time() and does not live by its clock: "
                 "deadlines and circuits take real time. Make the Runtime inside."
             )
-
-    # -- the stream --------------------------------------------------------------------------------------------------
-
-    def emit(
-        self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any], error: BaseException | None = None
-    ) -> None:
-        if call.parent is not None:
-            fields["parent_id"] = call.parent.id
-        self.record_event(event_type, tool, call.id, None if call.turn is None else call.turn.id, fields, error)
-
-    def record_event(
-        self, event_type: str, tool: Tool | str | None, call_id: str | int | None, turn_id: str | None,
-        fields: dict[str, Any], error: BaseException | None = None,
-    ) -> None:  # fmt: skip
-        """Record an event, and log it if the application wants its level; ``error`` gives the traceback."""
-        now = self.now()
-        self.trace.record((event_type, now, tool, call_id, turn_id, fields))
-        level = level_of(event_type, fields, known_tool=isinstance(tool, Tool))
-        if is_logged(level):
-            tool_id = tool.id if isinstance(tool, Tool) else tool
-            id = f"{tool_id}-{call_id}" if isinstance(call_id, int) else call_id
-            log_event(level, event_type, self.wall(), tool_id, id, turn_id, fields, error)
-
-    def drain_if_due(self) -> None:
-        """At the end of a call that was not plain: let listeners hear of it now."""
-        if len(self.trace.pending) > self.trace.limit:
-            self.trace.drain()
-
-    def on_caller_cancelled(self, call: Call, error: BaseException) -> None:
-        """Its caller has left, or the interpreter wants to end: no verdict on the tool."""
-        tool = vars(error).pop("orphan", None)  # for whoever hears of it first
-        if tool is not None:
-            emit_abandoned(self, call, tool)
-        if call.write_record is not None and self.ledger is not None:
-            passed = isinstance(error, ControlFlow)
-            if passed or call.abandoned or not call.is_running:
-                self.ledger.end(call, acted=not passed and call.is_running)
-            else:  # its tool may have acted, and nobody is told
-                self.ledger.abandon(call)
-        if call.offer_taken and not call.attempts:
-            self.conversations.return_offer(call)
-        if call.end_recorded:
-            return
-        if not isinstance(error, ControlFlow):  # with that the framework itself goes on, and may make the call again
-            self.conversations.note_abandoned(call)
-        duration = round((self.now() - call.started) * 1000, 3)
-        self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
-        self.drain_if_due()
-
-    def escalate(self, call: Call, outcome: Outcome[Any]) -> None:
-        fault = outcome.fault
-        fields: dict[str, Any] = {"message": f"Escalated {call.tool.id}", "code": None, "attempts": outcome.attempts}
-        if fault is not None:
-            fields |= {"code": fault.code.value, "category": fault.category, "error": fault.message}
-        entered = fault is not None and fault.rule != BAD_ARGUMENTS  # else the traceback would show the library
-        self.emit(events.ESCALATED, call.tool, call, fields, fault.cause if fault is not None and entered else None)
-        if not call.is_inner:
-            self.notify_escalation(outcome)
-
-    def debug_fields(self, fault: Fault) -> dict[str, Any]:
-        """Return the event fields that help to find a contract bug."""
-        cause = fault.cause
-        return {
-            "error": fault.message,
-            "exception": None if cause is None else f"{type(cause).__module__}.{type(cause).__qualname__}",
-            "traceback": "" if cause is None else exception_text(cause),
-            "code": fault.code.value,
-            "rule": fault.rule,
-            "reason": fault.reason,
-        }
 
     def explain(
         self, outcome: Outcome[Any], language: str | None = None, known: KnownEffect | None = None
@@ -556,29 +291,6 @@ class Services:
             return answer
         self.emit(events.HANDLER_FAILED, call.tool, call, handler_failed_fields(answer))
         return None
-
-    def renew_after_fork(self) -> None:
-        """A forked child has its parent's locks as they were, held or not, and none of its threads (T24)."""
-        self.lock = threading.RLock()
-        self.trace.renew_after_fork()
-        if self.escalations is not None:
-            self.escalations.renew_after_fork()
-        self.conversations.renew_after_fork()
-        if self.ledger is not None and self.store is not None:
-            self.ledger.renew_after_fork()
-            cast("FailsafeStore", self.store).renew_after_fork()
-        if self.writer is not None:
-            self.writer.renew_after_fork()
-        if self.memory is not None:
-            self.memory.renew_after_fork()
-        self.thread_pool.renew()
-        self.calls.clear()
-        self.retrying.clear()
-        self._loops.clear()  # nobody runs them here, though one of them may seem to be running
-        for tool in self.tools.values():
-            tool.queue = None
-            if tool.slots is not None:
-                tool.slots.renew()
 
 
 def _no_tool(found: object) -> str:

@@ -23,7 +23,7 @@ from failsoft.runtime.execution.thread_pool import Job
 from failsoft.runtime.tools.framework_tool import FrameworkFunction, run_here
 
 if TYPE_CHECKING:
-    from failsoft.runtime.call.ports import AttemptServices
+    from failsoft.runtime.call.ports import AttemptServices, CallEvents
     from failsoft.runtime.execution.processes.reply import Reply
     from failsoft.runtime.tools.tool import Tool
 
@@ -145,7 +145,7 @@ def timeout_result(
     return AttemptResult(started, ended, fault=fault, still_running=expired.orphan is not None)
 
 
-def emit_abandoned(rt: AttemptServices, call: Call, tool: Tool) -> None:
+def emit_abandoned(rt: CallEvents, call: Call, tool: Tool) -> None:
     """An attempt of this tool goes on by itself."""
     rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
 

@@ -1,86 +1,25 @@
-"""One attempt, and a whole call, for callers that block."""
+"""One attempt, for a caller that blocks."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from failsoft.core.model import builtin_faults
-from failsoft.core.model.outcome import Decision, Outcome
-from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.observe import events
 from failsoft.runtime.call.attempt import has_slot, process_result, refuse_awaitable, run_body, run_inline
-from failsoft.runtime.call.model import AttemptResult, Call, Invoke, Phrase, RecordWrite, Step, TakeOffer, Wait
-from failsoft.runtime.call.pipeline import run_pipeline
+from failsoft.runtime.call.model import AttemptResult, Call, Invoke
 from failsoft.runtime.call.running import LONG, report_blocking
-from failsoft.runtime.call.user_text import phrase
-from failsoft.runtime.execution.blocking_loop import is_on_loop
-from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
     from failsoft.runtime.call.ports import DriverServices
-    from failsoft.runtime.persistence.effect_ledger import Answer
     from failsoft.runtime.tools.tool import Tool
 
 T = TypeVar("T")
-
-
-def run_blocking(
-    rt: DriverServices, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
-) -> Outcome[Any]:
-    """Drive a call to its outcome in this thread."""
-    steps = run_pipeline(rt, call, first, ticket)
-    before = SCOPE.get()
-    try:  # an interrupt right after the scope was set must not leave it set
-        SCOPE.set(call)
-        rt.calls[call] = None
-        step = next(steps)
-        while True:
-            try:
-                answer = _perform(rt, call, step)
-            except BaseException as error:
-                rt.on_caller_cancelled(call, error)
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
-    except StopIteration as done:
-        outcome: Outcome[Any] = done.value
-        return outcome
-    finally:
-        try:
-            SCOPE.set(before)
-        finally:
-            rt.calls.pop(call, None)
-        rt.drain_if_due()
-
-
-def _perform(rt: DriverServices, call: Call, step: Step) -> AttemptResult | Decision | Answer | bool | None:
-    if isinstance(step, Invoke):
-        return attempt_blocking(rt, call, step)
-    if isinstance(step, TakeOffer):
-        return rt.conversations.take_offer_blocking(call, step.offer)
-    if isinstance(step, RecordWrite):
-        assert rt.ledger is not None
-        return rt.ledger.begin_blocking(call)
-    if isinstance(step, Wait):
-        if is_on_loop():
-            rt.warn_once(
-                f"{call.tool.id} blocks",
-                "%s was called as a plain function on an event loop, which stands still while it waits to try again: "
-                'use `await rt.call("%s", {…})` there',
-                call.tool.id,
-                call.tool.id,
-            )
-        rt.clock.sleep(step.delay)
-        return None
-    if isinstance(step, Phrase):
-        return _run_coroutine(phrase(rt, call.turn, step.outcome))
-    return _run_coroutine(rt.consult(call, step.report))
 
 
 def attempt_blocking(rt: DriverServices, call: Call, invoke: Invoke) -> AttemptResult:
@@ -181,16 +120,3 @@ def _wait(ended: threading.Lock, times: list[float], timeout: float, report: Cal
         if left <= 0:
             return False
     return True
-
-
-def _run_coroutine(asked: Coroutine[Any, Any, T]) -> T | None:
-    """The answer of a coroutine, on an event loop of its own: there may be one in this thread already."""
-
-    def ask() -> None:
-        answer.append(asyncio.run(asked))
-
-    answer: list[T] = []
-    asking = threading.Thread(target=ask, name="failsoft handler", daemon=True)
-    asking.start()
-    asking.join()
-    return answer[0] if answer else None

@@ -108,6 +108,7 @@ class Execution(Threads, Protocol):
     def clock(self) -> Clock: ...
     @property
     def workers(self) -> Workers: ...
+    def deadlines_of(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines: ...
     def deadline_queue(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]: ...
 
 
@@ -125,6 +126,9 @@ class InFlight(Protocol):
 class Calls(Protocol):
     """Making and running calls."""
 
+    def new_call(
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
+    ) -> Call: ...
     def open_call(
         self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
         id: str | int | None = None,

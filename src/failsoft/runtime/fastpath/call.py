@@ -12,7 +12,8 @@ from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.core.model.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.attempt import run_body, start_async
-from failsoft.runtime.call.attempt_blocking import run_blocking, run_function
+from failsoft.runtime.call.attempt_blocking import run_function
+from failsoft.runtime.call.driver import drive_blocking
 from failsoft.runtime.call.pipeline import with_queue_time
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import Box, finish, step
@@ -121,7 +122,7 @@ def run_fast_blocking(rt: FastServices, call: Call, ticket: Ticket) -> Outcome[A
     caller = start_async if tool.kind == "async" else run_body
     if isinstance(first.error, TypeError) and not was_entered(first.error, caller):
         first = rt.misfit_result(call) or first
-    return run_blocking(rt, call, first, ticket)
+    return drive_blocking(rt, call, first, ticket)
 
 
 async def run_fast(rt: FastServices, call: Call, ticket: Ticket) -> Outcome[Any]:
