@@ -117,42 +117,18 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 
 # Methods that only failsoft itself or a framework calls
 INSIDE = {
-    "Handle": {"turn", "lanes", "tool", "settle", "whole", "call", "result", "say"},
-    "Turn": {
-        *(
-            "arrived",
-            "awaited",
-            "pending",
-            "cancels",
-            "ended_by",
-            "notes",
-            "parent",
-            "new_id",
-            "write_down",
-            "is_elsewhere",
-            "refuse_if_closed",
-        ),
-        *(
-            "perform",
-            "finished",
-            "arrive",
-            "arrival",
-            "tell",
-            "settle",
-            "emit",
-            "submit_plan",
-            "adopt",
-            "adopt_blocking",
-            "doze",
-            "loop",
-        ),
+    "Handle": {
+        *("turn", "scheduler", "tool", "call", "result", "set_options", "report_effect_to", "resolve"),
+        *("step_out", "full_call"),
     },
+    "Turn": {"submit_plan", "adopt", "adopt_blocking"},
     "Outcome": {"reword"},
     "VirtualClock": {"reach"},
     "Offer": {"args", "timeout", "retry", "key", "same", "from_dict"},
     "RecoveryMemory": {"evidence", "meet", "spares", "order", "learn", "save", "renew_after_fork"},
     "Dangling": {"from_dict"},
 }
+INHERITED = {"Turn": ("left", "expired", "over")}  # public members of a base class that is not public
 WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft"}
 WITHOUT_SIGNATURE = {
     *(
@@ -258,7 +234,8 @@ def members(name: str, cls: type) -> Iterator[str]:
     """List properties and methods in source order."""
     if name in WITHOUT_MEMBERS:
         return
-    for member, thing in vars(cls).items():
+    inherited = {member: inspect.getattr_static(cls, member) for member in INHERITED.get(name, ())}
+    for member, thing in {**vars(cls), **inherited}.items():
         if member.startswith("_") or member in INSIDE.get(name, ()):
             continue
         bare = thing.__func__ if isinstance(thing, classmethod | staticmethod) else thing

@@ -134,11 +134,11 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     21: Protection(
         "a failed call ends alone",
-        "runtime/turn/turn.py",
-        "        commands = self.machine.finish(handle, outcome.status)\n",
-        "        commands = self.machine.finish(handle, outcome.status)\n"
+        "runtime/turn/scheduler.py",
+        "        commands = turn.machine.finish(handle, outcome.status)\n",
+        "        commands = turn.machine.finish(handle, outcome.status)\n"
         '        if outcome.status == "failed":\n'
-        "            commands = self.machine.cancel()\n",
+        "            commands = turn.machine.cancel()\n",
     ),
     22: Protection(
         "calls that cannot work are refused",

@@ -3,7 +3,8 @@
 Rules
 -----
 - Such a call sees its caller's context, and ends if its caller does.
-- One that blocks runs here and now; for a caller in another thread it runs on the turn's event loop.
+- A blocking function runs at once in the caller's OS thread. ``Turn.adopt_blocking`` sends calls from other OS threads to
+  the turn's event loop.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.turn.machine import Start
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.tools.control import ControlFlow
-from failsoft.runtime.turn.commands import stop
 from failsoft.runtime.turn.dependencies import refuse_misused
 from failsoft.runtime.turn.handle import Handle
+from failsoft.runtime.turn.scheduler import Scheduler
+from failsoft.runtime.turn.turn_state import TurnState
 
 if TYPE_CHECKING:
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.turn.turn import Turn
 
 
-async def adopt(turn: Turn, call: Call) -> Outcome[Any]:
-    """Run the call as one of the turn's."""
-    handle = _submit(turn, call)
+async def adopt(scheduler: Scheduler, call: Call) -> Outcome[Any]:
+    """Run a call of an async function as one of the turn's."""
+    turn, handle = scheduler.turn, _submit(scheduler, call)
     if handle.outcome is None:
-        # Not by the loop's own factory: with an eager one it might have ended before anybody waits for it.
-        task = handle.task = asyncio.Task(_run(turn, handle, call), loop=turn.loop)
+        # Not by the loop's own factory: an eager task might end before the next line waits for it.
+        task = handle.task = asyncio.Task(_run(scheduler, handle, call), loop=turn.loop)
         try:
             await turn.arrival(handle)
         except asyncio.CancelledError:
@@ -41,19 +42,18 @@ async def adopt(turn: Turn, call: Call) -> Outcome[Any]:
     return cast("Outcome[Any]", handle.outcome)
 
 
-def adopt_blocking(turn: Turn, call: Call) -> Outcome[Any]:
-    """The same for a function that blocks."""
-    if turn.is_elsewhere():
-        return asyncio.run_coroutine_threadsafe(adopt(turn, call), turn.loop).result()
-    handle = _submit(turn, call)
+def adopt_blocking(scheduler: Scheduler, call: Call) -> Outcome[Any]:
+    """Run a call of a blocking function as one of the turn's."""
+    handle = _submit(scheduler, call)
     if handle.outcome is not None:  # skipped: the turn's time is up
         return handle.outcome
-    outcome = turn.engine.drive_blocking(call)
-    turn.finished(handle, outcome)
+    outcome = scheduler.turn.engine.drive_blocking(call)
+    scheduler.finish(handle, outcome)
     return outcome
 
 
-def _submit(turn: Turn, call: Call) -> Handle[Any]:
+def _submit(scheduler: Scheduler, call: Call) -> Handle[Any]:
+    turn = scheduler.turn
     turn.refuse_if_closed()
     refuse_misused((*call.args, *call.kwargs.values()))
     taken = call.by_agent and call.has_own_id and call.id in turn.machine.calls
@@ -61,42 +61,43 @@ def _submit(turn: Turn, call: Call) -> Handle[Any]:
         call.set_id(turn.new_id(call.tool.id))
     call.turn, call.thread, call.tenant = turn, call.thread or turn.thread, call.tenant or turn.tenant
     call.required = call.tool.options.required
-    handle: Handle[Any] = Handle(turn.scheduler, call.id, call.tool, call.kwargs)
+    handle: Handle[Any] = Handle(scheduler, call.id, call.tool, call.kwargs)
     handle.call = call
     commands = turn.machine.add(handle)
     turn.record_open_call(handle)
     if not isinstance(commands[0], Start):
-        turn.perform(commands)
+        scheduler.perform(commands)
     return handle
 
 
-async def _run(turn: Turn, handle: Handle[Any], call: Call) -> None:
-    engine, notes, tool = turn.engine, turn.notes, call.tool
+async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
+    turn, tool = scheduler.turn, call.tool
+    engine, notes = turn.engine, turn.notes
     handle.started = call.started = engine.now()
     ticket = tool.closed_ticket
     SCOPE.set(handle)
-    turn.scheduler.attach()
+    scheduler.attach()
     try:
         if ticket is not None and tool.quick is not None and not notes.wary and _is_fast_eligible(turn, call):
             outcome = await tool.quick(call.kwargs, handle.id, ticket, handle)
         else:
-            turn.suspend(handle)
+            scheduler.suspend(handle)
             outcome = await engine.drive(call)
     except BaseException as error:
         late = handle.outcome is not None
-        stop(turn, handle, error)
+        scheduler.stop(handle, error)
         if late and isinstance(error, ControlFlow):
-            return  # nobody waits for it any more
+            return  # its caller has its outcome already
         raise
     finally:
-        turn.scheduler.detach(handle)
+        scheduler.detach(handle)
     if notes.wary and outcome.status == "succeeded":
         engine.conversations.note_success(call)
-    turn.finished(handle, outcome)
+    scheduler.finish(handle, outcome)
 
 
-def _is_fast_eligible(turn: Turn, call: Call) -> bool:
-    """Does it say nothing that the happy path would not see?"""
+def _is_fast_eligible(turn: TurnState, call: Call) -> bool:
+    """True if the call has no options that the fast path would ignore."""
     if not call.fits_exactly:
         return False
     said = (call.timeout, call.retry, call.key if call.offer is None else call.offer)

@@ -1,9 +1,9 @@
-"""Ends that a turn gives to its calls: skipped, left behind at the deadline, cancelled, stopped."""
+"""Ends that a turn gives to its calls: skipped, abandoned at the deadline, cancelled, stopped."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
@@ -11,69 +11,43 @@ from failsoft.core.model.outcome import Decision, Outcome, Status
 from failsoft.core.turn.machine import Abandon, Cancel, RecordLate, Skip
 from failsoft.observe import events
 from failsoft.runtime.tools.control import ControlFlow
+from failsoft.runtime.turn.handle import Handle
+from failsoft.runtime.turn.turn_state import Skipped, TurnState
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
-    from failsoft.runtime.turn.handle import Handle
-    from failsoft.runtime.turn.turn import Turn
 
-TurnCommand = Skip["Handle[Any]"] | Abandon["Handle[Any]"] | Cancel["Handle[Any]"] | RecordLate["Handle[Any]"]
+TurnCommand = Skip[Handle[Any]] | Abandon[Handle[Any]] | Cancel[Handle[Any]] | RecordLate[Handle[Any]]
 
 
-class Skipped(NamedTuple):
-    """A call that was not run, and what its event says."""
-
-    handle: Handle[Any]
-    outcome: Outcome[Any]
-    fields: dict[str, Any]
-
-    def describe(self) -> dict[str, Any]:
-        """The event's fields. A decision is told with what it rests on, as every other one is."""
-        decision, fault = self.outcome.decision, self.outcome.fault
-        if decision is None or fault is None:
-            return self.fields
-        return {
-            **self.fields,
-            "error": fault.message,
-            "classification": fault.classification,
-            "retry_count": 0,
-            "decision": decision.strategy,
-            "reason": decision.reason,
-        }
-
-    def report(self, turn: Turn) -> None:
-        """Record what was decided, and escalate if that is it."""
-        turn.emit(events.CALL_SKIPPED, self.handle.tool, self.handle.id, self.describe())
-        if self.outcome.escalated:
-            self.escalate(turn)
-
-    def escalate(self, turn: Turn) -> None:
-        if not isinstance(self.handle.tool, str):
-            turn.engine.escalate(self.handle.full_call(), self.outcome)
+def report_skip(turn: TurnState, skipped: Skipped) -> None:
+    """Record a skipped call, and escalate it if that was decided."""
+    turn.emit(events.CALL_SKIPPED, skipped.handle.tool, skipped.handle.id, skipped.describe())
+    if skipped.outcome.escalated:
+        _escalate(turn, skipped)
 
 
-def end(turn: Turn, command: TurnCommand) -> None:
-    """Do what the machine says about a call that is not to start."""
+def end(turn: TurnState, command: TurnCommand) -> None:
+    """End a call as the turn machine says."""
     if isinstance(command, Skip):
         _skip(turn, command)
     elif isinstance(command, Abandon):
-        _leave(turn, command.call)
+        _abandon(turn, command.call)
     elif isinstance(command, Cancel):
         _cancel(turn, command.call)
     else:
         turn.emit(events.LATE_RESULT, command.call.tool, command.call.id, {"message": "Late result recorded"})
 
 
-def stop(turn: Turn, handle: Handle[Any], error: BaseException) -> None:
-    """Something that is no failure of the tool's has ended a call."""
-    if handle.outcome is None:
-        passed = isinstance(error, ControlFlow)
-        status: Status = "cancelled" if passed or isinstance(error, asyncio.CancelledError) else "failed"
-        fault = builtin_faults.passed_on() if passed else builtin_faults.cancelled(started=True)
-        turn.finished(handle, _outcome(turn, handle, status, fault, _attempts(handle)))
+def stopped(turn: TurnState, handle: Handle[Any], error: BaseException) -> Outcome[Any]:
+    """The outcome of a call that was ended by an exception which is not a failure of its tool."""
+    passed = isinstance(error, ControlFlow)
+    status: Status = "cancelled" if passed or isinstance(error, asyncio.CancelledError) else "failed"
+    fault = builtin_faults.passed_on() if passed else builtin_faults.cancelled(started=True)
+    return _outcome(turn, handle, status, fault, _attempts(handle))
 
 
-def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
+def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
     handle, root, because = command.call, command.root, command.because
     if root is None or because is None:
         fields: dict[str, Any] = {"root": None, "because": None}
@@ -93,10 +67,15 @@ def _skip(turn: Turn, command: Skip[Handle[Any]]) -> None:
     turn.emit(events.CALL_SKIPPED, handle.tool, handle.id, skipped.describe())
     turn.resolve(handle, outcome)
     if command.escalate:
-        skipped.escalate(turn)
+        _escalate(turn, skipped)
 
 
-def _leave(turn: Turn, handle: Handle[Any]) -> None:
+def _escalate(turn: TurnState, skipped: Skipped) -> None:
+    if not isinstance(skipped.handle.tool, str):
+        turn.engine.escalate(skipped.handle.full_call(), skipped.outcome)
+
+
+def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     attempts = _attempts(handle)
     fault = builtin_faults.turn_timed_out(turn.timeout, started=attempts > 0)
     outcome = _outcome(turn, handle, "timed_out", fault, attempts)
@@ -115,7 +94,7 @@ def _leave(turn: Turn, handle: Handle[Any]) -> None:
         turn.engine.abandon_task(task)
 
 
-def _cancel(turn: Turn, handle: Handle[Any]) -> None:
+def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
     attempts = _attempts(handle)
     outcome = _outcome(turn, handle, "cancelled", builtin_faults.cancelled(started=attempts > 0), attempts)
     fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
@@ -129,18 +108,10 @@ def _cancel(turn: Turn, handle: Handle[Any]) -> None:
         handle.task.cancel()
 
 
-def has_acted(handle: Handle[Any]) -> bool:
-    """May it have had an effect that must not be had twice?"""
-    outcome = handle.outcome
-    if outcome is None or isinstance(handle.tool, str) or handle.tool.safe_to_repeat:
-        return False
-    return outcome.fault is None or outcome.fault.effect != "none"
-
-
 def _attempts(handle: Handle[Any]) -> int:
-    """How often a call's tool has been tried so far; one that no lane has taken up yet has not begun.
+    """The attempts of a call so far; 0 if no lane has begun with it.
 
-    A call that waits for a thread is withdrawn first: nothing is said before it is known whether the thread has begun.
+    A call that waits for an OS thread is withdrawn first, so that it is certain whether its tool has begun.
     """
     if handle.task is None or isinstance(handle.tool, str):
         return 0
@@ -150,7 +121,7 @@ def _attempts(handle: Handle[Any]) -> int:
 
 
 def _outcome(
-    turn: Turn, handle: Handle[Any], status: Status, fault: Fault, attempts: int = 0, *, root: str | None = None,
+    turn: TurnState, handle: Handle[Any], status: Status, fault: Fault, attempts: int = 0, *, root: str | None = None,
     escalated: bool = False,
 ) -> Outcome[Any]:  # fmt: skip
     tool = handle.tool

@@ -2,20 +2,20 @@
 
 Rules
 -----
-- The Error Handler is asked about required calls that were skipped: they escalate unless it wants them to fail
-  gracefully. Anything else cannot be done for a call that lacks an input. They are recorded, and escalated, when that
-  is decided and phrased.
-- Whoever phrases the user's text (``explain=``) phrases skipped, timed-out and cancelled calls here, and the turn's
-  message if anything went wrong. A policy's own words stand: what the phrased message leaves out of them follows it.
-- All of it is asked at once and has ``PATIENCE``, at most half of what is left of the turn's time but ``LATE`` at least,
-  also after the deadline: a text about a timeout cannot be made before it. Then the defaults stand.
+- The Error Handler is asked about required calls that were skipped. They escalate unless it lets them fail gracefully;
+  other strategies are impossible for a call that lacks an input. They are recorded, and escalated, once that is decided
+  and phrased.
+- The phraser (``explain=``) phrases skipped, timed-out and cancelled calls here, and the turn's message if anything went
+  wrong. The texts of policies are kept: those that the phrased message omits follow it.
+- All questions are asked at once and have ``PATIENCE``: at most half of the turn's remaining time, but at least ``LATE``,
+  also after the deadline, because a text about a timeout cannot be made before it. After that the defaults are used.
 - A turn inside a call is not phrased: the outermost call is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.model import builtin_faults
@@ -24,26 +24,24 @@ from failsoft.core.resilience.error_handler import ErrorReport, decide
 from failsoft.observe import events
 from failsoft.runtime.call.error_handler import consult, handler_failed_fields, refusal_reason
 from failsoft.runtime.call.user_text import PATIENCE, phrase, phrase_turn
-
-if TYPE_CHECKING:
-    from failsoft.runtime.turn.commands import Skipped
-    from failsoft.runtime.turn.turn import Turn
+from failsoft.runtime.turn.commands import report_skip
+from failsoft.runtime.turn.turn_state import Skipped, TurnState
 
 LATE = 0.5  # seconds
 
 
-async def conclude(turn: Turn) -> str | None:
-    """Ask and phrase what is left; the turn's message, None where the built-in one stands."""
+async def conclude(turn: TurnState) -> str | None:
+    """Decide about skipped calls and phrase the texts; the turn's message, or None for the built-in one."""
     if turn.engine.handler is not None:
         await asyncio.gather(*[_judge(turn, one) for one in turn.undecided_skips])
     message = await _phrase_all(turn)
     skipped, turn.undecided_skips = turn.undecided_skips, []
     for one in skipped:
-        one.report(turn)
+        report_skip(turn, one)
     return message
 
 
-async def _phrase_all(turn: Turn) -> str | None:
+async def _phrase_all(turn: TurnState) -> str | None:
     if turn.engine.phraser is None or turn.parent is not None:
         return None
     outcomes = {id: handle.outcome for id, handle in turn.machine.calls.items() if handle.outcome is not None}
@@ -59,8 +57,8 @@ async def _phrase_all(turn: Turn) -> str | None:
     return message if isinstance(message, str) else None
 
 
-def patience_of(turn: Turn) -> float:
-    """How long the last texts of a turn are waited for."""
+def patience_of(turn: TurnState) -> float:
+    """Seconds to wait for the last texts of a turn."""
     left = turn.left()
     return PATIENCE if left is None else min(PATIENCE, max(left / 2, LATE))
 
@@ -74,7 +72,7 @@ def _is_ours(outcome: Outcome[Any]) -> bool:
     return outcome.fault is None or outcome.fault.rule != builtin_faults.PASSED_ON
 
 
-async def _judge(turn: Turn, skipped: Skipped) -> None:
+async def _judge(turn: TurnState, skipped: Skipped) -> None:
     """Let the Error Handler decide about a required call that was skipped."""
     engine, handle, outcome = turn.engine, skipped.handle, skipped.outcome
     tool, fault = handle.tool, outcome.fault

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType, MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import TurnError
-from failsoft.runtime.turn.handle import NO_ARGUMENTS, SHOWN, Handle
-
-if TYPE_CHECKING:
-    from failsoft.runtime.turn.scheduler import Scheduler
+from failsoft.runtime.turn.handle import NO_ARGUMENTS, SHOWN, Handle, HandleScheduler
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 _MISUSES = (CoroutineType, MethodType, Outcome, set, frozenset)
 DEEPEST = 100  # levels at which a handle may lie in an argument
 
 
-def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> None:
-    """Note the calls that this one waits for, and the arguments that their values fill."""
-    lanes = handle.scheduler
-    if lanes.shown:
+def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> bool:
+    """Set the calls that this one waits for, and the arguments that their values fill.
+
+    False if one was named by its id, which may be wrong.
+    """
+    scheduler = handle.scheduler
+    if scheduler.shown:
         _refuse_text(handle.arguments)
     if type(depends_on) is not list and isinstance(depends_on, str | Handle):
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     needs = []
     known = True
     for other in depends_on:
-        if type(other) is Handle and other.scheduler is lanes:
+        if type(other) is Handle and other.scheduler is scheduler:
             needs.append(other.id)
         else:
-            needs.append(_name(other, lanes))
+            needs.append(_name(other, scheduler))
             known = False
     for value in handle.arguments.values():
         if type(value) not in PLAIN:
@@ -40,12 +40,11 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
             needs += [id for id in handle.fills if id not in needs]
             break
     handle.needs = tuple(needs)
-    if not known:
-        lanes.turn.machine.refuse_nonsense((handle,))
+    return known
 
 
 def refuse_misused(arguments: Iterable[Any]) -> None:
-    """Raise for a handle that is given to a function, which needs its value."""
+    """Raise for handles among the arguments of a function, which needs values."""
     for value in arguments:
         if isinstance(value, Handle):
             raise TurnError(
@@ -73,7 +72,7 @@ def _has_text(value: Any, depth: int) -> bool:
 
 
 def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:
-    """By the id of a call: the arguments that its value fills."""
+    """The arguments that other calls fill, by the id of the call."""
     fills: dict[str, tuple[str, ...]] = {}
     for name, value in handle.arguments.items():
         if type(value) not in PLAIN:
@@ -92,7 +91,7 @@ def refuse_handles(defaults: Mapping[str, Any] | None) -> None:
 
 
 class Part(NamedTuple):
-    """Stands in a call's arguments for a part of another call's value."""
+    """A placeholder in a call's arguments for a part of another call's value."""
 
     handle: Handle[Any]
     path: tuple[str | int, ...]
@@ -109,9 +108,9 @@ class MissingPartError(LookupError):
 
 
 def fill_in(handle: Handle[Any]) -> None:
-    """Put values in the place of handles, and defaults in the place of what has failed.
+    """Replace handles by their values, and failed ones by defaults.
 
-    Raises ``MissingPartError`` where a value does not have the part that is referred to, and there is no default.
+    Raises ``MissingPartError`` if a value does not have the part that an argument refers to, and there is no default.
     """
     arguments = {**handle.arguments, **(handle.substitutes or {})}
     made: dict[int, Any] = {}
@@ -125,16 +124,16 @@ def fill_in(handle: Handle[Any]) -> None:
             filled[name] = handle.defaults[name]
             handle.substitutes = {**(handle.substitutes or {}), name: handle.defaults[name]}
     handle.arguments = filled
-    handle.fills = NO_ARGUMENTS  # it is done
+    handle.fills = NO_ARGUMENTS  # done
 
 
-def _name(other: Handle[Any] | str, lanes: Scheduler) -> str:
-    """The id of a call that another one shall wait for."""
+def _name(other: Handle[Any] | str, scheduler: HandleScheduler) -> str:
+    """The id of a call that another call waits for."""
     if isinstance(other, str):
         return mask_id(other)
     if not isinstance(other, Handle):
         raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
-    if other.scheduler is not lanes:
+    if other.scheduler is not scheduler:
         _refuse_foreign(other)
     return other.id
 
@@ -144,11 +143,11 @@ def _refuse_foreign(handle: Handle[Any]) -> NoReturn:
 
 
 def _search(value: Any) -> list[Handle[Any]]:
-    """The handles in a value, however deep it is. One that has handles must not contain itself, or hold them too deep."""
+    """The handles in a value. A value with handles must not contain itself, or hold them too deep."""
     found: list[Handle[Any]] = []
     deepest, loops = 0, False
-    seen: set[int] = set()  # containers that have been looked into
-    around: list[int] = []  # those that the current one lies in
+    seen: set[int] = set()  # containers that were searched
+    around: list[int] = []  # containers of the current one
     todo: list[tuple[Any, bool]] = [(value, False)]
     while todo:
         one, is_done = todo.pop()
@@ -180,7 +179,7 @@ def _search(value: Any) -> list[Handle[Any]]:
 
 
 def _refuse_misuse(value: Any) -> None:
-    """Raise for what hides a handle where its value cannot be filled in, or is no value yet."""
+    """Raise for values that hide a handle where its value cannot be filled in, and for values that are not ready."""
     if isinstance(value, CoroutineType):
         name = value.__qualname__
         value.close()  # or Python warns as well
@@ -195,7 +194,7 @@ def _refuse_misuse(value: Any) -> None:
 
 
 def _resolved(value: Any, made: dict[int, Any]) -> Any:
-    """The value with results in place of handles. ``made``: containers that have been done, by their id."""
+    """The value with results in place of handles. ``made``: finished containers by their id."""
     if isinstance(value, Handle):
         return value.result
     if isinstance(value, Part):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypedDict, TypeVar, cast
 
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.options import RetryOptions
@@ -13,13 +13,11 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.turn import machine as core
 from failsoft.errors import TurnError
-from failsoft.runtime.call.model import Call
+from failsoft.runtime.call.model import Call, HandleTurn
 from failsoft.runtime.scope import Caller
 
 if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
-    from failsoft.runtime.turn.scheduler import Scheduler
-    from failsoft.runtime.turn.turn import Turn
 
 T = TypeVar("T")
 
@@ -28,11 +26,29 @@ _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
 SHOWN = "<Handle "  # how a handle begins as text
-UNKNOWN: core.Terms = (None, NO_ARGUMENTS, False)  # of the calls of a tool that there is not, as in ``Tool.terms``
+UNKNOWN: core.Terms = (None, NO_ARGUMENTS, False)  # for calls of unknown tools, as in ``Tool.terms``
+
+
+class HandleOwner(HandleTurn, Protocol):
+    """The turn of a handle, as far as the handle needs it."""
+
+    given: set[str]
+
+    def arrival(self, handle: Handle[Any] | None = None) -> asyncio.Future[None]: ...
+
+
+class HandleScheduler(Protocol):
+    """The scheduler of that turn, as far as handles need it."""
+
+    shown: bool
+
+    @property
+    def turn(self) -> HandleOwner: ...
+    def suspend(self, handle: Handle[Any]) -> None: ...
 
 
 class Handle(core.Node, Generic[T]):
-    """A call of a turn that has been submitted: await it for its outcome, or use it as another call's argument."""
+    """A submitted call of a turn. Await it for its outcome, or use it as an argument of another call."""
 
     __slots__ = (
         "_outcome",
@@ -48,12 +64,12 @@ class Handle(core.Node, Generic[T]):
     )
 
     is_turn: ClassVar[bool] = False
-    result: T | None  # the value, if it has brought one; there from its end on
-    ended: float  # there if it was a plain success
-    context: Context  # in which it was submitted; there if a lane is to run it, until it has
+    result: T | None  # the value, or None; set when the call ends
+    ended: float  # set if it was a plain success
+    context: Context  # in which it was submitted; set while a lane has to run it
 
-    def __init__(self, lanes: Scheduler, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
-        # What ``super().__init__`` would do comes first: one call less is worth a fifth of this.
+    def __init__(self, scheduler: HandleScheduler, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
+        # The first lines are ``super().__init__``: inlined, they save a fifth of the time.
         self.id = id
         self.needs = ()
         self.fills = NO_ARGUMENTS
@@ -61,13 +77,13 @@ class Handle(core.Node, Generic[T]):
         self.state = "new"
         self.dependants = None
         self.substitutes = None
-        self.scheduler = lanes  # of the turn: when that is over, it needs to be told to them alone
-        self.tool = tool  # its bare name if there is no such tool
+        self.scheduler = scheduler  # knows the turn; when the turn has ended, only the scheduler is told
+        self.tool = tool  # the name if the tool is unknown
         self.arguments = arguments
         self.started = 0.0
         self._outcome: Outcome[T] | None = None
         self.task: asyncio.Task[None] | None = None
-        self.call: Call | None = None  # made when the happy path is not enough
+        self.call: Call | None = None  # made when the fast path is not enough
 
     def set_options(
         self,
@@ -77,7 +93,7 @@ class Handle(core.Node, Generic[T]):
         retry: RetryOptions | None,
         key: str | None,
     ) -> None:
-        """Lay what its caller says over what its tool says (R9)."""
+        """Override the tool's options with the caller's."""
         special = timeout is not None or retry is not None or key is not None
         self.terms = (
             self.required if required is None else required,
@@ -89,13 +105,13 @@ class Handle(core.Node, Generic[T]):
             call.timeout, call.retry, call.key = timeout, retry, key
 
     def report_effect_to(self, caller: Caller) -> None:
-        """Let the call know from whose tool this one was submitted what it does; until it has ended, nobody knows."""
+        """Report effects to the call whose tool submitted this one. Until it has ended they are unknown."""
         self.terms = (*self.terms[:2], False)
         self.full_call().caller = caller
         caller.inside.add(self)
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> HandleOwner:
         """The turn that it belongs to."""
         return self.scheduler.turn
 
@@ -119,7 +135,7 @@ class Handle(core.Node, Generic[T]):
         return (await self).unwrap()
 
     def done(self) -> bool:
-        """Has it come to its end?"""
+        """True if the call has ended."""
         return self.state == "succeeded" or self._outcome is not None
 
     def __str__(self) -> str:
@@ -140,15 +156,15 @@ class Handle(core.Node, Generic[T]):
         return f"{SHOWN}{self.id!r}, {self.outcome.status if self.outcome else 'open'}>"
 
     def resolve(self, outcome: Outcome[Any]) -> None:
-        """It has come to this end."""
+        """Set the outcome."""
         self._outcome, self.result = outcome, outcome.value
 
     def step_out(self, tool: object, started: float) -> Handle[T]:  # noqa: ARG002
-        """This handle: an attempt is never left through the call that it belongs to."""
+        """This handle: leaving an attempt never leaves the call that it belongs to."""
         return self
 
     def full_call(self) -> Call:
-        """The call with everything that was said about it."""
+        """The call with all its options."""
         if self.call is None:
             turn, tool = self.turn, cast("Tool", self.tool)
             self.call = Call(
@@ -167,10 +183,18 @@ class Handle(core.Node, Generic[T]):
         return self.call
 
 
-def explain_missing(error: BaseException | None) -> None:
-    """Let the error of a field that a handle does not have say what to write instead.
+def has_acted(handle: Handle[Any]) -> bool:
+    """True if the call may have had an effect that must not happen twice."""
+    outcome = handle.outcome
+    if outcome is None or isinstance(handle.tool, str) or handle.tool.safe_to_repeat:
+        return False
+    return outcome.fault is None or outcome.fault.effect != "none"
 
-    A ``__getattr__`` would do the same at once, but then every field of a handle takes CPython five times as long to read.
+
+def explain_missing(error: BaseException | None) -> None:
+    """Extend the error of a missing attribute of a handle by what to write instead.
+
+    A ``__getattr__`` would be simpler, but it makes every attribute of a handle five times as slow to read.
     """
     if isinstance(error, AttributeError) and isinstance(error.obj, Handle):
         error.args = (f"a handle has no {error.name!r}: {_INSTEAD}",)

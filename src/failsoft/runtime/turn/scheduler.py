@@ -1,22 +1,23 @@
-"""Lanes: the tasks that run a turn's calls.
+"""The scheduler of a turn: lanes, which are the tasks that run its calls, and the commands of the turn machine.
 
 Rules
 -----
-- A call that is ready starts at once, side by side with the others. A lane runs one ready call after another; when one
-  of them suspends, the next lane takes over the rest. So there are as many tasks as calls that wait for something, and
-  a thousand calls that do not wait need one.
-- While all goes well, whether a new call is ready is asked when its turn comes, in the order of submission: by then
-  mostly all that it needs is there.
-- A call runs in a copy of the context in which it was submitted, as a task of its own would: what the turn's body has
-  set until then it sees, what other calls set it does not.
-- A plain call that succeeds at once takes the short way. Whatever is not that simple goes the long way, as a whole call.
-- No call vanishes, whatever becomes of its lane.
+- Calls that are ready run concurrently. A lane runs one ready call after another; when one of them suspends, another
+  lane continues with the rest. So there are as many tasks as suspended calls, and a thousand calls that never suspend
+  need one.
+- While no call has failed, a new call is checked for readiness when it is dequeued, in the order of submission. By then
+  its dependencies have mostly succeeded.
+- A call runs in a copy of the context in which it was submitted, as in a task of its own. It sees variables that the
+  turn's body set before, and none that other calls set.
+- A plain call that succeeds at once takes the fast path here. All others go through the pipeline.
+- Every call gets an outcome, whatever happens to its lane.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextvars import Context
 from types import coroutine
 from typing import TYPE_CHECKING, Any, cast
@@ -25,62 +26,83 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.partial import Partial
 from failsoft.core.turn.cascade import used_default
+from failsoft.core.turn.machine import Command, Start
 from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
 from failsoft.runtime.call.error_handler import decide_unknown_tool
 from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_orphan
 from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.turn.commands import stop
+from failsoft.runtime.turn.commands import end, stopped
 from failsoft.runtime.turn.dependencies import MissingPartError, fill_in
-from failsoft.runtime.turn.handle import NO_ARGUMENTS
+from failsoft.runtime.turn.handle import NO_ARGUMENTS, Handle
+from failsoft.runtime.turn.turn_state import EMPTY, TurnState
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.model import AttemptResult
-    from failsoft.runtime.turn.handle import Handle
-    from failsoft.runtime.turn.turn import Turn
-
-EMPTY = Context()
 
 
 @coroutine
 def step_call(handle: Handle[Any], running: Any) -> Stepper:
-    """The tool's coroutine as a generator, like ``deadline.step``, from where other calls are this one's children."""
+    """The tool's coroutine as a generator, like ``deadline.step``. Calls made inside are children of this one."""
     SCOPE.set(handle)
     value = yield from running
-    if handle._outcome is None:  # an orphan's value comes after the one that a further attempt has brought
+    if handle._outcome is None:  # else this is an orphan, and a later attempt has ended the call
         handle.result = value
 
 
 class Scheduler:
-    """The lanes of one turn, and the calls before them."""
+    """The lanes of one turn, and the queue of calls that are ready."""
 
     __slots__ = ("_dozing", "_ready", "_tasks", "awake", "shown", "turn")
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: TurnState) -> None:
         self.turn = turn
         self._ready: deque[Handle[Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.shown = False  # whether one of the turn's handles has been turned into text
-        self.awake = 0  # lanes that will see to what is ready
-        self._dozing: set[Handle[Any]] = set()  # calls that run in no lane and have suspended
+        self.shown = False  # True once a handle of the turn was turned into text
+        self.awake = 0  # lanes that will look at the queue again
+        self._dozing: set[Handle[Any]] = set()  # suspended calls that run in no lane
+
+    def perform(self, commands: Sequence[Command[Handle[Any]]]) -> None:
+        """Do what the turn machine says."""
+        for command in commands:
+            if isinstance(command, Start):
+                self.start(command.call)
+            else:
+                end(self.turn, command)
+
+    def finish(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
+        """End a call with its outcome. If it was abandoned or cancelled before, the outcome is only recorded as late."""
+        turn, late = self.turn, handle.done()
+        if turn.machine.no_failure_yet and outcome.status != "succeeded":
+            self.forget_taken()
+        commands = turn.machine.finish(handle, outcome.status)
+        if not late:
+            turn.resolve(handle, outcome)
+        self.perform(commands)
+
+    def stop(self, handle: Handle[Any], error: BaseException) -> None:
+        """End a call after an exception that is not a failure of its tool, unless the call has its outcome already."""
+        if handle.outcome is None:
+            self.finish(handle, stopped(self.turn, handle, error))
 
     def start(self, handle: Handle[Any]) -> None:
-        """Have a call run when its turn comes."""
+        """Queue a call that is ready."""
         self._ready.append(handle)
         if not self.awake:
             self._open()
 
     def forget_taken(self) -> None:
-        """Something is about to fail: which calls start after that, the machine says."""
+        """Drop new calls from the queue before the first failure: the machine then says which of them start."""
         running = [handle for handle in self._ready if handle.state == "running"]
-        self._ready.clear()  # lanes hold it
+        self._ready.clear()  # in place: lanes refer to it
         self._ready += running
 
     def attach(self) -> None:
-        """A call runs in a task that is no lane; it counts as one until it dozes or leaves."""
+        """Count a call in a task of its own as a lane, until it suspends or is detached."""
         self.awake += 1
 
     def detach(self, handle: Handle[Any]) -> None:
@@ -90,18 +112,18 @@ class Scheduler:
             self._release()
 
     def suspend(self, handle: Handle[Any]) -> None:
-        """A call that runs in no lane suspends, or waits for its next attempt."""
+        """Let other lanes run while a call in a task of its own is suspended, or waits for its next attempt."""
         if handle not in self._dozing:
             self._dozing.add(handle)
             self._release()
 
     def _release(self) -> None:
-        """A lane waits with its call: another one goes on with what is ready."""
+        """Let another lane continue with the queue while this one waits."""
         self.awake -= 1
         self._open()
 
     def _open(self) -> None:
-        """Open another lane, if calls are ready and nobody else will see to them; on a loop that is over nobody can."""
+        """Open another lane if calls are ready and no lane will look at them, unless the loop is closed."""
         if self._ready and not self.awake and not self.turn.loop.is_closed():
             self.awake += 1
             # Not by the loop's own factory: an eager one would run each lane inside the one before.
@@ -110,20 +132,20 @@ class Scheduler:
             lane.add_done_callback(self._tasks.discard)
 
     async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
-        """One lane: run what is ready, one call after the other."""
+        """Run one lane: the calls that are ready, one after another."""
         ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
         awaited, kept, recorded = turn.awaited, turn.pending is not None, turn.engine.ledger is not None
         engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
         admit, succeed = turn.machine.activate, turn.machine.succeed
-        clock: float | None = None  # when the call before has ended, if that was just now
+        clock: float | None = None  # when the previous call ended, if that was just now
         now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
         try:
-            while ready and not task.cancelling():  # by a tool that has cancelled its own task: that is nobody else's
+            while ready and not task.cancelling():  # by a tool that cancelled its own task: no other call may use it
                 handle = ready.popleft()
                 if handle.state == "new":
                     admit(handle)
                 if handle.state != "running":
-                    continue  # it waits, or the turn was over before it began
+                    continue  # it waits, or the turn ended before it began
                 tool: Any = handle.tool
                 handle.started = started = now() if clock is None else clock
                 clock = None
@@ -171,22 +193,22 @@ class Scheduler:
                                     ready += followers
                                 arrive(handle)
                                 if awaited or kept:
-                                    turn.report_escalation(handle)
-                            else:  # it was left or cancelled before
-                                turn.perform(turn.machine.finish(handle, "succeeded"))
+                                    turn.notify_waiting(handle)
+                            else:  # it was abandoned or cancelled before
+                                self.perform(turn.machine.finish(handle, "succeeded"))
                             continue
                         first = engine.value_result(handle.full_call(), started, ended, value)
                 # Out here, so that the errors of further attempts do not get the first one as their context.
                 await self._run_pipeline(handle, first, ticket)
                 is_left, first = first is not None and first.still_running, None  # its error may hold this frame
                 if is_left:
-                    return  # cancel scopes of the orphan's may know this task: it is nobody else's any more
+                    return  # cancel scopes of the orphan may refer to this task: no other call may use it
         finally:
             self.awake -= 1
             self._open()
 
     async def _suspend(self, handle: Handle[Any], stepper: Stepper) -> None:
-        """Go on with a tool that waits for something, until it ends."""
+        """Run a tool that has suspended, until it ends."""
         tool: Any = handle.tool
         handle.task = asyncio.current_task()
         self._release()
@@ -206,7 +228,7 @@ class Scheduler:
     async def _run_pipeline(
         self, handle: Handle[Any], first: AttemptResult | None = None, ticket: Ticket | None = None
     ) -> None:
-        """Take a call to its outcome that is not plain, or whose first attempt was not."""
+        """Run a call through the pipeline: it is not plain, or its first attempt has not succeeded."""
         handle.task = asyncio.current_task()
         self._release()
         try:
@@ -218,7 +240,9 @@ class Scheduler:
                 outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool.id, wrong))
             else:
                 call = handle.full_call()
-                call.kwargs = cast("dict[str, Any]", handle.arguments)  # it may have been whole before it had these
+                call.kwargs = cast(
+                    "dict[str, Any]", handle.arguments
+                )  # the call may have been made before they were filled in
                 call.started = handle.started
                 outcome = await in_context(handle.context.copy(), self.turn.engine.drive(call, first, ticket))
         except BaseException as error:
@@ -227,29 +251,31 @@ class Scheduler:
             return
         finally:
             self.awake += 1
-        self.turn.finished(handle, without_frames(outcome))
+        self.finish(handle, without_frames(outcome))
 
     def _survives(self, handle: Handle[Any], error: BaseException) -> bool:
-        """Record that a call was stopped. Its lane lives on if the tool has cancelled itself, or the turn will raise it."""
+        """Stop a call. True if its lane goes on: the tool has cancelled itself, or the turn will raise the error."""
         task, late = handle.task, handle.done()
-        stop(self.turn, handle, error)
+        self.stop(handle, error)
         if isinstance(error, asyncio.CancelledError):
             return not (task is not None and task.cancelling())
-        if late or isinstance(error, Exception | KeyboardInterrupt | SystemExit):  # the last two are the event loop's
+        if late or isinstance(
+            error, Exception | KeyboardInterrupt | SystemExit
+        ):  # the event loop raises the last two itself
             return False
-        if asyncio.current_task(self.turn.loop) is not task:  # nobody raised it: the lane is let go
+        if asyncio.current_task(self.turn.loop) is not task:  # thrown in from outside: the lane is being freed
             return False
         self.turn.ended_by = error
         return True
 
     def _fits(self, handle: Handle[Any], tool: Any) -> bool:
-        """True if its arguments may be given to the tool as they are."""
+        """True if the tool can be called with the arguments as they are."""
         try:
             if handle.fills:
                 self._fill_in(handle)
             arguments = handle.arguments
             return tool.argument_check(arguments) is arguments
-        except Exception:  # it fails once more on the long way, where that is told
+        except Exception:  # it fails again in the pipeline, which reports it
             return False
 
     def _fill_in(self, handle: Handle[Any]) -> None:
@@ -263,7 +289,7 @@ class Scheduler:
             self.turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
 
     def _fill_or_fault(self, handle: Handle[Any]) -> Fault | None:
-        """Fill its arguments in; the fault if a value does not have the part that is referred to."""
+        """Fill in the arguments. Returns a fault if a value does not have the part that an argument refers to."""
         try:
             self._fill_in(handle)
         except MissingPartError as missing:
@@ -271,7 +297,7 @@ class Scheduler:
         return None
 
     async def _refuse(self, handle: Handle[Any], name: str, fault: Fault) -> Outcome[Any]:
-        """The outcome of a call that cannot be made: of an unknown tool, or with a reference that leads nowhere."""
+        """The outcome of a call that cannot be made: its tool is unknown, or a reference has no value."""
         turn, engine = self.turn, self.turn.engine
         outcome = engine.unknown(handle.id, name, fault)
         for event_type, fields in await decide_unknown_tool(engine, outcome, turn):

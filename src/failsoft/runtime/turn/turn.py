@@ -1,25 +1,23 @@
-"""A turn: what users submit calls to, and what drives the turn machine on an event loop.
+"""A turn: users submit calls to it, and it drives the turn machine on an event loop.
 
 Rules
 -----
-- The deadline never touches the body: open handles resolve, later calls come back skipped (R7). What still runs is
-  left behind: its attempt may end, but nothing is repeated; what it brings is recorded as late.
-- If the body raises, open calls are cancelled and recorded, the report is filled, and the exception goes on. So does a
-  ``BaseException`` of a tool's, at the end of the body: also of one that has raised because the call had no value.
+- The deadline never touches the body: open handles resolve, and later calls are skipped. Calls that still run are
+  abandoned: their attempt may end, but nothing is repeated, and their result is recorded as late.
+- If the body raises, open calls are cancelled and recorded, the report is filled, and the exception is raised again.
+- A ``BaseException`` of a tool is raised at the end of the body, also if the body raised because the call had no value.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextvars import Context, copy_context
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextvars import Context, Token, copy_context
 from copy import copy
 from functools import partial
-from itertools import count
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import merge_retry, refuse_lost_key, require_text_names
@@ -28,24 +26,24 @@ from failsoft.core.model.durations import Duration, seconds
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
-from failsoft.core.turn.machine import Command, Start, TurnMachine
+from failsoft.core.turn.machine import Command, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
 from failsoft.runtime.call.model import Call
 from failsoft.runtime.call_options import refuse_options
 from failsoft.runtime.conversation.conversation_log import BLANK
 from failsoft.runtime.execution.blocking_loop import running_loop
-from failsoft.runtime.scope import SCOPE, Caller, find_caller, leave
+from failsoft.runtime.scope import SCOPE, Caller, Scope, find_caller, leave
 from failsoft.runtime.turn import body_calls
-from failsoft.runtime.turn.commands import Skipped, end, has_acted
+from failsoft.runtime.turn.commands import report_skip
 from failsoft.runtime.turn.conclusion import conclude
 from failsoft.runtime.turn.dependencies import Part, find_needs, refuse_handles
-from failsoft.runtime.turn.handle import NO_ARGUMENTS, Handle, Outcomes, TurnCallKeywords, explain_missing
-from failsoft.runtime.turn.scheduler import EMPTY, Scheduler
+from failsoft.runtime.turn.handle import NO_ARGUMENTS, Handle, Outcomes, TurnCallKeywords, explain_missing, has_acted
+from failsoft.runtime.turn.scheduler import Scheduler
+from failsoft.runtime.turn.turn_state import EMPTY, TurnState
 
 if TYPE_CHECKING:
     from failsoft.config.manifest import Plan
-    from failsoft.runtime.conversation.thread_store import ConversationStore
     from failsoft.runtime.persistence.event_writer import StoreWriter
     from failsoft.runtime.tools.tool import Tool
     from failsoft.runtime.turn.ports import TurnServices
@@ -53,10 +51,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Turn:
+class Turn(TurnState):
     """One turn of an agent: ``async with rt.turn(...) as turn``."""
 
-    is_turn: ClassVar[bool] = True
+    scheduler: Scheduler
 
     def __init__(
         self,
@@ -68,39 +66,18 @@ class Turn:
         thread: str | None,
         tenant: str | None,
     ) -> None:
-        self.engine = engine
-        self._find = engine.index.get
-        self.id = id
-        self.thread = thread
-        self.tenant = tenant
-        self.timeout = timeout
-        self.cancels = cancels  # what still runs at the deadline
-        self.parent: Call | None = None  # the call that this turn is inside of
-        self.notes = BLANK  # what the thread remembers
-        self.machine: TurnMachine[Handle[Any]] = TurnMachine()
+        super().__init__(engine, id, timeout=timeout, cancels=cancels, thread=thread, tenant=tenant)
         self.scheduler = Scheduler(self)
+        self.acknowledged = False  # True if the store had saved everything when the turn ended
+        self._find = engine.index.get
         self._events = engine.trace.follow(id)
-        self.acknowledged = False  # whether the store had all of it safe when the turn ended
-        self.arrived: list[Handle[Any]] = []
-        self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: whichever arrives next
-        self.given: set[str] = set()  # ids that callers have chosen
-        self._numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 1))  # for calls without an id
-        self.pending: ConversationStore | None = None  # where its open calls are written down, if anywhere
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = 0  # while it takes calls, the one that runs it
-        self._context = EMPTY  # of the newest call: mostly they share one
-        self._submitter: Caller | None = None  # whose tool has submitted that one, if it was not the turn's body
-        self._caller: Caller | None = None  # whose tool the turn is in
+        self._context = EMPTY  # the newest call's: most calls of a turn share one
+        self._submitter: Caller | None = None  # the call whose tool submitted the newest call; None: the body did
+        self._caller: Caller | None = None  # the call whose tool opened this turn
         self._started = 0.0
-        self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._expired = self._ended = False
-        self.undecided_skips: list[
-            Skipped
-        ] = []  # required calls that were skipped: decided, phrased and told at the end
-        self._message: str | None = None  # to the user, where it was phrased
-        self.ended_by: BaseException | None = None  # what a tool has raised that is nobody's but the caller's
-        self._outer: Any = None
+        self._message: str | None = None  # to the user, if it was phrased
+        self._outer: Token[Scope | None] | None = None
         self._report: TurnReport | None = None
 
     # -- for users ---------------------------------------------------------------------------------------------------
@@ -131,17 +108,17 @@ class Turn:
         depends_on: Sequence[Handle[Any] | str] = (),
         **said: Any,
     ) -> Handle[Any]:
-        """Submit a call; it starts at once, or when what it depends on is there.
+        """Submit a call. It starts as soon as the calls that it depends on have succeeded.
 
-        ``required`` and ``defaults`` say what becomes of it where that brings no value. ``timeout``, ``retry`` and
-        ``idempotency_key`` hold for this call alone.
+        ``required`` and ``defaults`` decide what happens if one of them fails. ``timeout``, ``retry`` and
+        ``idempotency_key`` hold for this call only.
         """
-        if get_ident() != self._thread or not (self.scheduler.awake or self._runs_here()):
+        if get_ident() != self._os_thread or not (self.scheduler.awake or self._runs_here()):
             self._refuse()
         found = self._find(tool)
         name = self._unknown_name(tool) if found is None else found.id
         try:
-            given = {**args} if args else NO_ARGUMENTS  # what its caller changes later is no longer its business
+            given = {**args} if args else NO_ARGUMENTS  # a copy: the caller may change the mapping later
         except TypeError:
             raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
         if id is None:
@@ -152,8 +129,8 @@ class Turn:
             id = mask_id(id)
             self.given.add(id)
         handle: Handle[Any] = Handle(self.scheduler, id, found or name, given)
-        if depends_on or given:
-            find_needs(handle, depends_on)
+        if (depends_on or given) and not find_needs(handle, depends_on):
+            self.machine.refuse_nonsense((handle,))
         if said:
             self._apply_options(handle, **said)
         context = copy_context()
@@ -172,7 +149,7 @@ class Turn:
         if self.pending is not None:
             self.record_open_call(handle)
         if commands:
-            self.perform(commands)
+            self.scheduler.perform(commands)
         return handle
 
     @property
@@ -189,42 +166,15 @@ class Turn:
             while seen < len(self.arrived):
                 seen += 1
                 yield cast("Outcome[Any]", self.arrived[seen - 1].outcome)
-            if not self._is_open():
+            if not self.is_open():
                 return
             await asyncio.shield(self.arrival())
-
-    def full_call(self) -> None:
-        """None: what is called in the body is no call inside another."""
-
-    def step_out(self, tool: object, started: float) -> Call | None:  # noqa: ARG002
-        """The call that this turn is inside of."""
-        return self.parent
-
-    def left(self) -> float | None:
-        """Seconds until the turn's deadline; None if it has none."""
-        return None if self._deadline is None else self._deadline - self.engine.now()
-
-    @property
-    def expired(self) -> bool:
-        """True once the deadline has passed with calls still open."""
-        return self._expired
-
-    @property
-    def over(self) -> bool:
-        """True once the turn has ended."""
-        return self._ended
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            raise TurnError("the turn has not begun: use it with async with")
-        return self._loop
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
             raise TurnError("a turn is used once: ask rt.turn() for another one")
         self._loop = running_loop()
-        self._thread = get_ident()
+        self._os_thread = get_ident()
         self._started = self.engine.now()
         outer = SCOPE.get()
         call = None if outer is None else outer.full_call()
@@ -232,7 +182,7 @@ class Turn:
         around = outer if isinstance(outer, Turn) else self.parent
         self._caller = self.parent or (outer._caller if isinstance(outer, Turn) else find_caller())
         if self._caller is not None:
-            self._caller.inside.add(self)  # until it has ended, nobody knows what its calls will have done
+            self._caller.inside.add(self)  # its calls may act until it has ended
         parent = around if around is None or isinstance(around, Turn) else around.turn
         if around is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
             self.thread, self.tenant = self.thread or around.thread, self.tenant or around.tenant
@@ -253,23 +203,23 @@ class Turn:
         explain_missing(error)
         try:
             if error is None:
-                while self._is_open() and self.ended_by is None:
+                while self.is_open() and self.ended_by is None:
                     await asyncio.shield(self.arrival())
             if self.ended_by is not None and (error is None or isinstance(error, Exception)):
                 raise self.ended_by
         except BaseException:
-            self.perform(self.machine.cancel())
+            self.scheduler.perform(self.machine.cancel())
             raise
         else:
             if error is not None:
-                self.perform(self.machine.cancel())
+                self.scheduler.perform(self.machine.cancel())
             elif self.undecided_skips or self.engine.phraser is not None:
                 if self._timer is not None:
                     self._timer.cancel()
                 self._message = await conclude(self)
         finally:
-            for skipped in self.undecided_skips:  # nobody was asked: the turn has broken off
-                skipped.report(self)
+            for skipped in self.undecided_skips:  # the turn was broken off before they were decided
+                report_skip(self, skipped)
             self._end()
             if self.engine.writer is not None and self.parent is None:
                 await self._acknowledge(self.engine.writer)
@@ -288,8 +238,8 @@ class Turn:
 
     def cancel_open(self) -> None:
         """Cancel the calls that are still open, for an owner that no longer waits for them."""
-        if self._is_open():
-            self.perform(self.machine.cancel())
+        if self.is_open():
+            self.scheduler.perform(self.machine.cancel())
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
@@ -317,7 +267,7 @@ class Turn:
         handle.set_options(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
 
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
-        """Take a whole plan, whose calls may refer to each other in any order; their handles, by id."""
+        """Submit all calls of a plan, which may refer to each other in any order. Returns their handles by id."""
         self.refuse_if_closed()
         self._context, self._submitter = copy_context(), find_caller()
         from failsoft.config.manifest.plan import Ref, reach  # a plan was read: it is loaded
@@ -342,53 +292,20 @@ class Turn:
         commands = self.machine.add_all([*handles.values()])
         for handle in handles.values():
             self.record_open_call(handle)
-        self.perform(commands)
+        self.scheduler.perform(commands)
         return handles
 
     async def adopt(self, call: Call) -> Outcome[Any]:
-        """A guarded function was called in the turn's body."""
-        return await body_calls.adopt(self, call)
+        """Run a guarded function that was called in the turn's body."""
+        self.refuse_if_closed()
+        return await body_calls.adopt(self.scheduler, call)
 
     def adopt_blocking(self, call: Call) -> Outcome[Any]:
-        """A guarded function that blocks was called in the turn's body."""
-        return body_calls.adopt_blocking(self, call)
-
-    def new_id(self, tool_id: str) -> str:
-        """The tool's id and a number, past the ids that are taken."""
-        numbers, calls = self._numbers[tool_id], self.machine.calls
-        while (id := f"{tool_id}-{next(numbers)}") in calls:
-            pass
-        return id
-
-    def record_open_call(self, handle: Handle[Any]) -> None:
-        """Record an open call in the store, so that it outlives the process."""
-        if self.pending is not None and self.thread is not None:
-            tool = handle.tool
-            name = tool if isinstance(tool, str) else tool.id
-            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, name)
-
-    def is_elsewhere(self) -> bool:
-        """Does another thread's event loop run this turn?"""
-        return not self._ended and get_ident() != self._thread
-
-    def refuse_if_closed(self) -> None:
-        """Only while it lasts, and only where it lives, does a turn take calls."""
-        if get_ident() != self._thread or not self._runs_here():
-            self._refuse()
-
-    def _runs_here(self) -> bool:
-        try:
-            return asyncio.get_running_loop() is self._loop
-        except RuntimeError:  # none runs: its own one rests
-            return True
-
-    def _refuse(self) -> NoReturn:
-        self.engine.refuse_if_closed()
-        if self._ended:
-            raise TurnError("the turn has ended: it takes no more calls")
-        if self._loop is None:
-            raise TurnError("the turn has not begun: use it with async with")
-        raise TurnError("the turn belongs to another event loop: submit its calls from there")
+        """Run a guarded blocking function that was called in the turn's body."""
+        if self.is_elsewhere():
+            return asyncio.run_coroutine_threadsafe(self.adopt(call), self.loop).result()
+        self.refuse_if_closed()
+        return body_calls.adopt_blocking(self.scheduler, call)
 
     def _unknown_name(self, tool: str | Callable[..., Any]) -> str:
         found = self.engine.find(tool)  # raises for a function that is no tool
@@ -397,73 +314,14 @@ class Turn:
     def _retry(self, tool: Tool | str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
         return None if said is None or isinstance(tool, str) else merge_retry(tool.options, said)
 
-    # -- performing --------------------------------------------------------------------------------------------------
-
-    def perform(self, commands: Sequence[Command[Handle[Any]]]) -> None:
-        """Do what the machine says."""
-        for command in commands:
-            if isinstance(command, Start):
-                self.scheduler.start(command.call)
-            else:
-                end(self, command)
-
-    def suspend(self, handle: Handle[Any]) -> None:
-        """A call suspends."""
-        self.scheduler.suspend(handle)
-
-    def finished(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
-        """A call has come to its end; it may have been left or cancelled before."""
-        late = handle.done()
-        if self.machine.no_failure_yet and outcome.status != "succeeded":
-            self.scheduler.forget_taken()
-        commands = self.machine.finish(handle, outcome.status)
-        if not late:
-            self.resolve(handle, outcome)
-        self.perform(commands)
-
-    def resolve(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
-        """This is what became of a call."""
-        handle.resolve(outcome)
-        caller = None if handle.call is None else handle.call.caller
-        if caller is not None:
-            caller.acted |= has_acted(handle)
-            caller.inside.discard(handle)
-        self.arrive(handle)
-
-    def arrive(self, handle: Handle[Any]) -> None:
-        """A call has its outcome."""
-        self.arrived.append(handle)
-        if self.awaited or self.pending is not None:
-            self.report_escalation(handle)
-
-    def report_escalation(self, handle: Handle[Any]) -> None:
-        """Let those know who wait for a call."""
-        if self.pending is not None and self.thread is not None:
-            self.pending.close_call((self.tenant, self.thread), self.id, handle.id)
-        for key in (handle, None):
-            future = self.awaited.pop(key, None)
-            if future is not None and not future.done():
-                future.set_result(None)
-
-    def arrival(self, handle: Handle[Any] | None = None) -> asyncio.Future[None]:
-        """Done when the call has its outcome, or the next one of any; for several who wait, so it is to be shielded."""
-        if handle not in self.awaited:
-            self.awaited[handle] = self.loop.create_future()
-        return self.awaited[handle]
-
-    def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
-        """Tell the event stream."""
-        self.engine.record_event(event_type, tool, call_id, self.id, fields)
-
-    def _is_open(self) -> bool:
-        return len(self.arrived) < len(self.machine.calls)
+    # -- ending ------------------------------------------------------------------------------------------------------
 
     def _expire(self) -> None:
         if self._ended:
             return
         self._expired = True
         self.emit(events.TURN_TIMED_OUT, None, None, {"timeout_ms": round((self.timeout or 0.0) * 1000)})
-        self.perform(self.machine.expire())
+        self.scheduler.perform(self.machine.expire())
 
     def _end(self) -> None:
         if self._timer is not None:
@@ -491,12 +349,12 @@ class Turn:
                 handle.task, handle.context = None, EMPTY
                 if handle.call is not None:
                     handle.call.turn = past
-        self._note_end(duration, len(results), needs)
+        self.emit_end(duration, len(results), needs)
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
             message=self._message or self.engine.compose_turn_message, trace=partial(self.engine.trace.events_of, self._events),
         )  # fmt: skip
-        self._ended, self._thread, self._context, self._submitter = True, 0, EMPTY, None
+        self._ended, self._os_thread, self._context, self._submitter = True, 0, EMPTY, None
         self._events.over = True
         if self.engine.ledger is not None:
             self.engine.ledger.end_turn(self.id)
@@ -506,38 +364,25 @@ class Turn:
             self.scheduler.turn = past
             del self.scheduler
 
-    def _note_end(self, duration: float, succeeded: int, needs: Mapping[str, Any]) -> None:
-        calls = self.machine.calls
-        fields: dict[str, Any] = {
-            "duration_ms": round(duration * 1000, 3),
-            "calls": len(calls),
-            "succeeded": succeeded,
-            "needs": needs,
-        }
-        if self.engine.labels:
-            tools = (handle.tool for handle in calls.values())
-            fields |= self.engine.find_labels(tool if isinstance(tool, str) else tool.id for tool in tools)
-        self.emit(events.TURN_ENDED, None, None, fields)
-
     def _remaining_past(self) -> Turn | None:
-        """The turn as its calls see it after a quiet end: without calls.
+        """A copy of the turn without its calls, for them to refer to after the end; None while one may still report.
 
-        So there are no circles of references, which only the garbage collector would find; and what a tool has started
-        and not awaited still belongs to this turn.
+        It avoids reference cycles, which only the garbage collector would free. Tasks that a tool has started and not
+        awaited still belong to this turn.
         """
         if not self.machine.is_quiet():
             return None
         past = copy(self)
         past.machine, past.arrived, past._context = TurnMachine(), [], EMPTY
-        past._ended, past._thread = True, 0
+        past._ended, past._os_thread = True, 0
         del past.scheduler
         return past
 
-    async def _acknowledge(self, keeper: StoreWriter) -> None:
-        """Have the turn on disk before its caller goes on, unless that takes long."""
+    async def _acknowledge(self, writer: StoreWriter) -> None:
+        """Wait until the store has saved the turn, unless that takes long."""
         if self.engine.memory is not None:
             self.engine.memory.save()
-        self.acknowledged = await keeper.acknowledge(self._events)
+        self.acknowledged = await writer.acknowledge(self._events)
 
 
 def _limit(timeout: Duration | None) -> float | None:
