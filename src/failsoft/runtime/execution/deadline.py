@@ -25,7 +25,7 @@ import logging
 import math
 from asyncio import _get_running_loop as get_running_loop
 from asyncio import current_task
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import Context
 from operator import call
 from threading import get_ident
@@ -292,11 +292,14 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
         raise Expired(late=True)  # what it waited for has kept the cancellation to itself
 
 
-FINISH = _finish.__code__
+_FINISH = _finish.__code__
 
 
-def hand_over(attempt: Mapping[str, Any], caller: asyncio.Task[Any], orphan: asyncio.Task[None]) -> None:
-    """An attempt (what ``_finish`` knows of it) goes on in another task: that is whom its deadline cancels."""
+def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], orphan: asyncio.Task[None]) -> None:
+    """If a suspended generator is an attempt in ``_finish``, let its deadline cancel the orphan instead of the caller."""
+    if inside.gi_code is not _FINISH or inside.gi_frame is None:
+        return
+    attempt = inside.gi_frame.f_locals
     queue, stepper = attempt["queue"], attempt["stepper"]
     placed = queue.live.get(stepper)
     if placed is not None and (box := placed[0])[1] is caller:
@@ -342,7 +345,7 @@ def _abandon(
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
     orphan = deadlines.loop.create_task(outliving)
-    adopt_orphan(stepper, task, orphan, deadlines.others(stepper, task))
+    adopt_orphan(stepper, task, orphan, deadlines.others(stepper, task), _hand_over)
     step_out(timed, started)
     deadlines.orphans.add(orphan)
     orphan.add_done_callback(deadlines.orphans.discard)

@@ -19,14 +19,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import suppress
 from contextvars import Token
 from itertools import pairwise
 from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
-from failsoft.runtime.execution.deadline import FINISH, hand_over
 from failsoft.runtime.scope import SCOPE
 
 _KNOWN_BY = ("_task", "_parent_task")  # asyncio's timeouts, and its task groups
@@ -34,17 +33,19 @@ _EXITS = ("__exit__", "__aexit__")
 _DEPTH = 3  # a session, its task group, that one's scope
 
 Task = asyncio.Task[Any]
+HandOver = Callable[["GeneratorType[Any, Any, Any]", Task, asyncio.Task[None]], None]
 
 
-def adopt_orphan(running: Any, caller: Task, orphan: Task, cancels: int) -> None:
-    """Whatever ``running`` has entered belongs to the orphan now, and so do the guarded calls that it waits for.
+def adopt_orphan(running: Any, caller: Task, orphan: Task, cancels: int, hand_over: HandOver) -> None:
+    """Give everything that ``running`` has entered to the orphan.
 
-    ``cancels`` is how often the caller has been cancelled since it began, whether from outside or by what it has entered.
+    ``cancels`` counts the cancellations of the caller since it began, from outside or by what it has entered.
+    ``hand_over`` moves the deadline of a guarded call that ``running`` waits for.
     """
-    with suppress(Exception):  # whoever has it otherwise: the caller is answered all the same
+    with suppress(Exception):  # private attributes may differ between versions: answer the caller anyway
         for inside in _suspended(running):
-            if isinstance(inside, GeneratorType) and inside.gi_code is FINISH and inside.gi_frame is not None:
-                hand_over(inside.gi_frame.f_locals, caller, orphan)
+            if isinstance(inside, GeneratorType):
+                hand_over(inside, caller, orphan)
         entered, scopes = _find(running, caller)
         for _ in range(min(cancels, _requests(entered, scopes, caller))):  # it is no longer the caller whom they cancel
             caller.uncancel()

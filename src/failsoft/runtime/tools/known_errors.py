@@ -1,16 +1,16 @@
-"""Errors of a tool that have led to a retry before: what takes the short way (``runtime.fastpath.retry``).
+"""Errors of a tool that were retried before: the fast path (``runtime.fastpath.retry``) may retry them.
 
 Rules
 -----
-- Known is an error by its type and its text, and only where these are all there is to know of it.
-- It is remembered by the long way, after that has decided on a retry, unless anything but attempts, time, budget and
-  breaker had a say in it.
-- So many of one tool, and no more.
+- An error is known by its type and its text, and only if it carries nothing else.
+- The pipeline adds an error after it has decided on a retry, if only attempts, time, budget and breaker decided that.
+- A tool has at most ``MOST_KNOWN`` of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from failsoft.core.model.builtin_faults import is_client_timeout
 from failsoft.core.model.fault import Fault
@@ -18,7 +18,6 @@ from failsoft.core.model.fault import Fault
 if TYPE_CHECKING:
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.metrics import Retries
-    from failsoft.runtime.tools.tool import Tool
 
 MOST_KNOWN = 64  # errors of one tool
 
@@ -31,21 +30,31 @@ class KnownError:
     def __init__(self, fault: Fault, family: Family | None, retries: Retries) -> None:
         self.fault = fault._replace(cause=None)
         self.family = family
-        self.retries = retries  # where the tool's are counted
+        self.retries = retries  # the counter of the tool's retries
         self.timed_out = is_client_timeout(fault)
 
 
-def look_up(tool: Tool, error: Exception) -> KnownError | None:
+KnownErrors = dict[tuple[type, tuple[str, ...]], KnownError]  # by type and arguments
+
+
+class RetriedTool(Protocol):
+    """A tool, as far as its known errors are looked up."""
+
+    @property
+    def known_errors(self) -> Mapping[tuple[type, tuple[str, ...]], KnownError] | None: ...
+
+
+def look_up(tool: RetriedTool, error: Exception) -> KnownError | None:
     """Look up an error that is fully described by its type and text."""
     known = tool.known_errors
     if not known:
         return None
     try:
         found = known.get((error.__class__, error.args))
-    except Exception:  # arguments that cannot be looked up
+    except Exception:  # arguments that cannot be hashed or compared
         return None
     if found is None or error.__context__ is not None or error.__cause__ is not None or error.__dict__:
         return None
     if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
-        return None  # given to it beside its text
+        return None  # it carries more than its text
     return found

@@ -17,8 +17,8 @@ from failsoft.core.redact.printable import visible
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.errors import ManifestError
 from failsoft.runtime.execution.bulkhead import Bulkhead
+from failsoft.runtime.tools.description import description_of
 from failsoft.runtime.tools.health import ToolHealth
-from failsoft.runtime.tools.tool_info import description_of
 
 if TYPE_CHECKING:
     from failsoft.core.effects.recognition import ToolEffect
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.execution.deadline import Queue
     from failsoft.runtime.execution.processes.target import Target
     from failsoft.runtime.tools.argument_check import Check
-    from failsoft.runtime.tools.known_errors import KnownError
+    from failsoft.runtime.tools.known_errors import KnownErrors
 
 ToolKind = Literal["async", "sync", "async stream", "stream"]
 FastCall = Callable[..., Coroutine[Any, Any, "Outcome[Any]"]]  # a tool's happy path
@@ -116,9 +116,7 @@ class Tool:
         # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
         special = (self.slots, self.target, command, options.output, options.idempotency_key)
         self.fast_eligible = all(thing is None for thing in special)
-        self.known_errors: dict[tuple[type, tuple[str, ...]], KnownError] | None = (
-            None  # errors that may take the short way
-        )
+        self.known_errors: KnownErrors | None = None  # errors that the fast path may retry; None: it retries none
         self._choose_fast_path()
         self.closed_ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
@@ -88,17 +87,6 @@ class ToolIds(tuple[str, ...]):  # noqa: SLOT001 - a tuple cannot have slots
 
     def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[str, ...]]]:
         return tuple, (tuple(self),)  # the tools themselves stay in their process
-
-
-def description_of(fn: Callable[..., Any]) -> str:
-    """A function's docstring; of an object with ``__call__``, that of the method: its class is not about the call."""
-    target: Any = fn
-    while isinstance(target, functools.partial):
-        target = target.func
-    if inspect.isroutine(target) or inspect.isclass(target):
-        return inspect.getdoc(target) or ""
-    own = getattr(type(target).__call__, "__doc__", None)  # getdoc would find "Call self as a function."
-    return inspect.cleandoc(own) if isinstance(own, str) else ""
 
 
 def schema_of(tool: Tool) -> Mapping[str, Any]:

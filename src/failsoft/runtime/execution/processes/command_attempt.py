@@ -20,7 +20,7 @@ import pickle
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from failsoft.core.classify.exit_status import judge_exit
 from failsoft.core.classify.kinds import KINDS
@@ -29,16 +29,24 @@ from failsoft.core.model.fault import Category, Code, Effect, Fault
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.runtime.execution.processes import reply as replies
 from failsoft.runtime.execution.processes import wire
-from failsoft.runtime.execution.processes.process_handle import Process, ProcessGone
+from failsoft.runtime.execution.processes.process_handle import EndedBy, Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.reply import CommandError, Reply
-
-if TYPE_CHECKING:
-    from failsoft.runtime.execution.processes.pool import Workers
 
 ENVIRONMENT: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 TAIL: Final = 2048  # bytes of stderr that are kept
 _PIECE: Final = 1 << 16
+
+
+class Commands(Protocol):
+    """The processes of a runtime, as far as a command needs them."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def start_timeout(self) -> float: ...
+    def start_command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process | None: ...
+    def drop(self, process: Process, why: EndedBy) -> None: ...
 
 
 class Streams:
@@ -108,7 +116,7 @@ class Streams:
 
 
 async def run(
-    workers: Workers,
+    workers: Commands,
     waiting: Waiting,
     command: Command,
     args: Mapping[str, Any],
@@ -141,7 +149,7 @@ async def run(
 
 
 async def _attend(
-    workers: Workers,
+    workers: Commands,
     waiting: Waiting,
     process: Process,
     command: Command,

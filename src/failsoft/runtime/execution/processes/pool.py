@@ -5,7 +5,7 @@ Rules
 - A worker serves one call at a time, and any tool. It is taken when free, else started, else waited for in order.
 - ``spare`` workers stand ready beside those that are busy, with the modules loaded that calls have needed so far:
   a call that follows a kill does not wait for a start.
-- The tool's time begins when a ready worker that has loaded its module gets the call (R27).
+- The tool's time begins when a ready worker that has loaded its module gets the call.
 - A worker whose call was not answered is killed, always. One that has served ``max_calls``, or grown beyond
   ``max_memory``, is replaced.
 - No thread of its own: each caller waits on its own worker's socket, on its event loop or blocking.
@@ -24,14 +24,14 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from failsoft.core.model.entrypoint import Command
 from failsoft.core.model.options import Isolation, Values
 from failsoft.runtime.execution.clock import outside_finished, outside_started
 from failsoft.runtime.execution.processes import command_attempt as commands
 from failsoft.runtime.execution.processes import worker as this_process
-from failsoft.runtime.execution.processes.process_handle import Process, Supervisor
+from failsoft.runtime.execution.processes.process_handle import EndedBy, Process, Supervisor
 from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop, Waiting, finish
 from failsoft.runtime.execution.processes.reply import Reply
 from failsoft.runtime.execution.processes.target import Target
@@ -251,7 +251,7 @@ class Workers:
             if oldest is not None and now - oldest.idle_since > IDLE_SECONDS:
                 self._remove(self._idle.popleft())
 
-    def drop(self, process: Process, why: Literal["killed", "crashed", "replaced", "lost", "finished"]) -> None:
+    def drop(self, process: Process, why: EndedBy) -> None:
         """Be rid of a worker or a command, now."""
         with self._lock:
             self._kills += why == "killed"

@@ -22,7 +22,7 @@ import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from failsoft.core.model.options import Values
 from failsoft.runtime.execution.processes import encoding, wire
@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 _SHARED = ("failsoft.config.manifest",)
 
 
+EndedBy = Literal["killed", "crashed", "replaced", "lost", "finished"]  # why a pool drops a process
 _PATIENCE: Final = 1_000  # reads of log records before a call, for a worker that never stops
 
 

@@ -2,9 +2,9 @@
 
 Rules
 -----
-- Starting the worker and importing the tool's module come before the tool's time begins (R27).
+- Starting the worker and importing the tool's module come before the tool's time begins.
 - At the deadline an answer that is already there still counts if the tool ended in time; one that ended after its
-  deadline is ``late``, never a value (R8).
+  deadline is ``late``, never a value.
 - A worker whose call has not been answered when the caller leaves, for whatever reason, is killed.
 - A worker that was dead before it read the call has not run it: the call goes to another one.
 - A worker that has sent something before it is called is not called. One that answers with another number, twice, or from
@@ -15,22 +15,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from failsoft.core.model.options import Isolation, Values
 from failsoft.runtime.execution.processes import encoding, wire
 from failsoft.runtime.execution.processes import reply as replies
-from failsoft.runtime.execution.processes.process_handle import OutOfStep, Process, ProcessGone
+from failsoft.runtime.execution.processes.process_handle import EndedBy, OutOfStep, Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.remote_error import rebuild
 from failsoft.runtime.execution.processes.reply import Reply, ReplyKind
 from failsoft.runtime.execution.processes.target import Target, variable
 
-if TYPE_CHECKING:
-    from failsoft.runtime.execution.processes.pool import Workers
-
 _UNSET = object()
 _TRIES = 3  # workers for one call, if they are found dead one after the other
+
+
+class Workers(Protocol):
+    """The pool of workers, as far as an attempt needs it."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def start_timeout(self) -> float: ...
+    async def take(self, waiting: Waiting) -> Process | None: ...
+    def give_back(self, process: Process) -> None: ...
+    def drop(self, process: Process, why: EndedBy) -> None: ...
+    def lose_supervisor(self, pid: int | None) -> None: ...
+    def replenish(self) -> None: ...
+    def remember(self, module: str) -> None: ...
 
 
 async def call(
