@@ -36,7 +36,8 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "",
         "You meet these, and import them for annotations only: `rt.threads[key]` is a `Thread`, "
         "`rt.memory` is the `RecoveryMemory`, `outcome.explanation` an `Explanation`, `rt.events()` and `rt.subscribe` "
-        "give `Event`s (their fields: [Events](events.md)), `report.waterfall()` a `Waterfall`.",
+        "give `Event`s (their fields: [Events](events.md)), `rt.subscribe_batches` takes an `EventSink`, "
+        "`report.waterfall()` gives a `Waterfall`.",
         (
             "failsoft.runtime.threads:Thread",
             "failsoft.core.conversation.thread_state:Offer",
@@ -45,6 +46,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "failsoft.core.model.explanation:Explanation",
             "failsoft.analysis.turn_report:Escalation",
             "failsoft.observe.events:Event",
+            "failsoft.observe.subscriptions:EventSink",
             "failsoft.analysis.waterfall:Waterfall",
         ),
     ),

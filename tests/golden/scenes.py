@@ -6,7 +6,8 @@ They use the public API only, so that they stay as they are when modules move.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial as bind
 from typing import Any
@@ -694,6 +695,30 @@ async def disabled_and_enabled() -> None:
         turn.call("search")
     rt.enable("search")
     await rt.call("search")
+
+
+@scene("operation")
+async def a_sink_that_is_too_slow() -> None:
+    held, begun = threading.Event(), threading.Event()
+
+    class Hangs:
+        def write(self, batch: Sequence[object], /) -> None:
+            begun.set()
+            held.wait(20)
+
+        def close(self) -> None:
+            pass
+
+    rt = Runtime()
+    rt.add(Scripted("found"), id="search")
+    rt.subscribe_batches(Hangs(), capacity=2)
+    await rt.call("search")
+    await rt.flush("1ms")
+    await asyncio.to_thread(begun.wait, 20)
+    for _ in range(4):
+        await rt.call("search")
+        await rt.flush("1ms")
+    held.set()
 
 
 @scene("operation")

@@ -1,105 +1,119 @@
-"""Subscribers that raise, hang or are slow do no harm (T27)."""
+"""Consumers that raise, hang or are slow do no harm (T27)."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from typing import Any
 
 import pytest
-from tests.fakes import INVALID, RESET, Scripted, real
 
-from failsoft import Runtime
 from failsoft.observe import delivery
 from failsoft.observe.delivery import Delivery
 
 
-@real
-async def test_a_subscriber_hears_of_a_call_before_its_caller_goes_on() -> None:
-    rt = Runtime()
-    rt.add(Scripted(RESET, "fine"), id="search", retry={"initial_delay": "1ms"})
-    heard: list[str] = []
-    end = rt.subscribe(lambda event: heard.append(event.event_type))
-    await rt.call("search")
-    assert heard == ["ToolError", "RetrySucceeded", "CallSucceeded"]
-    end()
-    await rt.call("search")
-    assert len(heard) == 3
-
-
-@real
-async def test_one_that_raises_is_logged_once_and_the_others_still_hear(caplog: pytest.LogCaptureFixture) -> None:
-    rt = Runtime()
-    rt.add(Scripted("fine"), id="search")
-    heard: list[Any] = []
-
-    def broken(event: Any) -> None:
-        raise RuntimeError("cannot listen")
-
-    rt.subscribe(broken)
-    rt.subscribe(heard.append)
-    with caplog.at_level(logging.WARNING, "failsoft"):
-        for _ in range(5):
-            assert (await rt.call("search")).value == "fine"
-    assert len(heard) == 5
-    assert sum("calls go on without it" in record.getMessage() for record in caplog.records) == 1
-
-
-@real
-async def test_one_that_hangs_delays_one_call_a_little_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    rt = Runtime()
-    rt.add(Scripted("fine"), id="search")
-    held = threading.Event()
-    heard: list[Any] = []
-    rt.subscribe(lambda event: held.wait(20))  # type: ignore[arg-type,return-value]
-    rt.subscribe(heard.append)
-    with caplog.at_level(logging.WARNING, "failsoft"):
-        began = time.monotonic()
-        for _ in range(20):
-            assert (await rt.call("search")).value == "fine"
-        assert time.monotonic() - began < 1.0
-    assert len(heard) == 20
-    assert sum("is slow: calls do not wait" in record.getMessage() for record in caplog.records) == 1
-    held.set()
-
-
-@real
-async def test_a_subscriber_may_call_tools_itself() -> None:
-    rt = Runtime()
-    rt.add(Scripted(INVALID), id="search")
-    rt.add(lambda: "noted", id="note", timeout=None)
-    notes: list[Any] = []
-
-    def note(event: Any) -> None:
-        if event.tool_id == "search":
-            notes.append(rt.call_sync("note").value)
-
-    rt.subscribe(note)
-    await rt.call("search")
-    assert await rt.flush()
-    assert set(notes) == {"noted"}
-
-
-def test_what_does_not_fit_is_dropped_and_counted() -> None:
+def test_when_the_queue_is_full_the_oldest_are_dropped_and_counted_and_the_first_loss_is_reported() -> None:
     held = threading.Event()
     taken: list[Any] = []
+    reported: list[int] = []
 
     def consume(batch: Any) -> None:
         held.wait(20)
         taken.extend(batch)
 
-    line = Delivery(consume, name="slow sink", wait=False, capacity=10)
+    line = Delivery(consume, name="slow sink", wait=False, capacity=10, on_drop=reported.append)
     line.put([0])
     while line._size:  # the first batch has been taken up
         time.sleep(0.001)
     for number in range(1, 21):
         line.put([number])
-    assert line.dropped == 10
+    assert (line.dropped, reported) == (10, [1])
     held.set()
     assert not line.flush(5.0)  # some was lost
     assert line.flush(5.0)  # nothing since then
-    assert taken == list(range(11))
+    assert taken == [0, *range(11, 21)]
+
+
+def test_a_batch_larger_than_the_queue_is_taken_alone() -> None:
+    held, begun = threading.Event(), threading.Event()
+    taken: list[Any] = []
+
+    def consume(batch: Any) -> None:
+        begun.set()
+        held.wait(20)
+        taken.extend(batch)
+
+    line = Delivery(consume, name="sink", wait=False, capacity=2)
+    line.put([1])
+    assert begun.wait(20)
+    line.put([2])
+    line.put([3, 4, 5])
+    held.set()
+    assert not line.flush(5.0)
+    assert (taken, line.dropped) == ([1, 3, 4, 5], 1)
+
+
+def test_a_flush_waits_for_the_batch_in_hand_even_if_later_ones_are_dropped() -> None:
+    held, begun = threading.Event(), threading.Event()
+
+    def consume(batch: Any) -> None:
+        begun.set()
+        held.wait(20)
+
+    line = Delivery(consume, name="sink", wait=False, capacity=1)
+    line.put([1])
+    assert begun.wait(20)
+    done: list[bool] = []
+    waiting = threading.Thread(target=lambda: done.append(line._is_taken(20.0)))
+    waiting.start()
+    while not line._waiters:
+        time.sleep(0.001)
+    for number in range(5):
+        line.put([number])
+    waiting.join(0.05)
+    assert done == []
+    held.set()
+    waiting.join(20)
+    assert done == [True]
+
+
+def test_a_consumer_that_exits_is_counted_and_kept() -> None:
+    heard: list[int] = []
+
+    def consume(batch: list[int]) -> None:
+        heard.extend(batch)
+        if batch == [1]:
+            raise SystemExit
+
+    line = Delivery(consume, name="sink", wait=False)
+    line.put([1])
+    line.put([2])
+    assert not line.flush(5.0)
+    assert (heard, line.failed) == ([1, 2], 1)
+
+
+def test_without_a_thread_everything_counts_as_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: object) -> None:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    line = Delivery(lambda _: None, name="sink", wait=True)
+    line.put([1, 2])
+    assert line.dropped == 2
+
+
+def test_closing_waits_for_the_consumers_own_end() -> None:
+    ended: list[str] = []
+
+    def end() -> None:
+        time.sleep(0.02)
+        ended.append("closed")
+
+    line = Delivery(ended.extend, name="sink", wait=False, on_close=end)
+    line.put(["last"])
+    line.close(5.0)
+    line.close(5.0)
+    assert ended == ["last", "closed"]
 
 
 def test_nothing_is_taken_after_closing() -> None:
@@ -169,8 +183,8 @@ def test_a_loss_is_told_to_all_who_ask_while_it_is_news() -> None:
 def test_running_out_of_time_tells_of_no_loss() -> None:
     held = threading.Event()
     line = Delivery(lambda _: held.wait(20), name="sink", wait=False, capacity=1)
-    line.put([1])
-    line.put([2, 3])
+    for number in range(3):
+        line.put([number])
     assert not line.flush(0.01)  # it has not been taken
     held.set()
     assert not line.flush(20.0)  # some never will be

@@ -14,6 +14,7 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, vi
 from failsoft import Runtime
 from failsoft.observe.events import REFUSED, Event, iso
 from failsoft.observe.recorder import Recorder, cut
+from failsoft.observe.subscriptions import subscribe
 from failsoft.observe.success_runs import Run
 
 KEYS = {"seq", "event_type", "turn_id", "call_id", "tool_id", "timestamp"}
@@ -110,7 +111,7 @@ def test_who_takes_batches_as_they_are_gets_plain_successes_of_one_turn_as_runs(
 def test_records_of_many_threads_are_all_there_once() -> None:
     trace = Recorder(lambda: 0.0, lambda: 0.0)
     seen: list[int] = []
-    end = trace.subscribe(lambda event: seen.append(event.seq))
+    end = subscribe(trace, lambda event: seen.append(event.seq))
 
     def write() -> None:
         for _ in range(500):
@@ -191,7 +192,7 @@ def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
 
     stream = Recorder(lambda: 10.0, wall)
     taken: list[Event] = []
-    stream.subscribe(taken.append)
+    subscribe(stream, taken.append)
     stream.record(("TurnStarted", 10.0, None, None, None, {}))
     first = threading.Thread(target=stream.drain)
     first.start()
@@ -236,7 +237,7 @@ def test_batches_are_cut_where_runs_begin_and_end() -> None:
 def test_when_nobody_listens_any_more_records_are_drained_in_batches_again() -> None:
     trace = still()
     before = trace.limit
-    first, second = trace.subscribe(lambda event: None), trace.subscribe(lambda event: None)
+    first, second = subscribe(trace, lambda event: None), subscribe(trace, lambda event: None)
     first()
     assert trace.limit == 0
     second()

@@ -173,8 +173,8 @@ PROTECTIONS: dict[int, Protection] = {
     27: Protection(
         "a consumer that hangs is not waited for",
         "observe/delivery.py",
-        "not self._is_taken(PATIENCE):\n",
-        "not self._is_taken(3.0):\n",
+        "if self._is_taken(patience):\n",
+        "if self._is_taken(3.0):\n",
     ),
     28: Protection(
         "outcomes are kept in submission order",

@@ -157,6 +157,20 @@ def require_callables(handler: object = None, **functions: object) -> None:
         raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
 
 
+def require_sink(sink: object) -> None:
+    """Refuse an object that lacks a method of an event sink."""
+    lacking = [name for name in ("write", "close") if not callable(getattr(sink, name, None))]
+    if lacking or isinstance(sink, type):
+        why = "is a class: give an instance" if isinstance(sink, type) else f"has no method {' and no '.join(lacking)}"
+        raise ManifestError(f"subscribe_batches: {brief(sink)} {why}")
+
+
+def require_capacity(where: str, capacity: object) -> None:
+    """Require a positive number of events."""
+    if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+        raise ManifestError(f"{where}: capacity: {brief(capacity)} is not a positive number of events")
+
+
 def refuse_odd_flag(name: str, value: object) -> None:
     """Refuse a text such as "no", which counts as true."""
     if not isinstance(value, bool):

@@ -3,16 +3,19 @@
 Rules
 -----
 - Every consumer has its own daemon thread and bounded queue: one that hangs does not delay the others.
-- A consumer that keeps up sees an event before the call that caused it continues. A call waits at most ``PATIENCE``
-  seconds. If the consumer itself was working for most of that time, calls stop waiting for it. (A machine too busy to
-  run the consumer does not count against it.)
-- The first exception of a consumer is logged, sanitised; all are counted. Events that do not fit its queue are dropped
-  and counted.
-- A consumer with ``ask`` is woken when ``LOT`` events are queued, when a caller waits for it, and every ``IDLE``
+- Calls do not wait for a consumer unless it was added with ``wait``. Then a consumer that keeps up sees an event before
+  the call that caused it continues. A call waits at most ``patience`` seconds. If the consumer itself was working for
+  most of that time, calls stop waiting for it. (A machine too busy to run the consumer does not count against it.)
+- A delivery thread never waits for a consumer, so consumers may make calls.
+- The first exception of a consumer is logged, sanitised; all are counted. The consumer stays.
+- When a queue is full, its oldest batches are dropped and counted; the first loss is reported to ``on_drop``.
+- A consumer with ``ask`` is woken when ``LOT`` events are queued or half of the queue is full, when a caller waits for it, and every ``idle``
   seconds, when it asks for more. Each wake-up takes the interpreter from the calls.
+- With ``together`` a consumer gets a list of all batches that are queued when it is woken, up to ``LOT`` events.
 - Locks are entered with ``with`` on the lock itself: a signal can interrupt the ``__enter__`` of a Condition, not that
   of a lock.
 - ``tick`` runs on the consumer's thread after each batch; it returns the seconds until its next run, or None.
+  ``on_close`` runs there after the last batch.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -34,6 +37,10 @@ LOT = 16_384  # events: half a megabyte of plain successes, about fifteen of fai
 log = logging.getLogger("failsoft")
 
 
+class _DeliveryThread(threading.Thread):
+    """A thread that feeds a consumer."""
+
+
 class Delivery:
     """One consumer of batches and the thread that feeds it."""
 
@@ -44,20 +51,31 @@ class Delivery:
         name: str,
         wait: bool,
         ask: Callable[[], None] | None = None,
-        complain: Callable[[Exception], None] | None = None,
+        complain: Callable[[BaseException], None] | None = None,
         tick: Callable[[], float | None] | None = None,
-        capacity: int = CAPACITY,
+        on_drop: Callable[[int], None] | None = None,
+        on_close: Callable[[], None] | None = None,
+        together: bool = False,
+        capacity: int | None = None,
+        patience: float | None = None,
+        idle: float | None = None,
     ) -> None:
         self._consume = consume
-        self._capacity = capacity
+        self._capacity = CAPACITY if capacity is None else capacity
+        self._together = together
         self._ask = ask
         self._tick = tick
         self._complain = complain or self._log
-        self._name = name
+        self._on_drop = on_drop
+        self._on_close = on_close
+        self.name = name
         self._wait = wait
-        self._queue: deque[tuple[Any, int]] = deque()  # batches with their number of events
+        self._patience = patience
+        self._idle = idle
+        self._queue: deque[tuple[Any, int, int]] = deque()  # batches, the events in each, and the batch's number
         self._renew_lock()
-        self._given = self._taken = self._wanted = self._size = 0  # batches queued, finished, due; events in the queue
+        self._given = self._taken = self._wanted = 0  # the last batch that was queued, finished, due
+        self._size = 0  # events in the queue
         self._worked = 0.0  # seconds spent on finished batches
         self._began: float | None = None  # when the current batch was started
         self._thread: threading.Thread | None = None
@@ -76,28 +94,58 @@ class Delivery:
 
     def put(self, batch: Sequence[Any], size: int | None = None) -> None:
         """Queue a batch, and wait for a consumer that keeps up."""
+        self.offer(batch, size)
+        self.wait()
+
+    def offer(self, batch: Any, size: int | None = None) -> None:
+        """Queue a batch; drop the oldest ones if there is no room."""
         size = len(batch) if size is None else size
         with self._lock:
             self.offered += size
-            if self._closed or self._size + size > self._capacity:
-                self.dropped += size
-                return
-            self._start()
-            self._queue.append((batch, size))
-            self._size += size
-            self._given += 1
-            if self._ask is None or self._size >= LOT:
-                self._want()
+            lost = size
+            if not self._closed and self._start():
+                lost = self._make_room(size)
+                self._queue.append((batch, size, self._given + 1))
+                self._size += size
+                self._given += 1
+                if self._ask is None or self._size >= min(LOT, self._capacity // 2):
+                    self._want()
+            first = lost and not self.dropped and not self._closed
+            self.dropped += lost
+        if first and self._on_drop is not None:
+            self._on_drop(lost)
+
+    def _make_room(self, size: int) -> int:
+        """Drop the oldest batches until ``size`` events fit or none is queued; return how many events were dropped."""
+        lost = 0
+        while self._queue and self._size + size > self._capacity:
+            _, dropped, _ = self._queue.popleft()
+            self._size -= dropped
+            lost += dropped
+        return lost
+
+    def wait(self) -> None:
+        """Wait until a consumer that keeps up has finished every batch so far; return at once if none waits for it."""
+        if not self._wait or self._taken >= self._given or isinstance(threading.current_thread(), _DeliveryThread):
+            return
+        patience = PATIENCE if self._patience is None else self._patience
+        with self._lock:
             worked = self._time_at_work()
-        if self._wait and threading.current_thread() is not self._thread and not self._is_taken(PATIENCE):
-            with self._lock:
-                if self._time_at_work() - worked < PATIENCE / 2:
-                    return  # the consumer has hardly run
-            self._wait = False
-            log.warning("%s is slow: calls do not wait for it any more", self._name)
+        if self._is_taken(patience):
+            return
+        with self._lock:
+            if self._time_at_work() - worked < patience / 2:
+                return  # the consumer has hardly run
+        self._wait = False
+        log.warning("%s is slow: calls do not wait for it any more", self.name)
 
     def _time_at_work(self) -> float:
         return self._worked if self._began is None else self._worked + monotonic() - self._began
+
+    @property
+    def queued(self) -> int:
+        """Events that wait for the consumer."""
+        return self._size
 
     @property
     def losses(self) -> int:
@@ -117,6 +165,8 @@ class Delivery:
         return lost == told
 
     def _is_taken(self, timeout: float) -> bool:
+        if threading.current_thread() is self._thread:
+            return True  # a consumer does not wait for itself
         waiter = threading.Lock()
         waiter.acquire()
         with self._lock:
@@ -138,11 +188,22 @@ class Delivery:
         self._changed.notify_all()
 
     def close(self, timeout: float) -> None:
-        """Accept nothing more; give the consumer ``timeout`` seconds for its queue."""
-        self.flush(timeout)
+        """Accept nothing more; give the consumer ``timeout`` seconds for its queue.
+
+        A consumer that closes its own delivery gets nothing more.
+        """
+        thread, deadline = self._thread, monotonic() + timeout
+        own = threading.current_thread() is thread
+        if not own:
+            self.flush(timeout)
         with self._lock:
             self._closed = True
+            if own:
+                self._queue.clear()
+                self._size = 0
             self._changed.notify_all()
+        if self._on_close is not None and thread is not None and not own:
+            thread.join(left(deadline))
 
     def renew_after_fork(self) -> None:
         """Replace the lock and the thread of the parent process."""
@@ -153,21 +214,27 @@ class Delivery:
         if self._ask is not None and not self._closed:
             self._start()
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start the thread unless it runs; False if none can be started: the interpreter is ending."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"failsoft {self._name}", daemon=True)
-            self._thread.start()
+            thread = _DeliveryThread(target=self._run, name=f"failsoft {self.name}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+        return True
 
     def _run(self) -> None:
-        wait = None if self._ask is None else IDLE
+        idle = IDLE if self._idle is None else self._idle
+        wait = None if self._ask is None else idle
         while True:
             with self._lock:
                 self._changed.wait_for(self._is_due, wait)
                 if not self._queue and self._closed:
-                    return
+                    break
                 due = self._is_due()
-                batch, size = self._queue.popleft() if due else (None, 0)
-                self._size -= size
+                batch = self._next() if due else None
             if due:
                 self._hand_over(batch)
                 batch = None  # do not keep the last batch alive while idle
@@ -177,45 +244,65 @@ class Delivery:
                     self._want()
             if self._tick is not None:
                 wait = self._next_tick(self._tick)
+        if self._on_close is not None:
+            self._guard(self._on_close)
+
+    def _next(self) -> Any:
+        """The next batch of the queue; with ``together`` a list of as many batches as make a lot."""
+        batch, size, _ = self._queue.popleft()
+        if self._together:
+            batch = [batch]
+            while self._queue and size < LOT:
+                more, count, _ = self._queue.popleft()
+                batch.append(more)
+                size += count
+        self._size -= size
+        return batch
 
     def _next_tick(self, tick: Callable[[], float | None]) -> float | None:
+        seconds: list[float | None] = [None]
+        self._guard(lambda: seconds.append(tick()))
+        return seconds[-1]
+
+    def _guard(self, use: Callable[[], None]) -> None:
+        """Run user code: count its exceptions, and log the first."""
         try:
-            return tick()
-        except Exception as error:
+            use()
+        except BaseException as error:  # also an exit: it would end this thread only, and with it the delivery
             self.failed += 1
             if self.failed == 1:
                 self._complain(error)
-            return None
 
     def _is_due(self) -> bool:
         return self._taken < self._wanted or self._closed
 
     def _hand_over(self, batch: Any) -> None:
         self._began = monotonic()
-        try:
-            self._consume(batch)
-        except Exception as error:
-            self.failed += 1
-            if self.failed == 1:
-                self._complain(error)
+        self._guard(lambda: self._consume(batch))
         with self._lock:
             self._worked, self._began = self._time_at_work(), None
-            self._taken += 1
+            self._taken = self._queue[0][2] - 1 if self._queue else self._given  # dropped batches count as finished
             for goal, waiter in self._waiters:
                 if goal <= self._taken and waiter.locked():
                     waiter.release()
             self._waiters = [each for each in self._waiters if each[0] > self._taken]  # drops interrupted callers too
 
-    def _log(self, error: Exception) -> None:
-        log.error("%s failed; calls go on without it\n%s", self._name, exception_text(error))
+    def _log(self, error: BaseException) -> None:
+        log.error("%s failed; calls go on without it\n%s", self.name, exception_text(error))
 
 
-def each(consumer: Callable[[Any], None]) -> Callable[[Sequence[Any]], None]:
-    """Turn a consumer of single events into a consumer of batches."""
+def each(consumer: Callable[[Any], None]) -> Callable[[Iterable[Any]], None]:
+    """Turn a consumer of single events into a consumer of batches; after an exception it gets the next event."""
 
-    def consume(batch: Sequence[Any]) -> None:
+    def consume(batch: Iterable[Any]) -> None:
+        first: BaseException | None = None
         for event in batch:
-            consumer(event)
+            try:
+                consumer(event)
+            except BaseException as error:
+                first = error if first is None else first
+        if first is not None:
+            raise first
 
     return consume
 

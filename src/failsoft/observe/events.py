@@ -51,6 +51,7 @@ OFFER_CLEARED = "OfferCleared"  # a permanent failure: there is nothing to retry
 EXPLAIN_FAILED = "ExplainFailed"  # the user's explain function failed or was slow: the built-in text is used
 INTERNAL_ERROR = "InternalError"  # a contract bug, with the data to find it
 HANDLER_FAILED = "HandlerFailed"  # a custom Error Handler failed, was slow or was not usable: the built-in one decided
+EVENTS_DROPPED = "EventsDropped"  # a subscriber or sink is too slow; once for each
 TURN_STARTED = "TurnStarted"
 TURN_TIMED_OUT = "TurnTimedOut"
 TURN_ENDED = "TurnEnded"

@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary, ref
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
-from failsoft.observe.delivery import Delivery, each, left
+from failsoft.observe.delivery import Delivery, left
 from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 from failsoft.observe.success_runs import Run, name_call
@@ -59,7 +59,7 @@ class Recorder:
     def __init__(self, monotonic: Callable[[], float], wall: Callable[[], float], *, capacity: int = CAPACITY) -> None:
         self.pending: list[Raw] = []
         self.record = self.pending.append
-        self.limit = BATCH  # drain when more records are pending; 0 while there are subscribers
+        self.limit = BATCH  # drain when more records are pending; 0 while there are prompt deliveries
         self.number = count(1).__next__  # numbers for calls without an id
         self._ring: deque[Batch] = deque()
         self._capacity = capacity
@@ -72,8 +72,8 @@ class Recorder:
         self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # turns that keep their events
         self._twins: list[ref[Batches]] = []  # turns that started while another turn had the same id
         self._metrics: dict[str, Metrics] = {}
-        self._deliveries: list[Delivery] = []
-        self._raw: list[Delivery] = []  # consumers of raw batches
+        self._prompt: list[Delivery] = []  # get every batch at the end of a call
+        self._lazy: list[Delivery] = []  # get large batches
 
     def metrics(self, tool_id: str) -> Metrics:
         """One tool's metrics, up to date."""
@@ -122,7 +122,7 @@ class Recorder:
         with self._lock:
             before = self._turns.get(turn_id)
             if before is not None:
-                self.drain()
+                self._drain()
                 kept = [(twin, twin()) for twin in self._twins]
                 self._twins = [twin for twin, of in kept if of is not None and (of.turn_id != turn_id or not of.over)]
             if before is None or before.over:
@@ -141,57 +141,68 @@ class Recorder:
             if raw[4] == batches.turn_id
         )
 
-    def subscribe(self, consumer: Callable[[Event], None]) -> Callable[[], None]:
-        """Call ``consumer`` with every event from now on. The returned function ends the subscription."""
-        name = f"subscriber {getattr(consumer, '__qualname__', consumer)!r}"
-        delivery = Delivery(each(consumer), name=name, wait=True)
+    def attach(self, delivery: Delivery, *, prompt: bool) -> None:
+        """Deliver batches from now on: to a ``prompt`` delivery at the end of every call, to others when there are many.
+
+        ``make`` converts a record. A delivery that is not prompt gets a batch of plain successes alone as a run, made while
+        its records are in the cache.
+        """
         self.drain()
         with self._lock:
-            self._deliveries.append(delivery)
-            self.limit = 0
+            if prompt:
+                self._prompt = [*self._prompt, delivery]
+                self.limit = 0
+            else:
+                self._lazy = [*self._lazy, delivery]
 
-        def detach() -> None:
-            self.drain()
-            with self._lock:
-                if delivery in self._deliveries:
-                    self._deliveries.remove(delivery)
-                if not self._deliveries:
-                    self.limit = BATCH
-            delivery.close(1.0)
-
-        return detach
+    def detach(self, delivery: Delivery) -> None:
+        """Deliver the records so far, and no more."""
+        self.drain()
+        with self._lock:
+            self._prompt = [each for each in self._prompt if each is not delivery]
+            self._lazy = [each for each in self._lazy if each is not delivery]
+            if not self._prompt:
+                self.limit = BATCH
 
     def attach_raw(
         self,
         consume: Callable[[Run | Batch], None],
         *,
         name: str,
-        complain: Callable[[Exception], None] | None = None,
+        complain: Callable[[BaseException], None] | None = None,
     ) -> Delivery:
-        """Deliver raw batches to a sink, at least every second; ``make`` converts a record.
-
-        A batch of plain successes alone is delivered as a run, made while its records are in the cache.
-        """
+        """Deliver raw batches to a consumer that is not prompt."""
         delivery = Delivery(consume, name=name, wait=False, ask=self.drain, complain=complain)
-        with self._lock:
-            self._raw.append(delivery)
+        self.attach(delivery, prompt=False)
         return delivery
 
     def drain(self) -> None:
-        """Turn the pending records into events."""
+        """Turn the pending records into events, and wait for the consumers that calls wait for."""
         if not self.pending:
             return
         with self._lock:
-            if self._draining:
-                self._again = True
-                return
-            self._draining = self._again = True
-            try:
-                while self._again and self.pending:
-                    self._again = False
-                    self._hand_out(self._take())
-            finally:
-                self._draining = False
+            outermost = self._drain()
+        if outermost:
+            self._wait()
+
+    def _drain(self) -> bool:
+        """Hand out the pending records; False if this thread is draining already. The lock is held."""
+        if self._draining:
+            self._again = True
+            return False
+        self._draining = self._again = True
+        try:
+            while self._again and self.pending:
+                self._again = False
+                self._hand_out(self._take())
+        finally:
+            self._draining = False
+        return True
+
+    def _wait(self) -> None:
+        """Wait for consumers without the lock: they may make calls."""
+        for delivery in self._prompt:
+            delivery.wait()
 
     def _take(self) -> Batch:
         """Move the pending records to the ring."""
@@ -221,15 +232,13 @@ class Recorder:
         for twin in self._twins:
             if (batches := twin()) is not None and batches.turn_id in turns:
                 batches.append(taken)
-        if self._deliveries:
-            made = [make(raw, offset, seq) for seq, raw in enumerate(batch, first)]
-            for delivery in self._deliveries:
-                delivery.put(made)
-        if self._raw:
+        for delivery in self._prompt:
+            delivery.offer(taken, len(batch))
+        if self._lazy:
             whole = len(plain) == len(batch) and len(turns) == 1
             run = run_of(batch, offset, first, plain) if whole else taken
-            for delivery in self._raw:
-                delivery.put(run, len(batch))
+            for delivery in self._lazy:
+                delivery.offer(run, len(batch))
 
     def _tally(self, batch: list[Raw]) -> list[str]:
         """Count all records; retries on the fast path are already counted. Return the tool ids of plain successes."""
@@ -255,31 +264,34 @@ class Recorder:
     def drain_if_due(self) -> None:
         """Drain, and wait for a thread that is draining: all records so far have then been delivered."""
         with self._lock:
-            self.drain()
+            outermost = self._drain()
+        if outermost:
+            self._wait()
 
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has finished its batches."""
         self.drain_if_due()
-        flushed = [delivery.flush(left(deadline)) for delivery in self._all()]  # flush all, also after a failure
+        flushed = [delivery.flush(left(deadline)) for delivery in self.deliveries()]  # flush all, also after a failure
         return all(flushed)
 
     def close(self, deadline: float) -> None:
         self.drain_if_due()
-        for delivery in self._all():
+        for delivery in self.deliveries():
             delivery.close(left(deadline))
 
     def renew_after_fork(self) -> None:
         """Replace the inherited locks. The parent delivers the records that are pending."""
         self._lock = threading.RLock()
         self._draining = False
-        deliveries, raw, self._deliveries, self._raw = self._deliveries, self._raw, [], []
+        prompt, lazy, self._prompt, self._lazy = self._prompt, self._lazy, [], []
         self.drain()
-        self._deliveries, self._raw = deliveries, raw
-        for delivery in self._all():
+        self._prompt, self._lazy = prompt, lazy
+        for delivery in self.deliveries():
             delivery.renew_after_fork()
 
-    def _all(self) -> list[Delivery]:
-        return [*self._deliveries, *self._raw]
+    def deliveries(self) -> list[Delivery]:
+        """Every delivery that is attached."""
+        return [*self._prompt, *self._lazy]
 
     def _metrics_of(self, tool_id: str) -> Metrics:
         found = self._metrics.get(tool_id)

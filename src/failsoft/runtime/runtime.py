@@ -21,8 +21,11 @@ from failsoft.config.settings import (
     read_policies,
     read_time,
     read_undeclared,
+    refuse_odd_flag,
     refuse_odd_parts,
     require_callables,
+    require_capacity,
+    require_sink,
     require_text_names,
     tool_options,
 )
@@ -32,8 +35,11 @@ from failsoft.core.model.options import OnTimeout, TurnOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.observe.events import Event
+from failsoft.observe import subscriptions
+from failsoft.observe.delivery import CAPACITY
+from failsoft.observe.events import EVENTS_DROPPED, Event
 from failsoft.observe.sinks.log import flush as flush_log
+from failsoft.observe.subscriptions import EventSink
 from failsoft.runtime import agent_calls, lifecycle
 from failsoft.runtime.call import build as calling
 from failsoft.runtime.call.admission import refuse_from_cache
@@ -72,6 +78,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Mapping[str, Any] | None
 
 FLUSH_PATIENCE = 5.0  # seconds that ``flush`` waits for consumers
+VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
+DEFAULT_INTERVAL = "500ms"  # between batches for a sink
 _scope = SCOPE.get
 
 
@@ -445,11 +453,46 @@ class Runtime:
             raise TypeError(f"explain: give the Outcome of a call, not {type(outcome).__name__}")
         return self._engine.explain(outcome, language)
 
-    def subscribe(self, fn: Callable[[Event], None]) -> Callable[[], None]:
-        """Have ``fn`` called with every event from now on; the function returned ends that."""
+    def subscribe(
+        self, fn: Callable[[Event], None], *, wait: bool = False, capacity: int = CAPACITY
+    ) -> Callable[[], None]:
+        """Have ``fn`` called with every event from now on; the function returned ends that.
+
+        ``fn`` runs on an OS thread of its own, and calls do not wait for it. If it cannot keep up, about ``capacity`` events
+        wait for it, and the oldest are dropped; the event ``EventsDropped`` and the log say so. With ``wait=True`` every
+        call waits until ``fn`` has had its events, for 50 ms at most; in virtual time that is always so.
+        """
         self._engine.refuse_if_closed()
         require_callables(subscribe=fn)
-        return self._engine.trace.subscribe(fn)
+        refuse_odd_flag("subscribe: wait", wait)
+        require_capacity("subscribe", capacity)
+        virtual = self._engine.clock is not clocks.SYSTEM
+        patience = VIRTUAL_PATIENCE if virtual else None
+        return subscriptions.subscribe(
+            self._engine.trace, fn, wait=wait or virtual, patience=patience, capacity=capacity,
+            on_drop=self._report_dropped,
+        )  # fmt: skip
+
+    def subscribe_batches(
+        self, sink: EventSink, *, every: Duration = DEFAULT_INTERVAL, capacity: int = CAPACITY
+    ) -> Callable[[], None]:
+        """Have all events from now on written to ``sink`` in batches; the function returned ends that and closes the sink.
+
+        ``sink.write(batch)`` runs on an OS thread of its own, with a sequence of events: ``every`` so often, when there are
+        many, on ``flush`` and on ``close``, which also calls ``sink.close()``. This is cheaper than ``subscribe``. About
+        ``capacity`` events wait for a slow sink; then the oldest are dropped.
+        """
+        self._engine.refuse_if_closed()
+        require_sink(sink)
+        require_capacity("subscribe_batches", capacity)
+        return subscriptions.add_sink(
+            self._engine.trace, sink, name=f"sink {type(sink).__qualname__!r}",
+            every=read_time("subscribe_batches: every", every), capacity=capacity, on_drop=self._report_dropped,
+        )  # fmt: skip
+
+    def _report_dropped(self, consumer: str, dropped: int) -> None:
+        fields = {"message": f"{consumer} is too slow and missed events", "consumer": consumer, "dropped": dropped}
+        self._engine.record_event(EVENTS_DROPPED, None, None, None, fields)
 
     def events(self) -> list[Event]:
         """The latest events, oldest first: as many as the ring in memory holds."""

@@ -2,31 +2,28 @@
 
 Rules
 -----
-- A separate thread appends events in batches: within about a second, and on ``flush``. A program that ends without
-  closing its runtime waits up to ``LAST`` seconds for them.
+- A separate thread appends events in batches: within about a second, on ``flush``, and when the program ends
+  (``observe.subscriptions``).
 - The file is opened for every batch. If it was moved away, the next batch creates a new one.
 - A problem is logged once, in one line: when the runtime is made, or when it occurs. Calls go on.
 """
 
 from __future__ import annotations
 
-import atexit
 import errno
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from json import JSONEncoder
 from json.encoder import encode_basestring as quote
 from pathlib import Path
-from time import monotonic
-from weakref import WeakSet
 
+from failsoft.observe.events import Event
 from failsoft.observe.exception_text import exception_text
-from failsoft.observe.recorder import Batch, Recorder, cut
+from failsoft.observe.recorder import Recorder
+from failsoft.observe.subscriptions import add_sink, flat_records
 from failsoft.observe.success_runs import Run, iso, name_call
-
-LAST = 1.0  # seconds
 
 log = logging.getLogger("failsoft")
 _encode = JSONEncoder(ensure_ascii=False, check_circular=False).encode
@@ -45,9 +42,10 @@ class TraceFile:
             if error.errno != errno.ENXIO:  # a named pipe without a reader yet
                 self.complain(error)
 
-    def write(self, batch: Run | Batch) -> None:
+    def write(self, batch: Sequence[Event], /) -> None:
+        """Append a batch."""
         lines: list[str] = []
-        for stretch in cut(batch):
+        for stretch in flat_records(batch):
             if isinstance(stretch, Run):
                 lines += _lines(stretch)
             else:
@@ -56,7 +54,10 @@ class TraceFile:
         with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write("".join(lines))
 
-    def complain(self, error: Exception) -> None:
+    def close(self) -> None:
+        """Do nothing: no file is open between batches."""
+
+    def complain(self, error: BaseException) -> None:
         """Log the first problem."""
         if self._told:
             return
@@ -77,8 +78,7 @@ class TraceFile:
 def write_to(trace: Recorder, path: str | Path) -> None:
     """Append the stream to a file."""
     file = TraceFile(path)
-    trace.attach_raw(file.write, name=f"trace file {os.fspath(path)!r}", complain=file.complain)
-    _ALIVE.add(trace)
+    add_sink(trace, file, name=f"trace file {os.fspath(path)!r}", complain=file.complain)
 
 
 def _lines(run: Run) -> Iterator[str]:
@@ -97,15 +97,3 @@ def _lines(run: Run) -> Iterator[str]:
             f'"timestamp": "{stamp}{micro // 1000:03}Z", '
             f'"duration_ms": {round((ended - began) * 1000, 3)}, "attempts": 1}}\n'
         )
-
-
-_ALIVE: WeakSet[Recorder] = WeakSet()
-
-
-def _flush_all() -> None:
-    deadline = monotonic() + LAST
-    for trace in list(_ALIVE):
-        trace.flush(deadline)
-
-
-atexit.register(_flush_all)
