@@ -27,7 +27,6 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
 
 MIRRORED = ["core", "config", "observe", "analysis", "stores"]  # tests/<package> has the same tree
-ACYCLIC = [*MIRRORED, "runtime.turn"]  # no module imports itself by way of others
 ACROSS_MODULES = {  # tests in there that are about no single module, and why
     "core/classify/test_further_rules.py": "rules that hold across several tables",
     "core/classify/test_memory.py": "what `classify` itself remembers, in the package's __init__",
@@ -95,12 +94,10 @@ def imports() -> dict[str, set[str]]:
     return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
 
 
-@pytest.mark.parametrize("package", ACYCLIC)
-def test_no_modules_of_a_package_import_each_other_in_a_circle(package: str, imports: dict[str, set[str]]) -> None:
-    inside = {module for module in imports if f"{module}.".startswith(f"failsoft.{package}.")}
-    assert inside, "there is no such package"
+def test_no_modules_import_each_other_in_a_circle(imports: dict[str, set[str]]) -> None:
+    """Type-only imports and imports inside functions count."""
     try:
-        TopologicalSorter({module: imports[module] & inside for module in sorted(inside)}).prepare()
+        TopologicalSorter({module: imports[module] for module in sorted(imports)}).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])), pytrace=False)
 
@@ -122,10 +119,7 @@ def lazy_imports() -> set[tuple[str, str]]:
 
 
 def test_imports_inside_functions_are_listed_with_their_reason() -> None:
-    """They may keep start-up short, where ``import failsoft`` does not load the module anyway; they may hide no cycle.
-
-    Packages that still have cycles may say so. In the others "cycle" is no reason.
-    """
+    """They may keep start-up short, if ``import failsoft`` does not load the module anyway. A cycle is no reason."""
     listed: dict[tuple[str, str], str] = {}
     for line in (ROOT / "tests" / "lazy_imports.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -140,8 +134,7 @@ def test_imports_inside_functions_are_listed_with_their_reason() -> None:
     loaded = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True).stdout.split()
     for (importer, imported), reason in listed.items():
         saves_time = reason.startswith("start-up, ") and imported not in loaded
-        has_cycle = reason.startswith("cycle, ") and importer.split(".")[1] not in ACYCLIC
-        assert saves_time or has_cycle, f"{importer} -> {imported}: {reason!r} is no reason"
+        assert saves_time, f"{importer} -> {imported}: {reason!r} is no reason"
 
 
 @pytest.mark.parametrize("package", MIRRORED)

@@ -44,8 +44,9 @@ from failsoft.runtime import agent_calls, lifecycle
 from failsoft.runtime.call import build as calling
 from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.build import as_coroutine, make_call
+from failsoft.runtime.call.model import Phraser
 from failsoft.runtime.call.running import RunningCall, list_running
-from failsoft.runtime.call.user_text import Catalogue, Phraser
+from failsoft.runtime.call.user_text import Catalogue
 from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop

@@ -25,9 +25,9 @@ from failsoft.runtime import calls
 from failsoft.runtime.call import driver
 from failsoft.runtime.call.emit import CallLog
 from failsoft.runtime.call.error_handler import consult, handler_failed_fields
-from failsoft.runtime.call.model import Call
+from failsoft.runtime.call.model import Call, Phraser
 from failsoft.runtime.call.running import Watch
-from failsoft.runtime.call.user_text import Catalogue, Phraser
+from failsoft.runtime.call.user_text import Catalogue
 from failsoft.runtime.conversation.conversation_log import ConversationLog
 from failsoft.runtime.execution.clock import SYSTEM, Clock, current
 from failsoft.runtime.execution.deadline import LoopDeadlines, Queue, log_end

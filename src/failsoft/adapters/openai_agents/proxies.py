@@ -11,21 +11,23 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from failsoft.adapters.openai_agents.guard import Guard
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class ProxyGuard(Protocol):
+    """The guard of an agent, as far as all proxies need it."""
+
+    proxy_classes: dict[tuple[type, type], type]
 
 
 class GuardedProxy:
     """Base of all proxy classes."""
 
     own: tuple[str, ...] = ()  # attributes not shared with the original
-    _guard: Guard
+    _guard: ProxyGuard
     _overrides: type[GuardedProxy]  # the class with the overridden members
     _original_class: type  # the original's class
 
@@ -33,7 +35,9 @@ class GuardedProxy:
         return new_proxy, (self._guard, self._overrides, self._original_class), {**vars(self)}
 
 
-def make_proxy(original: T, guard: Guard, overrides: type[GuardedProxy], state: Mapping[str, Any] | None = None) -> T:
+def make_proxy(
+    original: T, guard: ProxyGuard, overrides: type[GuardedProxy], state: Mapping[str, Any] | None = None
+) -> T:
     """Make the proxy of an object, with its state or other state. A proxy of a proxy wraps the original."""
     proxy: T = new_proxy(
         guard, overrides, original._original_class if isinstance(original, GuardedProxy) else type(original)
@@ -42,7 +46,7 @@ def make_proxy(original: T, guard: Guard, overrides: type[GuardedProxy], state: 
     return proxy
 
 
-def new_proxy(guard: Guard, overrides: type[GuardedProxy], original_class: type) -> Any:
+def new_proxy(guard: ProxyGuard, overrides: type[GuardedProxy], original_class: type) -> Any:
     """Create a proxy without state."""
     found = guard.proxy_classes.get((overrides, original_class))
     if found is None:

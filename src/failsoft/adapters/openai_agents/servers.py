@@ -6,18 +6,24 @@ Each server has its own breaker, as the tool ``mcp:<name>``. Servers of the same
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agents.exceptions import UserError
 
-from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
+from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from agents.mcp import MCPServer
 
-    from failsoft.adapters.openai_agents.guard import Guard
+    from failsoft.runtime.runtime import Runtime
+
+
+class ServerGuard(ProxyGuard, Protocol):
+    """The guard of an agent, as far as a server needs it."""
+
+    runtime: Runtime
 
 
 class ServerError(Exception):
@@ -28,7 +34,7 @@ class GuardedServer(GuardedProxy):
     """The members of an MCP server that guarding overrides."""
 
     own = ("_id", "lost")
-    _guard: Guard
+    _guard: ServerGuard
     _id: str
     lost: Outcome[Any] | None  # the failure that made its tools unavailable
 
@@ -54,7 +60,7 @@ class GuardedServer(GuardedProxy):
         return result
 
 
-def guard_server(server: MCPServer, guard: Guard, number: int = 1) -> GuardedServer:
+def guard_server(server: MCPServer, guard: ServerGuard, number: int = 1) -> GuardedServer:
     """Return the guarded proxy of a server; ``number`` distinguishes servers of the same name."""
     proxy = cast("GuardedServer", make_proxy(server, guard, GuardedServer))
     proxy._id = f"mcp:{builtin_faults.quote(server.name)}" + (f"-{number}" if number > 1 else "")

@@ -6,17 +6,21 @@ The SDK compares tools by identity during a run. So an agent's list holds the gu
 from __future__ import annotations
 
 from operator import is_
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from agents import FunctionTool, Tool
 from agents.tool_context import ToolContext
 
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.own_tools import own_tool
-from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
+from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy
 
-if TYPE_CHECKING:
-    from failsoft.adapters.openai_agents.guard import Guard
+
+class ToolGuard(ProxyGuard, Protocol):
+    """The guard of an agent, as far as a tool needs it."""
+
+    def guard_tools(self, tools: list[Tool]) -> list[Tool]: ...
+    async def invoke(self, tool: GuardedTool, bare: Any, context: ToolContext[Any], text: str) -> Any: ...
 
 
 class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's is not public
@@ -44,7 +48,7 @@ class GuardedTool(GuardedProxy):
     """The members of a tool that guarding overrides."""
 
     own = ("_invoker", "_original")
-    _guard: Guard
+    _guard: ToolGuard
     _invoker: GuardedInvoker
     _original: FunctionTool  # the tool that was guarded; a copy has none
 
@@ -92,7 +96,7 @@ class GuardedTools(list[Tool]):
     def __reduce__(self) -> tuple[Any, ...]:
         return GuardedTools, ([],), {**vars(self)}, iter([*self])
 
-    def refresh(self, guard: Guard) -> None:
+    def refresh(self, guard: ToolGuard) -> None:
         """Apply changes of the source and guard new tools. Cheap if nothing changed: the SDK reads the list often."""
         if not _same(self.source, self._seen):
             self._follow()
@@ -121,7 +125,7 @@ def _identity(tool: Tool) -> int:
     return id(vars(tool))
 
 
-def guard_tool(tool: FunctionTool, guard: Guard) -> FunctionTool:
+def guard_tool(tool: FunctionTool, guard: ToolGuard) -> FunctionTool:
     """Return the guarded proxy of a tool."""
     proxy = make_proxy(tool, guard, GuardedTool)
     cast("GuardedTool", proxy)._original = own_tool(tool)

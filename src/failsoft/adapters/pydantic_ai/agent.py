@@ -15,9 +15,9 @@ from pydantic_ai.agent.spec import AgentSpec
 from pydantic_ai.output import OutputDataT
 from pydantic_ai.tools import AgentDepsT, ToolParams
 
-from failsoft.adapters.pydantic_ai.capability import Failsoft, Failures, Graceful
+from failsoft.adapters.pydantic_ai.capability import Failsoft, Graceful
 from failsoft.adapters.pydantic_ai.graceful import make_graceful
-from failsoft.adapters.pydantic_ai.toolset import KEY
+from failsoft.adapters.pydantic_ai.toolset import KEY, Failures
 from failsoft.config.settings import Settings, refuse_odd_flag, tool_options
 from failsoft.errors import ManifestError
 from failsoft.integration.framework_tool import read_metadata

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from inspect import isawaitable
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.agent import AbstractAgent
@@ -21,7 +21,7 @@ from failsoft.adapters.pydantic_ai.hooks import AfterHooks
 from failsoft.adapters.pydantic_ai.interrupted import explain_interrupted
 from failsoft.adapters.pydantic_ai.private import Always, has_executor
 from failsoft.adapters.pydantic_ai.sources import guard_sources
-from failsoft.adapters.pydantic_ai.toolset import GracefulToolset, GuardedToolset
+from failsoft.adapters.pydantic_ai.toolset import Failures, GracefulToolset, GuardedToolset
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import read_time, refuse_odd_flag, require_callables
 from failsoft.core.model.durations import Duration
@@ -30,8 +30,6 @@ from failsoft.errors import ManifestError
 from failsoft.integration.framework_tool import open_turn, require_runtime, tools_to_hide
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.turn.turn import Turn
-
-Failures = Literal["never", "permanent", "always"]
 
 log = logging.getLogger("failsoft")
 
@@ -88,7 +86,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         refuse_engine_toolsets(toolset)
-        return GuardedToolset(guard_sources(toolset, self), self)
+        return GuardedToolset(guard_sources(toolset, self.runtime), self)
 
     async def before_model_request(self, ctx: RunContext[AgentDepsT], request_context: Any) -> Any:
         if self.runtime.threads[ctx.conversation_id or ""].unavailable:

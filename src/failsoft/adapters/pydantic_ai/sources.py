@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic_ai import RunContext
 from pydantic_ai.tools import AgentDepsT
@@ -30,10 +30,8 @@ from failsoft.core.model.durations import text
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.integration.framework_tool import timeout_of
+from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import SCOPE
-
-if TYPE_CHECKING:
-    from failsoft.adapters.pydantic_ai.capability import Failsoft
 
 T = TypeVar("T")
 
@@ -42,7 +40,7 @@ T = TypeVar("T")
 class SourceGuard(WrapperToolset[AgentDepsT]):
     """The guard of one source, for one run."""
 
-    rules: Failsoft[AgentDepsT]
+    runtime: Runtime
     name: str
     absent: Outcome[Any] | None = None  # why it could not be entered
     lost: Outcome[Any] | None = None  # why it could not list its tools
@@ -83,7 +81,7 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
         if self.absent is not None or self.lost is not None:
             return {}
         self.lost, tools = await self._try(partial(super().get_tools, ctx))
-        health = self.rules.runtime.health(self.tool)
+        health = self.runtime.health(self.tool)
         if self.lost is None and (health.failure_count or health.state != "closed"):
             await self._report(None)  # listing succeeded: the source works again
         return tools or {}
@@ -97,7 +95,7 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
 
     async def _try(self, do: Callable[[], Awaitable[T]]) -> tuple[Outcome[Any] | None, T | None]:
         """Return the failure, or the result."""
-        runtime, tool = self.rules.runtime, self.tool
+        runtime, tool = self.runtime, self.tool
         label = f"the tools of {self.name}"
         runtime.declare(tool, idempotent=True, retry=RetryOptions(max_attempts=1), timeout=None, label=label)
         if runtime.health(tool).state == "open":
@@ -118,7 +116,7 @@ class SourceGuard(WrapperToolset[AgentDepsT]):
         """Report a recovery or a failed exit to the breaker, but not in the turn's report."""
         token = SCOPE.set(None)
         try:
-            await self.rules.runtime.run(self.tool, {}, {self.tool: partial(_end, error)})
+            await self.runtime.run(self.tool, {}, {self.tool: partial(_end, error)})
         finally:
             SCOPE.reset(token)
 
@@ -128,7 +126,7 @@ async def _end(error: Exception | None, _: dict[str, Any]) -> None:
         raise error
 
 
-def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+def guard_sources(toolset: AbstractToolset[AgentDepsT], runtime: Runtime) -> AbstractToolset[AgentDepsT]:
     """Guard every source inside a toolset."""
     names: Counter[str] = Counter()
 
@@ -137,7 +135,7 @@ def guard_sources(toolset: AbstractToolset[AgentDepsT], rules: Failsoft[AgentDep
             return leaf
         name = leaf.id or type(leaf).__name__
         names[name] += 1
-        return SourceGuard(leaf, rules, name if names[name] == 1 else f"{name}-{names[name]}")
+        return SourceGuard(leaf, runtime, name if names[name] == 1 else f"{name}-{names[name]}")
 
     def enter(around: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         if isinstance(around, CombinedToolset):

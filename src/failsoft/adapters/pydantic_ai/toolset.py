@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from pydantic_ai import ModelRetry, RunContext, ToolReturn
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
@@ -42,7 +42,9 @@ from failsoft.integration.framework_tool import (
 )
 
 if TYPE_CHECKING:
-    from failsoft.adapters.pydantic_ai.capability import Failsoft
+    from failsoft.runtime.runtime import Runtime
+
+Failures = Literal["never", "permanent", "always"]  # that reach the model as ``ToolFailed``
 
 KEY = "failsoft"  # metadata key of a tool's options and ``graceful_errors``
 STREAMS = (GeneratorType, AsyncGeneratorType)
@@ -51,6 +53,15 @@ STREAMS = (GeneratorType, AsyncGeneratorType)
 def failsoft_options(tool: ToolsetTool[Any]) -> dict[str, Any]:
     """Return the failsoft options in a tool's metadata."""
     return {**read_metadata(tool.tool_def.name, (tool.tool_def.metadata or {}).get(KEY) or {})}
+
+
+class Rules(Protocol):
+    """The settings of the capability, as far as calls need them."""
+
+    runtime: Runtime
+    graceful: bool
+    tool_failed: Failures | None
+    trusted: Collection[str]
 
 
 class Runners(NamedTuple):
@@ -107,7 +118,7 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
 class GuardedToolset(WrapperToolset[AgentDepsT]):
     """Run every call through the runtime."""
 
-    rules: Failsoft[AgentDepsT]
+    rules: Rules
     known: dict[str, ToolsetTool[AgentDepsT]] = field(default_factory=dict)
 
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from failsoft.core.model.fault import Effect, Fault
@@ -17,10 +17,24 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.error_handler import ErrorReport
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Family
-    from failsoft.runtime.call.ports import Keys, Tools
     from failsoft.runtime.persistence.effect_ledger import WriteRecord
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import Tool
+
+
+Phraser = Callable[[Mapping[str, Any]], str | Awaitable[str]]  # phrases a text for the user, given its facts
+
+
+class KeySource(Protocol):
+    """A source of idempotency keys."""
+
+    def new_key(self) -> str: ...
+
+
+class HealthSource(Protocol):
+    """The health of tools."""
+
+    def health_of(self, primary: Tool, tool: Tool, via: Fallback | None) -> ToolHealth: ...
 
 
 class CallTurn(Protocol):
@@ -232,7 +246,7 @@ class Call:
         """Has it an id of somebody's choice, or one that has been seen, not just a number?"""
         return isinstance(self.raw_id, str)
 
-    def arguments(self, rt: Keys, tool: Tool) -> dict[str, Any]:
+    def arguments(self, rt: KeySource, tool: Tool) -> dict[str, Any]:
         """Return the tool's arguments: the caller's, in the tool's types, and the key where the tool takes one.
 
         The key stays the same over all attempts of this call, whichever tool makes them.
@@ -330,7 +344,9 @@ class Candidate:
         "ticket", "timeout", "tool",
     )  # fmt: skip
 
-    def __init__(self, rt: Tools, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None) -> None:
+    def __init__(
+        self, rt: HealthSource, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None
+    ) -> None:
         self.tool = tool
         self.health: ToolHealth = rt.health_of(call.tool, tool, via)
         self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.core.resilience.error_handler import ErrorReport, Handler
     from failsoft.core.resilience.policy import Policy
-    from failsoft.runtime.call.model import AttemptResult, Call
-    from failsoft.runtime.call.user_text import Phraser
+    from failsoft.runtime.call.model import AttemptResult, Call, Phraser
     from failsoft.runtime.conversation.conversation_log import ConversationLog
     from failsoft.runtime.execution.clock import Clock
     from failsoft.runtime.execution.deadline import LoopDeadlines, Queue

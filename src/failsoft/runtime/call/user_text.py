@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.model import CallTurn
     from failsoft.runtime.call.ports import PhraserServices
     from failsoft.runtime.execution.thread_pool import Job
-
-Phraser = Callable[[Mapping[str, Any]], str | Awaitable[str]]
 
 PATIENCE = 2.0  # seconds
 
