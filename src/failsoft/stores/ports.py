@@ -25,8 +25,12 @@ can be a store. Processes agree on two things here: who may use a retry offer (`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
+
+from failsoft.errors import ManifestError
+
+__all__ = ["GROUP", "KINDS", "Events", "Kind", "Opener", "Records", "Store", "key_of", "register_scheme"]
 
 Kind = Literal["memory", "pending", "availability", "breaker"]
 KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker")
@@ -101,3 +105,25 @@ class Store(Records, Events, Protocol):
 
     def close(self) -> None:
         """Flush and release all resources."""
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+Opener = Callable[[str, Callable[[], float]], Store | None]  # opens (address, wall clock); None: nothing is kept
+GROUP: Final = "failsoft.stores"  # entry points: the name is the scheme, the value an opener
+SCHEMES: Final[dict[str, Opener]] = {}  # registered by programs
+
+
+def register_scheme(name: str, opener: Opener) -> None:
+    """Let ``Runtime(store="name://…")`` open stores of another kind; a scheme registered again is replaced.
+
+    ``opener`` gets the whole address and the runtime's wall clock, and returns the store. A package that is installed
+    needs no call: it declares an entry point of the group ``failsoft.stores`` instead.
+    """
+    if not (name.isascii() and name.replace("-", "").replace(".", "").isalnum() and name == name.lower()):
+        raise ManifestError(f'register_scheme: {name!r} is not a scheme: write one such as "mongodb"')
+    if name in ("memory", "sqlite"):
+        raise ManifestError(f"register_scheme: {name!r} is built in and cannot be replaced")
+    if not callable(opener):
+        raise ManifestError(f"register_scheme: {name!r}: expected a function of address and clock, got {opener!r:.80}")
+    SCHEMES[name] = opener

@@ -40,8 +40,9 @@ def check_address(store: str | None, *, to_write: bool = False) -> None:
         raise CommandError(f"--{error}", hint=hint) from None
     if to_write and found is not None:
         from failsoft.stores.sqlite.location import find_obstacle
+        from failsoft.stores.sqlite.store import SqliteStore
 
-        if obstacle := find_obstacle(found.path.absolute()):
+        if isinstance(found, SqliteStore) and (obstacle := find_obstacle(found.path.absolute())):
             raise CommandError(f"{found.path}: cannot be used as a store: {obstacle}")
 
 
