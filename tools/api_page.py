@@ -84,6 +84,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "FaultPlan",
             "HttpError",
             "check_store",
+            "check_breaker_store",
             "check_adapter",
             "adapter_checks",
             "AdapterDriver",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from failsoft.stores.memory import MemoryStore
-from failsoft.stores.ports import Kind
+from failsoft.stores.circuit_record import RecordBreakers
+from failsoft.stores.memory import MemoryBreakers, MemoryStore
+from failsoft.stores.ports import KeptCircuit, Kind, Watcher
+from failsoft.stores.sqlite.breakers import SqliteBreakers
 from failsoft.stores.sqlite.store import SqliteStore
-from failsoft.testing import check_store
+from failsoft.testing import check_breaker_store, check_store
 
 
 def test_the_memory_store_is_one() -> None:
@@ -51,3 +54,47 @@ def test_a_store_that_cannot_be_closed_twice_is_none() -> None:
 
     with pytest.raises(AssertionError, match="RuntimeError: closed already"):
         check_store(lambda wall: Once(wall=wall))
+
+
+# --- circuits ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_memory_stores_circuits_can_be_shared() -> None:
+    check_breaker_store(lambda wall: MemoryStore(wall=wall).breakers)
+
+
+def test_the_sqlite_stores_circuits_can_be_shared(tmp_path: Path) -> None:
+    stores: list[SqliteStore] = []
+
+    def make(wall: Callable[[], float]) -> SqliteBreakers:
+        stores.append(SqliteStore(tmp_path / f"{len(stores)}.db", wall=wall))
+        return stores[-1].breakers
+
+    check_breaker_store(make)
+    for store in stores:
+        store.close()
+
+
+def test_circuits_kept_as_records_cannot() -> None:
+    with pytest.raises(AssertionError, match=r"exactly one does|told of every circuit"):
+        check_breaker_store(lambda wall: RecordBreakers(MemoryStore(wall=wall), wall))
+
+
+def test_a_breaker_store_that_swaps_any_version_is_none() -> None:
+    class Careless(MemoryBreakers):
+        def swap(self, key: str, version: int, circuit: KeptCircuit, *, ttl: float) -> int:
+            found = self.load(key)
+            return super().swap(key, 0 if found is None else found[1], circuit, ttl=ttl)
+
+    with pytest.raises(AssertionError, match="only if its version is current"):
+        check_breaker_store(lambda wall: Careless(MemoryStore(wall=wall)))
+
+
+def test_a_breaker_store_that_reports_later_changes_only_is_none() -> None:
+    class Lazy(MemoryBreakers):
+        def watch(self, watcher: Watcher) -> Callable[[], None]:
+            self._watchers.append(watcher)
+            return lambda: None
+
+    with pytest.raises(AssertionError, match="told of every circuit at once"):
+        check_breaker_store(lambda wall: Lazy(MemoryStore(wall=wall)))

@@ -41,6 +41,8 @@ def close_blocking(rt: Services, grace: float) -> None:
     rt.trace.close(deadline)
     if rt.ledger is not None:
         rt.ledger.finish_pending()
+    if rt.circuits is not None:
+        rt.circuits.close(deadline)
     if rt.writer is not None:
         rt.writer.close()
     if rt.store is not None:
@@ -70,6 +72,8 @@ def renew_after_fork(rt: Services) -> None:
         cast("FailsafeStore", rt.store).renew_after_fork()
     if rt.writer is not None:
         rt.writer.renew_after_fork()
+    if rt.circuits is not None:
+        rt.circuits.renew_after_fork()
     if rt.memory is not None:
         rt.memory.renew_after_fork()
     rt.thread_pool.renew()

@@ -56,8 +56,8 @@ def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool 
         _refuse_taken(engine.tools.get(tool.id), tool)
     if tool.options.fallbacks:
         refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
-    if engine.writer is not None:
-        engine.writer.restore_circuit(tool.health, tool.id)
+    if engine.circuits is not None:
+        engine.circuits.register(tool.health, tool.id, adopted=tool.on_health_adopted)
         tool.renew_ticket()
     if is_logged(DEBUG):  # the fast path writes no log lines
         tool.fast_eligible = False

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Mode
     from failsoft.runtime.execution.processes.pool import Counts
-    from failsoft.stores.ports import Store
+    from failsoft.stores.ports import BreakerStore, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -94,6 +94,8 @@ class Runtime:
     - ``store``: where trace, recovery memory, circuits, retry offers and the records of writes are kept:
       ``"sqlite:///failsoft.db"``, or ``"memory:"``, which keeps nothing beyond the process.
     - ``store_required``: refuse a write that the store could not record before it starts; else it runs without a record.
+    - ``breakers``: where circuits are shared with other processes, if not in the store: an address or a ``BreakerStore``.
+      ``"memory:"``: they are not shared, and not kept.
     - ``trace``: a file to which every event is appended, as JSON lines.
     - ``policies``: rules of your own about failures; the manifest's come first.
     - ``memory``: ``"advise"``, ``"act"`` or ``"off"``: what is done with what has helped before.
@@ -113,6 +115,7 @@ class Runtime:
         *,
         store: str | Store = "memory:",
         store_required: bool = False,
+        breakers: str | BreakerStore | None = None,
         trace: str | Path | None = None,
         policies: Iterable[Policy | Mapping[str, Any]] | None = None,
         memory: Mode | None = None,
@@ -162,6 +165,10 @@ class Runtime:
 
             engine.writer = StoreWriter(kept, engine.trace, clock)
             engine.writer.ledger = engine.ledger
+        if kept is not None or breakers is not None:
+            from failsoft.runtime.persistence.circuits import open_circuits
+
+            engine.circuits = open_circuits(breakers, kept, clock, lambda: engine.lock)
         for id, tool in self._settings.tools.items():
             if not tool.options.enabled:
                 engine.disabled[id] = "enabled: false"
@@ -526,6 +533,8 @@ class Runtime:
         flush = engine.trace.flush if engine.writer is None else engine.writer.flush
         deadline = real_time() + limit
         flushed = await asyncio.to_thread(flush, deadline)
+        if engine.circuits is not None:
+            flushed = await asyncio.to_thread(engine.circuits.flush, deadline) and flushed
         await asyncio.to_thread(flush_log, max(0.0, deadline - real_time()))
         return flushed
 

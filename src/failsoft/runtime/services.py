@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.resilience.policy import Policy
     from failsoft.runtime.execution.processes.pool import Workers
+    from failsoft.runtime.persistence.circuits import Circuits
     from failsoft.runtime.persistence.effect_ledger import EffectLedger
     from failsoft.runtime.persistence.event_writer import StoreWriter
     from failsoft.stores.ports import Store
@@ -85,7 +86,8 @@ class Services:
         self.policies = policies
         self.memory: RecoveryMemory | None = None  # None: it is off
         self.store = store  # None: nothing outlives the process
-        self.writer: StoreWriter | None = None  # of events and circuits in the store
+        self.writer: StoreWriter | None = None  # of events in the store
+        self.circuits: Circuits | None = None  # kept and shared; None: they stay in this process
         self.phraser = phraser
         self.catalogue = catalogue or Catalogue()
         self.conversations = ConversationLog(self)
@@ -211,8 +213,8 @@ class Services:
             health = self._fallback_health.get(key)
             if health is None:
                 health = self._fallback_health[key] = ToolHealth(via.cooldown)
-                if self.writer is not None:
-                    self.writer.restore_circuit(health, *key)
+                if self.circuits is not None:
+                    self.circuits.register(health, *key)
             return health
 
     def health_as_fallback(self, tool_id: str, primary_id: str) -> ToolHealth | None:

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from failsoft.errors import ManifestError
 from failsoft.observe.exception_text import exception_text
-from failsoft.stores.ports import Kind, Store
+from failsoft.stores.circuit_record import RecordBreakers
+from failsoft.stores.ports import BreakerStore, Kind, Store
 from failsoft.stores.url import open_store
 
 METHODS = ("put", "get", "find", "delete", "append", "flush", "close")  # required by a runtime
@@ -34,13 +36,13 @@ log = logging.getLogger("failsoft")
 def open_failsafe(store: str | Store, *, wall: Callable[[], float]) -> Store | None:
     """Open a store by its address, or wrap the user's own store."""
     found = open_store(store, wall=wall) if isinstance(store, str) else store
-    return None if found is None else cast("Store", FailsafeStore(found))
+    return None if found is None else cast("Store", FailsafeStore(found, wall))
 
 
 class FailsafeStore:
     """A wrapper whose methods do not raise. It has the methods of ``Store`` that a runtime uses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, wall: Callable[[], float] = time.time) -> None:
         lacking = [name for name in METHODS if not callable(getattr(store, name, None))]
         if lacking:
             raise ManifestError(
@@ -48,6 +50,7 @@ class FailsafeStore:
                 f"failsoft.testing.check_store accepts, got {type(store).__name__}, which has no {', '.join(lacking)}"
             )
         self._store = store
+        self._wall = wall
         self.append = store.append
         self._complained = False
         self._counts = isinstance(getattr(store, "lost", None), int)
@@ -61,6 +64,12 @@ class FailsafeStore:
                 type(store).__name__,
                 " and no ".join(self._lacking),
             )
+
+    @property
+    def breakers(self) -> BreakerStore:
+        """The store's circuits, shared by the store itself or kept as records. Their methods may raise."""
+        own: BreakerStore | None = getattr(self._store, "breakers", None)
+        return RecordBreakers(self._store, self._wall) if own is None else own
 
     def renew_after_fork(self) -> None:
         self._made = threading.RLock()

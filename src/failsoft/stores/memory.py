@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from failsoft.stores.ports import Kind
+from failsoft.stores.circuit_record import next_version, pack, unpack, version_of
+from failsoft.stores.ports import KeptCircuit, Kind, Watcher
 
 EVENTS = 100_000  # the oldest are dropped first
 
@@ -26,6 +27,7 @@ class MemoryStore:
         self._count = 0
         self._closed = False
         self.lost = 0  # records and events that came after close
+        self.breakers = MemoryBreakers(self)
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
         text = json.dumps(value)
@@ -119,3 +121,47 @@ class MemoryStore:
         now = self._wall()
         for place in [place for place, (_, until) in self._records.items() if until is not None and until <= now]:
             del self._records[place]
+
+    def replace_circuit(self, key: str, version: int, circuit: KeptCircuit, ttl: float) -> int:
+        """Replace a circuit's record if its version is ``version``; return the new version, or 0."""
+        with self._lock:
+            self._drop_old()
+            kept = self._records.get(("breaker", key))
+            if self._closed or version_of(None if kept is None else json.loads(kept[0])) != version:
+                self.lost += self._closed
+                return 0
+            now = self._wall()
+            following = next_version(version, now)
+            self._records["breaker", key] = (json.dumps(pack(circuit, following)), now + ttl)
+            return following
+
+
+class MemoryBreakers:
+    """The circuits in a memory store; runtimes of one process can share them."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._watchers: list[Watcher] = []
+
+    def load(self, key: str) -> tuple[KeptCircuit, int] | None:
+        return unpack(self._store.get("breaker", key))
+
+    def swap(self, key: str, version: int, circuit: KeptCircuit, *, ttl: float) -> int:
+        following = self._store.replace_circuit(key, version, circuit, ttl)
+        if following:
+            for watcher in list(self._watchers):
+                watcher(key, circuit, following)
+        return following
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        self._watchers.append(watcher)
+        for key, record in self._store.find("breaker"):
+            found = unpack(record)
+            if found is not None:
+                watcher(key, *found)
+
+        def stop() -> None:
+            if watcher in self._watchers:
+                self._watchers.remove(watcher)
+
+        return stop

@@ -18,19 +18,45 @@ Rules for every store
   run after the earlier puts and deletes of this process, and may block too.
 - All methods may be called from any thread. After ``close`` nothing is accepted; closing twice is harmless.
 
+Rules for every breaker store
+-----------------------------
+- A circuit has a key, and a version that grows with every change, also if its record has expired in between.
+- ``swap`` is atomic, also between processes: it changes a circuit only if its version is still the one given.
+- ``watch`` first reports every circuit that is kept, then every change by anyone within about a second. Watchers may be
+  called on any thread; they return at once, and do not call the store.
+- Times are wall-clock times: every process has a monotonic clock of its own.
+- ``load``, ``swap`` and ``watch`` may block and may raise: the runtime calls them on a thread of its own, and goes on with
+  its local circuits. ``failsoft.testing.check_breaker_store`` checks a breaker store.
+
 Why so small: trace, recovery memory, pending calls and availability need no more, and anything with keys and an order
 can be a store. Processes agree on two things here: who may use a retry offer (``take``) and who has begun a write
-(``claim``). A breaker's probe is not decided here.
+(``claim``). Circuits need compare-and-set and changes as they happen, and a server for them may be another one than the
+store's: so they have a protocol of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
+from failsoft.core.model.fault import Fault
+from failsoft.core.resilience.circuit_breaker import BreakerState
 from failsoft.errors import ManifestError
 
-__all__ = ["GROUP", "KINDS", "Events", "Kind", "Opener", "Records", "Store", "key_of", "register_scheme"]
+__all__ = [
+    "GROUP",
+    "KINDS",
+    "BreakerStore",
+    "Events",
+    "KeptCircuit",
+    "Kind",
+    "Opener",
+    "Records",
+    "Store",
+    "Watcher",
+    "key_of",
+    "register_scheme",
+]
 
 Kind = Literal["memory", "pending", "availability", "breaker"]
 KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker")
@@ -105,6 +131,35 @@ class Store(Records, Events, Protocol):
 
     def close(self) -> None:
         """Flush and release all resources."""
+
+
+# --- circuits ---------------------------------------------------------------------------------------------------------
+
+
+class KeptCircuit(NamedTuple):
+    """A circuit in a store."""
+
+    state: BreakerState  # ``since`` is a wall-clock time
+    opened_by: Fault | None = None  # fallbacks are chosen by it
+
+
+Watcher = Callable[[str, KeptCircuit, int], None]  # gets the key, the circuit and its version
+
+
+class BreakerStore(Protocol):
+    """Circuits that several processes share. A store that has one offers it as its attribute ``breakers``."""
+
+    def load(self, key: str) -> tuple[KeptCircuit, int] | None:
+        """Return a circuit and its version; None if none is kept."""
+
+    def swap(self, key: str, version: int, circuit: KeptCircuit, *, ttl: float) -> int:
+        """Replace a circuit for ``ttl`` seconds and return its new version; 0 if ``version`` is no longer current.
+
+        The version of a circuit that is not kept is 0.
+        """
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Report every circuit to ``watcher``, now and whenever it changes; return a function that ends this."""
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------

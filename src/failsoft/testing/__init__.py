@@ -6,6 +6,7 @@ Public, and used by failsoft's own tests. May import ``runtime`` and what is bel
 from __future__ import annotations
 
 from failsoft.testing.check_adapter import AdapterDriver, Ask, Seen, adapter_checks, check_adapter
+from failsoft.testing.check_breaker_store import check_breaker_store
 from failsoft.testing.check_store import check_store
 from failsoft.testing.faults import FaultPlan, HttpError
 from failsoft.testing.virtual import VirtualClock, virtual_time
@@ -21,6 +22,7 @@ __all__ = [
     "VirtualClock",
     "adapter_checks",
     "check_adapter",
+    "check_breaker_store",
     "check_store",
     "virtual_time",
 ]

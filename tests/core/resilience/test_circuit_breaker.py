@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from failsoft.core.model.options import BreakerOptions
@@ -15,7 +17,9 @@ from failsoft.core.resilience.circuit_breaker import (
     admit,
     count_failure,
     count_success,
+    is_later,
     is_pristine,
+    is_same,
     observe,
     record,
 )
@@ -411,3 +415,36 @@ def test_a_success_while_closed_is_recorded_alike(state: BreakerState) -> None:
 def test_nothing_else_only_counts(state: BreakerState) -> None:
     assert count_failure(state, 5, Ticket(3, None)) is None
     assert count_success(state, Ticket(3, None)) is None
+
+
+# --- shared circuits --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_state_of_a_circuit_is_later_than_those_before(seed: int) -> None:
+    source, now = random.Random(seed), 0.0
+    breaker = Breaker(BreakerOptions(failure_threshold=2, success_threshold=2))
+    states = [breaker.state]
+    for _ in range(60):
+        now += source.choice((0.1, 31))
+        answer = breaker.admit(now)
+        states.append(breaker.state)
+        if isinstance(answer, Ticket):
+            breaker.record(answer, source.choice(("success", "failure", "failure", "neutral")), now)
+            states.append(breaker.state)
+    for number, state in enumerate(states):
+        for before in states[:number]:
+            assert not is_later(before, state)
+            assert is_later(state, before) or is_same(state, before)
+    assert len({state.generation for state in states}) > 3
+
+
+def test_counted_failures_and_times_make_no_state_later() -> None:
+    assert is_same(BreakerState("closed", 3, generation=2), BreakerState("closed", 0, generation=2))
+    assert is_same(BreakerState("open", generation=2, since=1.0), BreakerState("open", generation=2, since=9.0))
+
+
+def test_a_probe_that_has_returned_its_slot_is_later_than_the_probe_itself() -> None:
+    out = BreakerState("half_open", generation=1, probe=1, lease=10.0)
+    assert is_later(out._replace(lease=None), out)
+    assert is_later(out._replace(probe=2), out._replace(lease=None))

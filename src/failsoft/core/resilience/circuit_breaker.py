@@ -52,6 +52,7 @@ class BreakerState(NamedTuple):
 
 
 INITIAL = BreakerState()
+_PHASES: tuple[CircuitState, ...] = ("open", "half_open", "closed")  # of a generation, in order
 
 
 class Ticket(NamedTuple):
@@ -74,6 +75,24 @@ class Refusal(NamedTuple):
 def is_pristine(state: BreakerState) -> bool:
     """True if closed without failures. A success then changes nothing and needs neither ``admit`` nor ``record``."""
     return state.state == "closed" and not state.failures
+
+
+def is_later(state: BreakerState, than: BreakerState) -> bool:
+    """True if a shared circuit reaches ``state`` after ``than``. Counted failures and times do not matter.
+
+    Each opening starts a generation, which goes from open to half_open, probe by probe, to closed. Processes that have
+    changed their copies at the same time agree on the latest state.
+    """
+    return _place(state) > _place(than)
+
+
+def is_same(state: BreakerState, other: BreakerState) -> bool:
+    """True if neither state of a shared circuit is later than the other."""
+    return _place(state) == _place(other)
+
+
+def _place(state: BreakerState) -> tuple[int, int, int, bool]:
+    return state.generation, _PHASES.index(state.state), state.probe, state.lease is None
 
 
 def observe(state: BreakerState, options: BreakerOptions, *, now: float) -> CircuitState:

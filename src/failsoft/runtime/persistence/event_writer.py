@@ -1,4 +1,4 @@
-"""Write the event stream and the open circuits to the store while the program runs.
+"""Write the event stream to the store while the program runs.
 
 Rules
 -----
@@ -9,30 +9,21 @@ Rules
 - Nothing is acknowledged that was lost. A loss is found when somebody flushes; no turn that had begun by then counts
   as safe, whoever has been told of it before. ``flush`` tells of it once, and to all who ask at that time.
 - A program that ends without closing its runtime still hands over what it has, within ``LAST`` seconds.
-- An open circuit is kept, and so are the consecutive failures of a closed one: processes that run for a moment open a
-  circuit together. A circuit that closes is dropped.
-- After a restart an open circuit stays open for the rest of its time, by the wall clock, and never for longer than its
-  timeout; if that time is over it admits one probe, as it would have. A closed one counts on.
-- Each process keeps its own circuits: of two on one store, a restart finds what the last one has kept.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-from collections.abc import Callable
 from threading import RLock
 from time import monotonic as real_time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from failsoft.core.model.fault import Code, Fault
-from failsoft.core.model.options import BreakerOptions
-from failsoft.core.resilience.circuit_breaker import BreakerState
 from failsoft.observe.delivery import left
 from failsoft.observe.recorder import Batch, Batches, Recorder, cut
 from failsoft.observe.success_runs import Run
-from failsoft.stores.ports import Store, key_of
+from failsoft.stores.ports import Store
 
 if TYPE_CHECKING:
     from failsoft.runtime.execution.clock import Clock
@@ -41,19 +32,7 @@ if TYPE_CHECKING:
 PATIENCE = 0.5  # seconds
 PAUSE = 2.0
 WAITERS = 4  # turns that wait at a time; one flush serves them all
-KEPT = 86_400.0  # seconds for which a circuit is remembered that nobody has tried again
 LAST = 1.0  # seconds
-
-
-class Circuit(Protocol):
-    """A tool's health, as far as its circuit is kept."""
-
-    state: BreakerState
-    options: BreakerOptions
-    opened_by: Fault | None
-    on_change: Callable[[], None] | None
-
-    def restore(self, state: BreakerState, opened_by: Fault | None) -> None: ...
 
 
 class StoreWriter:
@@ -66,7 +45,6 @@ class StoreWriter:
         self._paused_until = 0.0
         self._closed = False
         self.ledger: EffectLedger | None = None  # whose records go to the same store
-        self._circuits: dict[str, Any] = dict(store.find("breaker"))
         self._finding = RLock()
         self._found = 0  # losses
         self._known = 0  # of the delivery's and the store's own
@@ -138,52 +116,6 @@ class StoreWriter:
                 self._found += 1
                 self._doubtful = self._delivery.offered
         return taken and kept
-
-    # -- circuits ----------------------------------------------------------------------------------------------------
-
-    def keep_circuit(self, health: Circuit, *names: str) -> None:
-        """A circuit has opened or closed, or its failures have been counted."""
-        key = key_of(*names)
-        state, options, fault = health.state, health.options, health.opened_by
-        if state.state == "closed" and not state.failures:
-            self._store.delete("breaker", key)
-        elif state.state == "closed":
-            self._store.put("breaker", key, {"failures": state.failures}, ttl=KEPT)
-        elif state.state == "open":
-            record = {
-                "until": self._clock.wall() + options.timeout,
-                "failures": state.failures,
-                "opened_by": None if fault is None else fault.to_dict(),
-            }
-            self._store.put("breaker", key, record, ttl=options.timeout + KEPT)
-
-    def restore_circuit(self, health: Circuit, *names: str) -> None:
-        """Take up what the process before has left, and keep what becomes of it."""
-        health.on_change = lambda: self.keep_circuit(health, *names)
-        record = self._circuits.pop(key_of(*names), None)
-        if record is None:
-            return
-        try:
-            failures = max(0, int(record["failures"]))
-            if "until" not in record:  # it was closed
-                counted = min(failures, health.options.failure_threshold - 1)
-                if counted:
-                    health.restore(BreakerState("closed", failures=counted), None)
-                return
-            until, fault = float(record["until"]), _fault(record["opened_by"])
-        except (KeyError, TypeError, ValueError):  # what cannot be read is nothing
-            return
-        timeout = health.options.timeout
-        rest = min(max(until - self._clock.wall(), 0.0), timeout)
-        since = self._clock.monotonic() - timeout + rest
-        health.restore(BreakerState("open", failures=failures, generation=1, since=since), fault)
-
-
-def _fault(data: dict[str, Any] | None) -> Fault | None:
-    if data is None:
-        return None
-    known = {name: data[name] for name in Fault._fields if name in data and name not in ("code", "cause")}
-    return Fault(Code(data["code"]), **known)
 
 
 _ALIVE: WeakSet[StoreWriter] = WeakSet()

@@ -57,9 +57,12 @@ class ToolHealth:
         )
 
     def admit(self, now: float, timeout: float) -> Ticket | Refusal:
+        """Admit a call or refuse it. The state changes only if the call is a probe."""
         self.state, answer = circuit_breaker.admit(
             self.state, self.options, now=now, lease=min(timeout, LONGEST_PROBE) + LEASE
         )
+        if self.on_change is not None and isinstance(answer, Ticket) and answer.probe is not None:
+            self.on_change()
         return answer
 
     def record(self, ticket: Ticket, result: Result, now: float, fault: Fault | None = None) -> CircuitState | None:
@@ -75,7 +78,7 @@ class ToolHealth:
             if before.state == "closed":
                 self.opened_at = now
             changed = "open"
-        if self.on_change is not None and (changed is not None or after.failures != before.failures):
+        if self.on_change is not None:
             self.on_change()
         return changed
 
@@ -101,9 +104,11 @@ class ToolHealth:
                 self.on_change()
 
     def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
-        """Go on from what an earlier process has left."""
-        self.state, self.opened_by, self.ticket = state, opened_by, None
-        self.opened_at = state.since
+        """Continue with the state of an earlier process, or of another one."""
+        self.state, self.opened_by = state, opened_by
+        self.ticket = Ticket(state.generation, None) if circuit_breaker.is_pristine(state) else None
+        if state.state == "open":
+            self.opened_at = state.since
 
     def observe(self, now: float) -> CircuitState:
         return circuit_breaker.observe(self.state, self.options, now=now)

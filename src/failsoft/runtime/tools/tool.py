@@ -141,6 +141,11 @@ class Tool:
         usable = self.fast_eligible and self.unavailable_fault is None and not self.health.holds
         self.closed_ticket = self.health.ticket if usable else None
 
+    def on_health_adopted(self) -> None:
+        """Another process has changed the circuit: nothing that was made ready for the old state holds."""
+        self.cached_refusal = None
+        self.renew_ticket()
+
     def admits(self, ticket: Ticket) -> bool:
         """Is a ticket of the closed circuit still good?"""
         health = self.health

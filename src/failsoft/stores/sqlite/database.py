@@ -90,7 +90,7 @@ class Take(Request):
         self.value: str | None = None
 
     def perform(self, connection: sqlite3.Connection, now: float) -> None:
-        self.value = _find(connection, *self._place, now)
+        self.value = find_record(connection, *self._place, now)
         if self.value is not None:
             connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", self._place)
 
@@ -108,7 +108,7 @@ class Claim(Request):
     def perform(self, connection: sqlite3.Connection, now: float) -> None:
         self.taken = {}  # forget an earlier try that was rolled back
         for key, value in self._values.items():
-            found = _find(connection, self._kind, key, now)
+            found = find_record(connection, self._kind, key, now)
             if found is None:
                 connection.execute(_PUT, (self._kind, key, value, self._until))
             else:
@@ -223,10 +223,16 @@ def write(connection: sqlite3.Connection, operations: Sequence[Operation], now: 
             connection.execute("DELETE FROM record WHERE until <= ?", (now,))
 
 
-def _find(connection: sqlite3.Connection, kind: str, key: str, now: float) -> str | None:
+def find_record(connection: sqlite3.Connection, kind: str, key: str, now: float) -> str | None:
+    """Return the text of a record, None if there is none or it has expired."""
     sql = "SELECT value FROM record WHERE kind = ? AND key = ? AND (until IS NULL OR until > ?)"
     found = connection.execute(sql, (kind, key, now)).fetchone()
     return None if found is None else str(found[0])
+
+
+def put_record(connection: sqlite3.Connection, kind: str, key: str, value: str, until: float | None) -> None:
+    """Write a record inside a transaction."""
+    connection.execute(_PUT, (kind, key, value, until))
 
 
 def prune(connection: sqlite3.Connection, *, before: str | None, most: int | None, size: int | None) -> int:

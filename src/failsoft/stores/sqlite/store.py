@@ -40,6 +40,7 @@ from weakref import WeakSet
 
 from failsoft.observe.success_runs import Run, iso, pack
 from failsoft.stores.ports import Kind
+from failsoft.stores.sqlite.breakers import SqliteBreakers
 from failsoft.stores.sqlite.database import (
     ROW,
     Append,
@@ -116,6 +117,7 @@ class SqliteStore:
         self._known_dropped = 0  # losses already reported by ``flush``
         self._reader = Reader(self._path, self._complain)
         self._opened: tuple[int, int] | None = None  # the file that the writer has open
+        self.breakers = SqliteBreakers(self)
         _ALIVE.add(self)
 
     # -- writing: queued, never raises -------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ class SqliteStore:
     def take(self, kind: Kind, key: str) -> Any:
         """Read and delete a value in one step; None if there is none or the file cannot be written."""
         request = Take(kind, key)
-        if not self._ask(request, BUSY_SECONDS):
+        if not self.ask(request, BUSY_SECONDS):
             return None
         return None if request.value is None else json.loads(request.value)
 
@@ -139,7 +141,7 @@ class SqliteStore:
         """Keep the values whose keys are free, wait until they are in the file, and return the values of the others."""
         texts = {key: json.dumps(value) for key, value in values.items()}
         request = Claim(kind, texts, None if ttl is None else self._wall() + ttl)
-        if not self._ask(request, timeout):
+        if not self.ask(request, timeout):
             raise TimeoutError(f"{self._name}: nothing could be written within {timeout:g} s")
         return {key: json.loads(text) for key, text in request.taken.items()}
 
@@ -150,7 +152,7 @@ class SqliteStore:
         self._at_work = threading.Lock()  # held while SQLite writes
         self._waiters: list[tuple[int, threading.Lock]] = []  # the count each waits for, and the lock that wakes it
 
-    def _ask(self, request: Request, timeout: float) -> bool:
+    def ask(self, request: Request, timeout: float) -> bool:
         """Let the writer perform a request in order; False if it is not confirmed within ``timeout`` seconds.
 
         Requests that wait at the same time share a transaction.
@@ -245,11 +247,17 @@ class SqliteStore:
             self._complain(TimeoutError(f"{lost} events and records were not written in time"))
         if writer is not None:
             writer.join(CLOSE_SECONDS if written else CLOSE_SECONDS / 10)  # it may be waiting for another process
+        self.breakers.close()
         self._reader.close()
 
     @property
     def path(self) -> Path:
         return self._name
+
+    @property
+    def file(self) -> Path:
+        """The absolute path, whatever the working directory is now."""
+        return self._path
 
     @property
     def lost(self) -> int:
@@ -437,6 +445,7 @@ class SqliteStore:
         self._reader.renew_after_fork()
         self._waiting, self._writing, self._size = [], [], 0
         self._writer = None
+        self.breakers.renew_after_fork()
 
     def locks(self) -> tuple[threading.Lock, threading.Lock]:
         """The locks that keep this store from using SQLite while they are held."""
