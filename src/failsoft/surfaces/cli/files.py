@@ -7,6 +7,7 @@ import sys
 import time
 from difflib import get_close_matches
 from pathlib import Path
+from typing import overload
 
 from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.console import CommandError
@@ -46,12 +47,21 @@ def check_address(store: str | None, *, to_write: bool = False) -> None:
             raise CommandError(f"{found.path}: cannot be used as a store: {obstacle}")
 
 
-def read(path: str, most: int = _LARGEST) -> bytes:
-    """Read a file's bytes; ``-`` is standard input."""
+@overload
+def read(path: str, most: int = _LARGEST) -> bytes: ...
+@overload
+def read(path: str, most: int, offset: int) -> bytes | None: ...
+def read(path: str, most: int = _LARGEST, offset: int = 0) -> bytes | None:
+    """Read a file's bytes from an offset; None if it is shorter. ``-`` is standard input."""
     if path == "-":
         return read_input(most)
     try:
         with Path(path).open("rb") as file:
+            if not offset:
+                return file.read(most)
+            if os.fstat(file.fileno()).st_size < offset:
+                return None
+            file.seek(offset)
             return file.read(most)
     except OSError as error:
         message = f"{path}: cannot be read: {error.strerror or error}"

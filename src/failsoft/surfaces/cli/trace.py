@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from failsoft.analysis.record_check import Record
+from failsoft.analysis.source import SourceError
 from failsoft.core.model import sizes
 from failsoft.core.model.durations import seconds
 from failsoft.errors import ManifestError
 from failsoft.observe.success_runs import iso
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, say
 from failsoft.surfaces.cli.files import cannot_write, read
-from failsoft.surfaces.cli.sources import Record, open_kept, open_source, source_options, store_option, unreadable
+from failsoft.surfaces.cli.sources import open_kept, open_source, source_options, store_option, unreadable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -46,15 +48,16 @@ def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) 
     """
     from failsoft.analysis.why import explain_turn
 
-    source = open_source(store, trace)
+    source = open_source(store, trace).source
     turns, code = [], 0
     for turn_id in source.turns(limit):
         try:
             turns.append(explain_turn(turn_id, source.events(turn_id), now=time.time()))
         except Exception as error:  # the other turns can still be read
             code = 1
-            failure = error if isinstance(error, CommandError) else unreadable(f"{source.name}, turn {turn_id}", error)
-            say(clean(failure.message), err=True)
+            known = isinstance(error, CommandError | SourceError)
+            failure = str(error) if known else unreadable(f"{source.name}, turn {turn_id}", error).message
+            say(clean(failure), err=True)
     if as_json:
         keys = ("turn_id", "began", "seconds", "thread", "ended", "running", "verdict")
         print_json([{key: turn.to_dict()[key] for key in keys} for turn in turns])
@@ -125,9 +128,9 @@ def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
     """Show TURN as a waterfall, then its events line by line. Exit codes: 0, 1 no such turn."""
     from failsoft.analysis.waterfall import build
 
-    source = open_source(store, trace)
-    turn_id = source.find(turn)
-    events = source.events(turn_id)
+    opened = open_source(store, trace)
+    turn_id = opened.find(turn)
+    events = opened.source.events(turn_id)
     picture = build(events, turn_id=turn_id)
     if as_json:
         print_json({"turn_id": turn_id, "events": events, "waterfall": picture.to_dict()})
@@ -158,8 +161,8 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
 
     With --json they are one list; with --follow, one event per line.
     """
-    source = open_source(store, trace)
-    found = source.read(0)
+    source = open_source(store, trace).source
+    found = source.tail(max(lines, 1))
     latest = [event for _, event in found[-lines:]] if lines else []
     if as_json and not follow:
         print_json(latest)
@@ -168,9 +171,7 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
     at = found[-1][0] if found else 0
     while follow:
         time.sleep(INTERVAL)
-        if trace is not None:
-            source = open_source(store, trace)
-        for position, event in source.read(at):
+        for position, event in source.read(after=at):
             at = position
             _print_latest([event], as_json=as_json)
         sys.stdout.flush()
@@ -205,9 +206,10 @@ def export(
     form = form or ("html" if output is not None and output.suffix in (".html", ".htm") else "jsonl")
     if as_json and output is None:
         raise click.UsageError("--json reports the written file: name one with --output")
-    source = open_source(store, trace)
-    turn_id = None if turn == "all" else source.find(turn)
-    events = [event for _, event in source.read(0)] if turn_id is None else source.events(turn_id)
+    opened = open_source(store, trace)
+    source = opened.source
+    turn_id = None if turn == "all" else opened.find(turn)
+    events = [event for _, event in source.read()] if turn_id is None else source.events(turn_id)
     if form == "html":
         if turn_id is None:
             raise click.UsageError("an HTML page shows one turn: name it")
@@ -244,9 +246,9 @@ def replay(turn: str, manifest: str | None, store: str | None, trace: str | None
     from failsoft.analysis.replay import replay as decide_again
     from failsoft.analysis.replay import replay_cascades
 
-    source = open_source(store, trace)
-    turn_id = source.find(turn)
-    events = source.events(turn_id)
+    opened = open_source(store, trace)
+    turn_id = opened.find(turn)
+    events = opened.source.events(turn_id)
     decisions, cascades = decide_again(events, _policies(manifest)), replay_cascades(events)
     replayed: list[Replayed | Cascaded] = [*decisions, *cascades]
     replayed.sort(key=lambda each: each.seq)

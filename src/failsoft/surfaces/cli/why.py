@@ -35,8 +35,8 @@ def why(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
     """
     from failsoft.analysis.why import explain_turn
 
-    source = open_source(store, trace)
-    turn_id = source.find(turn)
+    opened = open_source(store, trace)
+    source, turn_id = opened.source, opened.find(turn)
     explained = explain_turn(turn_id, source.events(turn_id), source.families(), now=time.time())
     if as_json:
         print_json(explained.to_dict())
