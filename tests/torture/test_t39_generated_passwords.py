@@ -23,6 +23,12 @@ PASSWORDS = times(1000, 150)
 SEED = 20261117
 ALPHABET = string.ascii_letters + string.digits + string.punctuation
 
+
+def double(text: str, quote: str = "'") -> str:
+    """Double the quotes within a text, as SQL, YAML and CSV do."""
+    return text.replace(quote, 2 * quote)
+
+
 CARRIERS: dict[str, Callable[[str], str]] = {
     ".env": lambda p: f"could not load .env\nDB_HOST=db\nDB_PASSWORD={p}\nDEBUG=1",
     "shell": lambda p: f"sh: export DB_PASSWORD={p} failed with exit status 1",
@@ -63,6 +69,39 @@ CARRIERS: dict[str, Callable[[str], str]] = {
     "repr of an error": lambda p: repr(ValueError(f"bad settings: password={p!r}")),
     "logfmt": lambda p: f'level=error msg="login failed" user=app password={json.dumps(p)} attempt=3',
     "colours": lambda p: f"login: password={p[:6]}\x1b[31m{p[6:]}\x1b[0m was rejected",
+    "sentence": lambda p: f"the password {p} is wrong",
+    "sentence that begins with it": lambda p: f"password {p} rejected for user app",
+    "sentence with a colon": lambda p: f"invalid password: {p}",
+    "sentence about a login": lambda p: f"login failed with {p}",
+    "sentence about a password used": lambda p: f"could not log in as app using the password {p}",
+    "sentence with brackets": lambda p: f"Sorry, the password you gave ({p}) does not match our records",
+    "sentence with backticks": lambda p: f"the password `{p}` was rejected",
+    "sentence about a secret": lambda p: f"client secret {p} is expired",
+    "sentence about a change": lambda p: f"password changed: {p} -> other",
+    "comparison": lambda p: f"password mismatch: expected {p!r}, got 'x'",
+    "comparison the other way round": lambda p: f"AssertionError: {p!r} != password",
+    "credentials": lambda p: f"cannot connect with credentials {('app', p)!r}",
+    "CSV": lambda p: f'row 3 is bad: user,password\napp,"{double(p, chr(34))}"',
+    "headers as pairs": lambda p: str([("Host", "h"), ("X-Db-Password", p), ("Accept", "*/*")]),
+    "Basic in a pair": lambda p: str([("Authorization", f"Basic {b64encode(f'app:{p}'.encode()).decode()}")]),
+    "redis-cli": lambda p: f"redis-cli -h cache -a {p} ping failed",
+    "redis-cli, quoted": lambda p: f"redis-cli -h cache -a {shlex.quote(p)} ping failed",
+    "mysql": lambda p: f"mysql -u root -p{p} shop: failed",
+    "mysql, quoted": lambda p: f"mysql -u root -p{shlex.quote(p)} shop: failed",
+    "curl, raw": lambda p: f"curl -u app:{p} https://api.example.com returned 22",
+    "smbclient": lambda p: f"smbclient //srv/share -U app%{p} failed",
+    "sshpass": lambda p: f"sshpass -p {shlex.quote(p)} ssh root@h: exit status 5",
+    "ldapsearch": lambda p: f"ldapsearch -x -D cn=admin,dc=x -w {p} -b dc=x failed: 49",
+    "htpasswd": lambda p: f"htpasswd -b .htpasswd app {shlex.quote(p)}: exit 1",
+    "chpasswd": lambda p: f"echo 'app:{p}' | chpasswd failed",
+    "rabbitmqctl": lambda p: f"rabbitmqctl add_user app {shlex.quote(p)} failed",
+    "unzip": lambda p: f"unzip -P {shlex.quote(p)} a.zip failed: incorrect password",
+    "net use": lambda p: f"net use Z: \\\\srv\\share /user:app {p} : system error 86",
+    "PowerShell": lambda p: f"ConvertTo-SecureString -String '{double(p)}' -AsPlainText failed",
+    "pgpass": lambda p: f"bad line in .pgpass: db:5432:orders:app:{p}",
+    "mongo shell": lambda p: f"db.auth('app', {p!r}) failed: 18",
+    "SQL": lambda p: f"CREATE USER app WITH PASSWORD '{double(p)}'; syntax error",
+    "YAML with doubled quotes": lambda p: f"in config.yml:\n  user: app\n  password: '{double(p)}'\n  port: 5432",
     "Basic": lambda p: json.dumps({"Authorization": f"Basic {b64encode(f'app:{p}'.encode()).decode()}"}),
 }
 
@@ -86,6 +125,8 @@ def test_t39_no_generated_password_survives(carrier: str) -> None:
             quote(password, safe=""),
             escape(password),
             repr(password)[1:-1],
+            double(password),
+            double(password, '"'),
         }
         if any(form in masked for form in forms):
             whole.append(password)

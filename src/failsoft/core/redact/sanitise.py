@@ -40,6 +40,7 @@ from failsoft.core.redact.secret_formats import (
     find_joined,
 )
 from failsoft.core.redact.secret_names import find_named
+from failsoft.core.redact.spoken import find_in_sentences
 
 LIMIT = 8192
 MORE = "…"
@@ -48,7 +49,7 @@ _ROUNDS = 4  # two suffice in practice: one masks, one finds nothing more
 _TAIL = 96  # every pattern recognises its secret within this many characters
 _TALK = (
     *("bearer", "basic", "pass", "pw", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
-    *("flyv1", "-p", " -a ", " -w "),
+    *("flyv1", "-p", " -a ", " -w ", " -u", "log in", "logon", "sign", "credential", "rabbit"),
 )
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that may be tokens
 # A lower-case word with none of these is a name made of words, not a token.
@@ -197,7 +198,7 @@ def _find_secrets(text: str) -> list[tuple[int, int]]:
             found += _BLOCKS.find(long) if _BLOCK.search(long) else []
             found += _WORDS.find(long) if _RUN.match(long) else []
     spans = [span for form in found for span in form.find(text)] if found else []
-    return spans + find_named(text) if hinted else spans
+    return spans + find_named(text) + find_in_sentences(text) if hinted else spans
 
 
 def _is_hinted(low: str) -> bool:

@@ -134,11 +134,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
 # For every word that marks a shape, and every name of a secret: a rare letter in it and its neighbours. One search
 # suffices for a text that has none of them. Some are names only in a query.
 HINT = r"""(?x)
-    p(?: ass | w | in | sk | hrase | (?<=otp) ) | c(?: red | ret | oo | (?<=nic) ) | k(?: ey | en(?!s(?!tring)) | ty )
-    | b(?: earer | asic | ind ) | v(?: ate | 1(?<=flyv1) ) | uth | g(?<= sig | log ) | jwt | d(?: (?<=[sn_-]id) | entif )
+    p(?: ass | w | in | sk | hrase | (?<=otp) ) | c(?: red | ret | oo | ure(?=string) | (?<=nic) ) | k(?: ey | en(?!s(?!tring)) | ty )
+    | b(?: earer | asic | ind | bit(?<=rabbit) ) | v(?: ate | 1(?<=flyv1) ) | u(?: th | ser:(?<=/user:) ) | g(?<= sig | log ) | jwt | d(?: (?<=[sn_-]id) | entif )
 """
 QUERY_HINT = r"c(?:ode|ess|(?<=mac))|pid"
-DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[paw](?<=[\s\"']-.))"  # the possible start of an option, in the lowered text
+DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[pabw](?<=[\s\"']-.))"  # the possible start of an option, in the lowered text
 CAPITALS = "AA"
 _DASH = re.compile(DASH, re.ASCII)
 _LETTER = re.compile("[a-z]")
@@ -328,23 +328,37 @@ SHAPES = (
     ),
     Format(
         "short option of a program that takes a password",
-        ("-", "pass:"),
+        ("-", "pass:", "rabbit"),
         r"(?<![\w-])((?:(?:mysql|maria)[\w-]{0,12}|7z\w?)_AMONG-p[\"']?|sshpass_AMONG-p(?:_TO)?"
         r"|(?:redis|valkey)-cli_AMONG(?:-a|--pass)_TO|ldap\w{3,10}_AMONG-w_TO|sqlcmd_AMONG-P_TO"
-        r"|(?:mongo\w{0,8}|login)_AMONG-p_TO|openssl_AMONGpass:)(?!--?[A-Za-z]|[\s\"'])(?=[^\s\"']\S\S)_REST".replace(
+        r"|(?:mongo\w{0,8}|login)_AMONG-p_TO|openssl_AMONGpass:|(?:un)?zip_AMONG-P_TO|htpasswd_AMONG-\w{0,4}b\w{0,4}\s\S{1,64}\s\S{1,64}\s[\"']?"
+        r"|rabbitmqctl_AMONG(?:add_user|change_password|authenticate_user)\s\S{1,64}\s[\"']?)(?!--?[A-Za-z][a-z-]*(?:[\s=\"']|\Z)|\s|,[\"'])(?=[\"']{0,8}[^\s\"']\S\S)_REST".replace(
             "_REST", _REST
         )
         .replace("_AMONG", r"[\"']?,?\s(?:[^\n;|&]{0,200}?[\s\"'])??")
-        .replace("_TO", r"(?:\s|[\"'],\s?)[\"']?"),
+        .replace("_TO", r"(?:[ \t]|[\"'],\s?)[\"']?"),
         (
             *("mysql", "mariadb", "sshpass", "7z", "redis-cli", "valkey-cli", "ldap", "sqlcmd", "mongo", "login -"),
-            "openssl",
+            *("openssl", "zip", "htpasswd", "rabbitmqctl"),
         ),
+    ),
+    Format(
+        "password given to a Windows command",
+        ("securestring", "/user:"),
+        r"(?i)((?:\bnet\suse\s[^\n]{0,200}?/user:\S{1,64}+\s{1,4}|\bConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?(?:-[a-z]++\s{1,4}){0,3}+)[\"']?)"
+        r"(?!-[a-z]+\s|\$\w+(?:\s|\Z)|\[redacted\]|/[a-z]{1,12}(?:[:\s]|\Z)|[a-z]{2,12}\s[a-z])" + _REST,
+    ),
+    Format("line of .pgpass", ("pass",), r"(\.pgpass\W{1,4}[\w.*-]{1,64}+(?::[\w*-]{1,64}+){3}:)\S+", (".pgpass",)),
+    Format(
+        "input of chpasswd",
+        ("passwd",),
+        r"([\"'\s][\w.-]{1,64}+:)\S[^\n]{5,128}?(?=\s?\|\s?(?:sudo\s)?chpasswd)",
+        ("chpasswd",),
     ),
     Format(
         "user and password of a client",
         ("auth",),
-        r"(?i)(auth\s{0,2}[=:]?\s{0,2}\(\s{0,2}b?[\"'][^\"'\n]{1,64}+[\"'],\s{0,2}b?[\"'])[^\"'\n]+",
+        r"(?i)(auth\s{0,2}[=:]?\s{0,2}\(\s{0,2}b?[\"'][^\"'\n]{1,64}+[\"'],\s{0,2}b?([\"']))(?:(?!\2)[^\n\\]|\\[^\n])+",
         ("auth(", "auth=(", "auth: (", "auth = ("),
     ),
     Format(

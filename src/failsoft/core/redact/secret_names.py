@@ -31,6 +31,7 @@ import re
 from typing import NamedTuple
 
 from failsoft.core.redact.secret_formats import compiled
+from failsoft.core.redact.spoken import is_wordy, stands_out
 
 
 def _words(*lines: str) -> frozenset[str]:
@@ -55,7 +56,7 @@ _OF_A_KEY = _words(
     "secret session signing",
     "ssh storage subscription webhook",
 )
-_OF_A_TOKEN = _words("access api auth bearer bot csrf device id oauth refresh security session xsrf")
+_OF_A_DIGITS_EARLY = _words("access api auth bearer bot csrf device id oauth refresh security session xsrf")
 _MAYBE = _words("token authorization signature sig auth jwt otp pin sid sessid sessionid jsessionid phpsessid")
 _NOT_OF_A_KEY = _words(  # lookup keys and public keys
     "cache dedup dedupe event foreign group hash host idempotency index issue lookup map message object order partition",
@@ -89,8 +90,8 @@ _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it,
       | [,;]?+ \s{0,20}+ (?: ["']?\w{1,20}["']?\s?[:=]\s?["']?[\w.-]{1,40}["']?,?\s{1,8} ){0,2}?
         ["'\\]*+ value ["'\\]*+ \s{0,4}+ [:=]
       | </\w{1,20}> \s{0,20}+ <\w{1,20}>
-      | (?P<spoken> \s{1,3}+ (?:(?:is|was|of)\s)?+ (?= ["'`] | (?=[a-z_.~+/-]{0,40}\d) [\w.~+/=-]{12} ) )
       | (?<=["']) (?: (?P<pair> ,\s{0,4}+ (?=[bru]{0,2}\\*+["']) ) | \n[ ]?\n )
+      | (?P<spoken> \s{1,3}+ (?:(?:is|was|of)\s)?+ (?= ["'`] | \S{8} ) )
       | \n[ ]{1,4}+ [^\n]{0,200}? [ ]input_value= | \)?+, [^{}]{0,300}? ["']input["']: )
 """
 _BEFORE = 32  # characters before a sign that are searched for a name
@@ -101,8 +102,8 @@ _VALUE = r"""(?x)
     | (?: \s{0,16}+ (?: (?<=\s)-[ ] )?+ (?: (?P<list> [\[(] \s{0,4}+ ) (?=[bruBRU]{0,2}\\{0,16}["'`]) )?+
     (?: [bruBRU]{0,2}
         (?P<escape> \\{0,16} ) (?P<quote> \'{3} | "{3} | ["'`] ) (?: (?:Bearer|Basic|Token)[ ] )?+
-        (?P<quoted> (?: (?! (?<!\\) (?P=escape) (?P=quote) ) [^\n]
-          | (?P=quote) (?: "'"(?P=quote) | (?P=quote)(?! (?P=quote) | [\s,] | [;:.)\]}](?:[\s,;:.)\]}]|\Z) | \Z ) ) )*+ )  # as a shell, or YAML, writes one within
+        (?P<quoted> (?: (?! (?<!\\) (?P=escape) (?P=quote) | (?<=[^\\]\\\\) (?P=quote) [)\]},] ) [^\n]
+          | (?P=quote) (?: "'"(?P=quote) | (?P=quote) (?:(?P=quote){2}){0,3}+ (?! (?P=quote) | [;:.)\]}]{0,4}(?:[\s,]|\Z) ) ) )*+ )  # as a shell, or YAML, writes one within
       | \{ (?P<braced> [^\s{}]{6,128} ) \}
       | (?P<bare> (?!\\[nrt]) \S ) ) )
 """
@@ -112,7 +113,7 @@ _FIELD = r"""[ ]?
       | [A-Za-z][a-z]{2,24}+(?:[_.-]?[A-Za-z][a-z]{1,24}+|[ ][A-Z][a-z]{1,24}+){0,4}+
       | id|ts|db|ip|tz|to ) (?:\[\])? = (?: ["']?(?:[\w.%+/:@*()\\-]++|\[redacted\]) (?:[&;,\s"')\]}]|\Z) | \s | \Z )
     | (?<=&)[a-z]=[\w.%+\\-]++ (?:[&\s]|["')}]{0,3}(?:\s|\Z))"""
-_CLOSED = r"""(?x) [)\]}>]{0,3}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:;|] [ ]?["'{\[\\] | /?>(?:\s|<|\Z) | \\[nrt"'] | ["'`](?:\W|\Z)
+_CLOSED = r"""(?x) [)\]}>]{0,3}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:;|] [ ]?["'{\[\\] | /?>(?:\s|<|\Z) | \\[nrt"'] | ["'`][)\]}>,.;:!?]{0,4}(?:[\s"']|\Z)
     | [.&] [a-z]{3} | [,;)] [ ]? [A-Za-z_]\w{0,40} [=(] )"""
 _TAG = r"<(?:/[A-Za-z][a-z]{1,24}+(?:[A-Z:._-]?[a-z]{1,24}+){0,4}+|/?(?:a|b|br|code|div|em|h\d|hr|i|li|p|pre|span|strong|td|tr)\s?/?)>"
 _PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: (?:["'\w]|\[redacted\]) ) | < (?! {_TAG[1:]} )
@@ -135,6 +136,7 @@ _STRONG = (
     r"(?=[\w+/-]{0,40}\d)(?=[\w+/-]{0,40}[A-Z])(?=[\w+/-]{0,40}[a-z])(?=[\w+/-]*[A-Za-z\d]{12})[\w+/-]{24,}=*"
     r"|[0-9a-f]{32}[0-9a-f-]*"
 )
+_DIGITS_EARLY = r"(?=[A-Za-z_.~+/-]{0,40}\d)[\w.~+/=-]{12}"
 _ENCODED = r"(?i)base64|sha\d|md5"  # "the token is base64-encoded"
 _CLOSING = "\\.,:;)]}>|"  # not part of an unquoted value if at its end
 _PATH = r"\s?/[\w./~-]*+(?![^\s,;:)\"'])"
@@ -227,7 +229,7 @@ def _read_name(before: str, sign: _Sign) -> _Name | None:
         or last in _SURE_ALONE
         or (last == "key" and other in _OF_A_KEY)
         or (last == "phrase" and other in {"seed", "recovery"})
-        or (last == "token" and other in _OF_A_TOKEN)
+        or (last == "token" and other in _OF_A_DIGITS_EARLY)
         or (last == "pass" and (quoted or not sign.colon))  # "pass: 3, fail: 2"
     )
     maybe = (
@@ -251,8 +253,7 @@ def _find_secret(values: _Values, start: int, name: _Name, sign: _Sign) -> tuple
         return found.span("block")
     if found["quoted"] is not None:
         span = _find_quoted(found, name, sign)
-        spoken = sign.spoken and not name.password
-        if not name.sure or sign.pair or spoken or _is_closed(text, found):
+        if not name.sure or sign.pair or _is_closed(text, found):
             return span
         raw = _find_bare(values, found.start("quote" if found["list"] is None else "list"), name, sign)
         return span if raw is None else raw if span is None else (min(span[0], raw[0]), max(span[1], raw[1]))
@@ -301,17 +302,21 @@ def _is_secret_quoted(value: str, name: _Name, sign: _Sign, *, listed: bool) -> 
     if sign.spoken and not name.password:
         return _looks_random(value) and any(char.isdigit() for char in value)
     if sign.pair or listed:
-        return (_looks_random(value) or _looks_generated(value)) and not compiled(_NAME_ITSELF).search(value)
+        generated = _looks_random(value) or _looks_generated(value) or (name.sure and stands_out(value))
+        return generated and not compiled(_NAME_ITSELF).search(value)
     return name.sure or name.quoted or name.query or not sign.colon or _looks_random(value)
 
 
 def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
     if not value or value.lower() in _REMARKS or compiled(_NOTHING).fullmatch(value):
         return False
+    if sign.spoken and not sign.colon:
+        token = _is_long(value) and compiled(_DIGITS_EARLY).match(value) and not ("/" in value and is_wordy(value))
+        return bool(token) or (name.sure and stands_out(value))
     if not value[0].isalnum() and value[0] not in "_.$%*/+-=~@":
         return len(value) >= 8 and (name.sure or name.query) and not _is_structure(value)
     if sign.spoken:
-        return len(value) >= 12 and not compiled(_ENCODED).match(value) and any(char.isalpha() for char in value)
+        return _is_long(value)
     if name.strong and not name.query:
         return compiled(_STRONG).match(value) is not None
     if name.query:
@@ -320,6 +325,10 @@ def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
         return _looks_random(value)
     reads_on = after in {" ", ",", ".", ":"} and compiled(_PLAIN_WORD).fullmatch(value)
     return not (sign.colon and reads_on)
+
+
+def _is_long(value: str) -> bool:
+    return len(value) >= 12 and not compiled(_ENCODED).match(value) and any(char.isalpha() for char in value)
 
 
 def _is_structure(value: str) -> bool:

@@ -1,0 +1,85 @@
+r"""Secrets in sentences: "the password … is wrong", "login failed with …".
+
+Rules
+-----
+- Nothing but its form tells a secret in a sentence from a word, so ``stands_out`` asks for the form of a generated
+  password: eight characters or more, of three kinds (capitals, small letters, digits, signs), or with three odd signs.
+- Words, names, numbers, dates, versions, addresses, paths, calls, options, placeholders and lists do not stand out.
+- A value that stands out is masked a few words after "password" or "credentials", and after a login "with" or "using" it.
+
+Masking every word after "password" would hide "password authentication failed" from the person who debugs it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from failsoft.core.redact.secret_formats import compiled
+
+_LEAST = 8
+_MOST = 128  # characters of a value that are judged
+_EDGES = "()[]{}<>\"'`.,:;!?*"
+_ODD = frozenset("!#$%&*+/:;<=>?@\\^`|~{}[]()\"',")
+_TAGS = r"</?[A-Za-z]{1,24}+/?>"
+_PIECE = r"""[^\s_.,:;/@=+&|\\()\[\]{}"'`>-]+"""  # the words of a name, an option or a call
+_JOINT = r"""[-_.,:;/=&\\]|::|->|=>|//|["']?[:=,]["']?|[(\[]["']?|["']?[)\]][.,:]?"""  # between two of them
+_WORD = r"(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,5}+[a-z]{3,}+|[A-Z]{2,}+)++\d{0,12}|0x[0-9A-Fa-f]++|v?\d++[A-Za-z]{0,2}|[A-Z]?[A-Za-z]\d{0,4}"
+_WRITTEN = r"""(?x)  # addresses, dates, sets of characters, variables, paths
+    [a-z][a-z0-9+.-]{1,12}:// | [\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+)+\Z | [\dTZ:+./,-]+\Z
+    | (?:[A-Za-z\d]-[A-Za-z\d],?)++\Z | \$\{?[A-Z_]+\}?\Z | [A-Z]:\\[A-Z]?[a-z]{3,}+\\
+    | (?:~|\.{1,2}|/(?:app|code|data|etc|home|mnt|opt|private|proc|root|run|srv|sys|tmp|Users|usr|var|work))(?:/[\w.-]+)++/?\Z """
+# A login with a value, a password that is described by a few words, a value that is not the password.
+_SENTENCE = r"""(?xi) \b(?: (?:log(?:ged|ging)?[ -]?[io]n | sign(?:ed|ing)?[ -]?[io]n | auth[a-z]{0,20}+)\b [^\n]{0,60}?
+        \s(?:with|using)(?:\sthe)?+(?:\s(?:credentials?|values?))?+
+    | (?:pass(?:word|wd|phrase|code)|credential)s?+ (?: [,:]?[ ][('"]{0,2} (?-i:[a-z]{1,16}+) (?=['",:)]{0,2}[ ]) ['")]? ){0,6}+ )
+    [,:]?[ ]\(? (?=(?P<value>\S{8,128}))"""
+_DENIED = r"""(?xi) (?<!\S)(?P<value>\S{8,128}+)
+    (?= \s(?:!=|==|is\snot|does\snot\smatch)\s (?:(?:the|a|an|your)\s)?(?:\w{1,20}\s)? pass(?:word|wd|phrase|code) )"""
+
+
+def find_in_sentences(text: str) -> list[tuple[int, int]]:
+    """Return the spans of values in sentences about passwords and logins."""
+    spans = [denied.span("value") for denied in compiled(_DENIED).finditer(text) if stands_out(denied["value"])]
+    for found in compiled(_SENTENCE).finditer(text):
+        start, end = found.span("value")
+        if stands_out(found["value"]):
+            rest = compiled(r"\S*").match(text, end)
+            spans.append(_unquote(text, start, end if rest is None else rest.end()))
+    return spans
+
+
+def _unquote(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave the quotes around a value, and what closes the sentence, readable."""
+    last = start + len(text[start:end].rstrip(").,;:!?]}"))
+    if text[start] in "\"'`" and last > start + 1 and text[last - 1] == text[start]:
+        return start + 1, last - 1
+    return start, end
+
+
+def stands_out(value: str) -> bool:
+    """True if a value has the form of a generated password and of nothing else."""
+    value = compiled(_TAGS).sub("", value[:_MOST])
+    core = value.strip(_EDGES)
+    if len(value) < _LEAST or any(map(str.isspace, value)) or not any(map(str.isalnum, core)):
+        return False
+    if compiled(_WRITTEN).match(core) or is_wordy(core):
+        return False
+    kinds = (
+        any(map(str.isupper, core)),
+        any(map(str.islower, core)),
+        any(map(str.isdigit, core)),
+        not core.isalnum(),
+    )
+    return sum(kinds) >= 3 or sum(map(_ODD.__contains__, core)) >= 3
+
+
+def is_wordy(core: str) -> bool:
+    """True if a value consists of words and numbers: few of them are short, and few capitals are inside of a word."""
+    pieces = compiled(_PIECE).findall(core)
+    if not core.count("(") >= core.count(")") or not core.count("[") >= core.count("]"):
+        return False
+    joints = [joint for joint in compiled(_PIECE).split(core)[1:-1] if joint]
+    if not (all(map(compiled(_WORD).fullmatch, pieces)) and all(map(compiled(_JOINT).fullmatch, joints))):
+        return False
+    turns = sum(a.isalpha() and b.isalpha() and a.isupper() != b.isupper() for a, b in pairwise(core))
+    return turns <= 1 + 0.4 * len(core) and 2 * sum(len(piece) for piece in pieces if len(piece) > 2) >= len(core)
