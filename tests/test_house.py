@@ -153,6 +153,7 @@ def test_every_package_says_what_it_is_for_and_is_on_the_map(package: Path) -> N
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     assert len(text.split()) >= 12, "say what lives here, what it may import and which test guards it"
     assert "tests/" in text, "say which test guards the package"
+    assert re.search(r"(?:[Mm]ay import|Imports)\s", text), "say what the package may import"
     assert f"]({named(package)})" in (ROOT / "ARCHITECTURE.md").read_text(), "run make docs"
 
 

@@ -1,7 +1,8 @@
 """LangChain and LangGraph: ``create_agent(..., middleware=[FailsoftMiddleware(runtime)])``.
 
 Put the middleware last, next to the tools: middleware before it then sees answers, not exceptions. ``private`` has
-everything that depends on private names of LangGraph. Guarded by ``tests/adapters/test_langchain*.py``.
+everything that depends on private names of LangGraph. May import ``integration``, ``core.model`` and ``errors``. Guarded
+by ``tests/adapters/test_langchain*.py``.
 
 Rules
 -----

@@ -15,9 +15,9 @@ from failsoft.adapters.langchain.private import IN_A_GRAPH, MISFIT, is_control
 from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, runs_as_usual, watch_over
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
+from failsoft.integration.api import leave
 from failsoft.integration.arguments import BrokenToolError, MisfitError
 from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, Runner
-from failsoft.runtime.scope import leave
 
 Execute = Callable[[ToolCallRequest], Any]
 Attempt = Callable[["Runners", BaseTool, dict[str, Any]], Any]  # async or blocking

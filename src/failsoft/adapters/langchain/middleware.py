@@ -26,6 +26,7 @@ from failsoft.adapters.langchain.watching import Copies
 from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
+from failsoft.integration.api import AgentRun, Runtime, without_frames
 from failsoft.integration.executor import use_daemon_threads
 from failsoft.integration.framework_tool import (
     Metadata,
@@ -35,9 +36,6 @@ from failsoft.integration.framework_tool import (
     tools_to_hide,
 )
 from failsoft.integration.unanswered import explain_dangling
-from failsoft.runtime.call.tracebacks import without_frames
-from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.turn.agent_run import AgentRun
 
 KEY = "failsoft"  # key of failsoft's options in a tool's metadata
 ANY = ("any", "required", True)  # choices that name no tool

@@ -1,6 +1,7 @@
 """OpenAI Agents SDK: ``guarded = guard_agent(agent, runtime)``, then ``Runner.run(guarded, ...)``.
 
-``private`` has everything that depends on private names of the SDK. Guarded by ``tests/adapters/test_openai_agents*.py``.
+``private`` has everything that depends on private names of the SDK. May import ``integration``, ``core.model`` and
+``errors``. Guarded by ``tests/adapters/test_openai_agents*.py``.
 
 Rules
 -----

@@ -13,8 +13,8 @@ from failsoft.adapters.openai_agents.own_tools import own_hooks, pass_own_tools,
 from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
 from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.errors import FailsoftError
+from failsoft.integration.api import leave
 from failsoft.integration.framework_tool import require_runtime
-from failsoft.runtime.scope import leave
 
 A = TypeVar("A", bound=Agent[Any])
 

@@ -24,8 +24,8 @@ from failsoft.adapters.openai_agents.tools import GuardedTool, guard_tool, timeo
 from failsoft.core.model.builtin_faults import TOOL_TIMEOUT
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
-from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import CallFailed
+from failsoft.integration.api import AgentRun, Runtime, sanitise
 from failsoft.integration.arguments import read_arguments
 from failsoft.integration.executor import use_daemon_threads
 from failsoft.integration.framework_tool import (
@@ -37,8 +37,6 @@ from failsoft.integration.framework_tool import (
     declare_from_metadata,
     tools_to_hide,
 )
-from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.turn.agent_run import AgentRun
 
 log = logging.getLogger("failsoft")
 

@@ -22,7 +22,7 @@ from agents.tool import (
 )
 from agents.tool_context import ToolContext
 
-from failsoft.runtime.scope import leave
+from failsoft.integration.api import leave
 
 # Class of the invokers that ``function_tool`` makes. The SDK looks for it to find a tool's own function.
 Invoker: type[Any] = getattr(sdk_tool, "_FailureHandlingFunctionToolInvoker", object)

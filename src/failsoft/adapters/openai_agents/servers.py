@@ -17,7 +17,7 @@ from failsoft.core.model.outcome import Outcome
 if TYPE_CHECKING:
     from agents.mcp import MCPServer
 
-    from failsoft.runtime.runtime import Runtime
+    from failsoft.integration.api import Runtime
 
 
 class ServerGuard(ProxyGuard, Protocol):

@@ -39,23 +39,27 @@ from failsoft.adapters.plain.provider_formats import (
     read_all,
     write_all,
 )
-from failsoft.config.settings import read_time, require_text_names
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.outcome import Outcome
-from failsoft.core.redact.printable import visible
 from failsoft.errors import FailsoftError, TurnError
+from failsoft.integration.api import (
+    SCOPE,
+    CallKeywords,
+    Runtime,
+    Turn,
+    call_for_model,
+    is_on_loop,
+    read_time,
+    require_text_names,
+    run_on_loop_thread,
+    visible,
+)
 from failsoft.integration.arguments import MisfitError, read_arguments
 from failsoft.integration.framework_tool import open_turn, require_runtime
 from failsoft.integration.streams import whole_stream
 from failsoft.integration.unanswered import Unanswered, explain_dangling
-from failsoft.runtime.agent_calls import call_for_model
-from failsoft.runtime.call_options import CallKeywords
-from failsoft.runtime.execution.blocking_loop import is_on_loop, run_on_loop_thread
-from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.turn.turn import Turn
 
 log = logging.getLogger("failsoft")
 

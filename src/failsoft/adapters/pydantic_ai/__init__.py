@@ -1,7 +1,7 @@
 """pydantic-ai (2.16 and newer): a capability for any agent, and an ``Agent`` whose tools fail gracefully.
 
-Both can be used together. ``private`` has everything that depends on private names of pydantic-ai. Guarded by
-``tests/adapters/test_pydantic_ai*.py``.
+Both can be used together. ``private`` has everything that depends on private names of pydantic-ai. May import
+``integration``, ``core.model`` and ``errors``. Guarded by ``tests/adapters/test_pydantic_ai*.py``.
 
     from failsoft.adapters.pydantic_ai import Agent            # a tool's exception becomes a text for the model
     agent = Agent("openai:gpt-5", tools=[read_file])

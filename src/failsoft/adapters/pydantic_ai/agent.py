@@ -18,8 +18,8 @@ from pydantic_ai.tools import AgentDepsT, ToolParams
 from failsoft.adapters.pydantic_ai.capability import Failsoft, Graceful
 from failsoft.adapters.pydantic_ai.graceful import make_graceful
 from failsoft.adapters.pydantic_ai.toolset import KEY, Failures
-from failsoft.config.settings import Settings, refuse_odd_flag, tool_options
 from failsoft.errors import ManifestError
+from failsoft.integration.api import Settings, refuse_odd_flag, tool_options
 from failsoft.integration.framework_tool import read_metadata
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm, TypeVar
 
     from failsoft.adapters.pydantic_ai.keywords import AgentKeywords, DecoratorKeywords, SpecKeywords
-    from failsoft.runtime.call_options import ToolKeywords
+    from failsoft.integration.api import ToolKeywords
 
     MadeDepsT = TypeVar("MadeDepsT", default=object)  # for the class methods that make an agent
     MadeOutputT = TypeVar("MadeOutputT", default=str)

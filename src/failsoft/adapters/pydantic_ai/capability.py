@@ -22,14 +22,11 @@ from failsoft.adapters.pydantic_ai.interrupted import explain_interrupted
 from failsoft.adapters.pydantic_ai.private import Always, has_executor
 from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import Failures, GracefulToolset, GuardedToolset
-from failsoft.analysis.turn_report import TurnReport
-from failsoft.config.settings import read_time, refuse_odd_flag, require_callables
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.validation import one_of, texts
 from failsoft.errors import ManifestError
+from failsoft.integration.api import Runtime, Turn, TurnReport, read_time, refuse_odd_flag, require_callables
 from failsoft.integration.framework_tool import open_turn, require_runtime, tools_to_hide
-from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.turn.turn import Turn
 
 log = logging.getLogger("failsoft")
 

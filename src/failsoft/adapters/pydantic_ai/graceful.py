@@ -23,8 +23,7 @@ from typing import Any, TypeVar
 from pydantic_ai import exceptions
 
 from failsoft.adapters.pydantic_ai.private import came_from_agent, came_from_server
-from failsoft.core.redact.sanitise import sanitise
-from failsoft.core.redact.secret_formats import REDACTED
+from failsoft.integration.api import REDACTED, sanitise
 from failsoft.integration.framework_tool import BrokenOffError, ControlFlow
 
 F = TypeVar("F", bound=Callable[..., Any])

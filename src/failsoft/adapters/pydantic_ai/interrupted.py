@@ -15,8 +15,8 @@ from pydantic_core import from_json
 from failsoft.adapters.pydantic_ai.private import SYNTHESIZED
 from failsoft.core.model.builtin_faults import bad_arguments
 from failsoft.core.model.fault import Fault
+from failsoft.integration.api import Runtime
 from failsoft.integration.unanswered import Unanswered, explain_dangling
-from failsoft.runtime.runtime import Runtime
 
 _OUTCOME_KEY = "failsoft"  # metadata key of the outcome, in an answer that pydantic-ai synthesised
 

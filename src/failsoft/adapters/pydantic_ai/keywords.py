@@ -18,7 +18,7 @@ from pydantic_ai.tools import AgentDepsT, DocstringFormat, ToolFuncEither, ToolP
 from pydantic_ai.toolsets import AgentToolset
 
 from failsoft.adapters.pydantic_ai.private import AgentInstructions
-from failsoft.runtime.call_options import ToolKeywords
+from failsoft.integration.api import ToolKeywords
 
 
 class CommonKeywords(TypedDict, Generic[AgentDepsT], total=False):

@@ -29,9 +29,8 @@ from failsoft.adapters.pydantic_ai.graceful import CONTROL
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
+from failsoft.integration.api import SCOPE, Runtime
 from failsoft.integration.framework_tool import timeout_of
-from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.scope import SCOPE
 
 T = TypeVar("T")
 

@@ -42,7 +42,7 @@ from failsoft.integration.framework_tool import (
 )
 
 if TYPE_CHECKING:
-    from failsoft.runtime.runtime import Runtime
+    from failsoft.integration.api import Runtime
 
 Failures = Literal["never", "permanent", "always"]  # that reach the model as ``ToolFailed``
 

@@ -2,6 +2,6 @@
 
 ``pool`` runs attempts on an event loop or blocking, each with one ``reply``. ``worker_attempt`` and ``command_attempt``
 are one attempt each, ``target`` names the function, ``process_handle`` is the parent's side. ``supervisor`` and
-``worker`` run in processes of their own. Imported only when the first process is needed. Tested in
-``tests/runtime/execution/processes``.
+``worker`` run in processes of their own. Imported only when the first process is needed. May import
+``runtime.execution`` and ``core``. Tested in ``tests/runtime/execution/processes``.
 """
