@@ -183,7 +183,7 @@ def test_what_a_tool_does_to_the_world_goes_along(declared: dict[str, Any], monk
     elsewhere.add(there)
     by_file = Runtime({"tools": {"pay": {"entrypoint": {"function": f"{__name__}:guarded"}}}})
     for rt in (elsewhere, by_file):
-        options = rt._engine.tools["pay"].options
+        options = rt._engine.toolbox.tools["pay"].options
         assert {name: getattr(options, name) for name in declared} == declared
         assert options.timeout == 30  # everything else is said anew
 
@@ -191,9 +191,9 @@ def test_what_a_tool_does_to_the_world_goes_along(declared: dict[str, Any], monk
 def test_who_takes_a_tool_over_has_the_last_word() -> None:
     rt = Runtime({"tools": {"pay": {"idempotent": False}}})
     rt.add(Runtime().add(pay, read_only=True))
-    assert rt._engine.tools["pay"].options.safe_to_repeat is False
+    assert rt._engine.toolbox.tools["pay"].options.safe_to_repeat is False
     rt.add(Runtime().add(pay, read_only=True), id="other", idempotent=None)
-    assert rt._engine.tools["other"].options.safe_to_repeat is None
+    assert rt._engine.toolbox.tools["other"].options.safe_to_repeat is None
 
 
 def test_what_stands_around_a_guard_stays() -> None:

@@ -290,13 +290,13 @@ def test_a_forked_child_delivers_its_own_events(tmp_path: Path) -> None:
     rt.subscribe(lambda event: heard.append(event.seq))
     rt.subscribe_batches(sink)
     rt.call_sync("search")
-    assert rt._engine.trace.flush(time.monotonic() + 20)
+    assert rt._engine.log.trace.flush(time.monotonic() + 20)
     child = os.fork()
     if not child:
         try:
             rt.call_sync("search")
             rt.call_sync("search")
-            flushed = rt._engine.trace.flush(time.monotonic() + 20)
+            flushed = rt._engine.log.trace.flush(time.monotonic() + 20)
             (tmp_path / "child").write_text(repr((flushed, heard, sink.seqs)))
         finally:
             os._exit(0)

@@ -144,7 +144,7 @@ async def test_calls_that_wait_for_a_process_are_answered_when_the_runtime_is_cl
     calls = [asyncio.create_task(rt.call(kind, args)) for _ in range(2)]
     async with rt.turn() as turn:
         turn.call(kind, args)
-        workers = rt._engine.workers
+        workers = rt._engine.places.workers
         await asyncio.to_thread(settle, lambda: any(one.ready for one in (*workers._workers, *workers._commands)), 20)
         await rt.close()
     for outcome in [*(await asyncio.gather(*calls)), *turn.report.outcomes.values()]:
@@ -271,7 +271,7 @@ def test_a_forked_child_works_although_locks_were_held() -> None:
     rt.subscribe(events.append)
     assert rt.call_sync("thread").value == "thread"
     engine = rt._engine
-    with engine.lock, engine.trace._lock, engine.thread_pool._lock:
+    with engine.toolbox.lock, engine.log.trace._lock, engine.places.thread_pool._lock, engine.places._lock:
         child = os.fork()
         if child == 0:  # pragma: no cover - in the child
             values = [rt.call_sync("thread").value, rt.call_sync("async").value, rt.health("async").state]

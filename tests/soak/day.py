@@ -161,10 +161,10 @@ async def _live(
     lived = Lived(seed, world.ledger)
     wrong: list[tuple[int, float]] = []
     rt = Runtime(store=store, trace=path, clock=Clock(clock.time, wall, clock.sleep), random=random.Random(seed))
-    assert rt._engine.writer is not None
-    rt._engine.writer._waiters = Inline()
-    assert rt._engine.ledger is not None
-    rt._engine.ledger._start = lambda: False  # type: ignore[method-assign]  # then it records where it is asked
+    assert rt._engine.books.writer is not None
+    rt._engine.books.writer._waiters = Inline()
+    assert rt._engine.books.ledger is not None
+    rt._engine.books.ledger._start = lambda: False  # type: ignore[method-assign]  # then it records where it is asked
     world.register(rt, declared)
 
     def set_wall(seconds: float) -> None:

@@ -62,7 +62,7 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     8: Protection(
         "a value that came after the deadline is a timeout",
-        "runtime/call/driver.py",
+        "runtime/call/first_attempt.py",
         "    if ended - started > call.tool.timeout:\n",
         "    if False:\n",
     ),
@@ -86,15 +86,15 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     13: Protection(
         "durations are measured by the monotonic clock",
-        "runtime/services.py",
+        "runtime/execution/time_source.py",
         "        self.now = clock.monotonic\n",
         "        self.now = clock.wall\n",
     ),
     14: Protection(
         "what is no Exception is nobody's failure",
         "runtime/call/attempt.py",
-        "    except Exception as error:\n        return AttemptResult(started, rt.now(), error=error)\n    ended = rt.now()\n",
-        "    except BaseException as error:\n        return AttemptResult(started, rt.now(), error=error)\n    ended = rt.now()\n",
+        "    except Exception as error:\n        return AttemptResult(started, rt.time.now(), error=error)\n    ended = rt.time.now()\n",
+        "    except BaseException as error:\n        return AttemptResult(started, rt.time.now(), error=error)\n    ended = rt.time.now()\n",
     ),
     15: Protection(
         "async generators are recognised",
@@ -155,7 +155,7 @@ PROTECTIONS: dict[int, Protection] = {
     24: Protection(
         "a forked child gets locks of its own",
         "runtime/lifecycle.py",
-        "    rt.lock = threading.RLock()\n",
+        "    rt.toolbox.renew_lock()\n",
         "",
     ),
     25: Protection(
@@ -241,8 +241,8 @@ PROTECTIONS: dict[int, Protection] = {
     38: Protection(
         "a lock is entered where no signal is handled",
         "runtime/fastpath/retry.py",
-        "    with rt.lock:\n        counted = health.count_failure(ticket, now, successes)\n",
-        "    rt.lock.acquire()\n    with rt.lock:\n        rt.lock.release()\n"
+        "    with rt.toolbox.lock:\n        counted = health.count_failure(ticket, now, successes)\n",
+        "    rt.toolbox.lock.acquire()\n    with rt.toolbox.lock:\n        rt.toolbox.lock.release()\n"
         "        counted = health.count_failure(ticket, now, successes)\n",
     ),
     39: Protection(

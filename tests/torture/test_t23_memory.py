@@ -80,7 +80,7 @@ def test_t23_a_million_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     if not FULL:  # smaller bounds, so that a few thousand keys reach them
         monkeypatch.setattr(conversation_log, "MOST_THREADS", 500)
         monkeypatch.setattr(core_memory, "FAMILIES", 200)
-        rt._engine.trace._capacity = 1_000
+        rt._engine.log.trace._capacity = 1_000
 
     async def search(text: str) -> None:
         await asyncio.sleep(0)
@@ -97,7 +97,7 @@ def test_t23_a_million_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
     async def main() -> int:
         growth = await grown(use, KEYS, WARM)
-        (deadlines,) = rt._engine._loops.values()
+        (deadlines,) = rt._engine.places._loops.values()
         assert len(deadlines._queues) <= QUEUES
         return growth
 

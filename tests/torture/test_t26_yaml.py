@@ -58,5 +58,5 @@ def test_t26_what_means_the_same_to_everybody_is_taken(tmp_path: Path) -> None:
     async def search() -> None: ...
 
     rt.add(search)
-    options = rt._engine.tools["search"].options
+    options = rt._engine.toolbox.tools["search"].options
     assert (options.timeout, options.read_only, options.label) == (90.0, True, "no")

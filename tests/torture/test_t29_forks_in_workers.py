@@ -288,7 +288,7 @@ def test_t29_the_two_kinds_of_workers_share_no_process() -> None:
         for name, seen in pids.items():
             assert rt.call_sync(name, {"number": number}).value == number
             seen.add(rt.workers.alive)
-    workers = rt._engine.workers
+    workers = rt._engine.places.workers
     assert workers._others is not None
     ours, others = ({one.pid for one in pool._workers if one.pid} for pool in (workers, workers._others))
     assert ours

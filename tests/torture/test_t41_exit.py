@@ -95,7 +95,7 @@ def test_t41_a_turn_ends_although_no_thread_can_be_had(tmp_path: Path) -> None:
     async def main() -> None:
         async with rt.turn() as turn:
             turn.call("works")
-            keeper = rt._engine.writer
+            keeper = rt._engine.books.writer
             assert keeper is not None
             keeper._waiters.shutdown()  # as at the end of the interpreter, or in ``close`` of another thread
         assert [outcome.status for outcome in turn.report.outcomes.values()] == ["succeeded"]

@@ -357,7 +357,7 @@ def test_t42_an_offer_in_a_store_does_not_outlast_a_clock_that_was_set(jump: flo
 
     def offers() -> int:
         rt = Runtime(store=SqliteStore(tmp_path / "a.db", wall=lambda: now[0]))
-        rt._engine.conversations.pending._wall = lambda: now[0]  # type: ignore[union-attr]
+        rt._engine.books.conversations.pending._wall = lambda: now[0]  # type: ignore[union-attr]
         rt.add(fails, retry=ONCE, read_only=True)
         if not made:
             made.append(rt.call_sync("fails", {}, thread="chat"))

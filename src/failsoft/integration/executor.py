@@ -23,7 +23,7 @@ _ASYNCIO = "asyncio"  # the name of the threads in the executor that asyncio mak
 
 def executor_of(runtime: Runtime) -> DaemonExecutor:
     """An executor on the threads of a runtime."""
-    return DaemonExecutor(runtime._engine.thread_pool)
+    return DaemonExecutor(runtime._engine.places.thread_pool)
 
 
 def use_daemon_threads(runtime: Runtime) -> None:

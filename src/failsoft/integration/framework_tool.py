@@ -75,7 +75,7 @@ def asked_for(
 def declare_from_metadata(runtime: Runtime, tool: str, words: Mapping[str, Any], about: Metadata = Metadata()) -> None:  # noqa: B008
     """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand."""
     read_metadata(tool, words)
-    tools = runtime._engine.tools
+    tools = runtime._engine.toolbox.tools
     found = tools.get(tool)
     if found is None:
         runtime._introduce(tool, words, about)
@@ -88,7 +88,7 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
 
     None where the user has set one: in the manifest, or by declaring the tool by hand.
     """
-    found = runtime._engine.tools.get(tool)
+    found = runtime._engine.toolbox.tools.get(tool)
     if found is None or not (isinstance(found.fn, FrameworkFunction) and found.fn.introduced):
         return None
     said = runtime._settings.tools.get(tool)
@@ -133,7 +133,7 @@ def require_runtime(runtime: object, right: str) -> None:
 
 def timeout_of(runtime: Runtime, tool: str) -> float | None:
     """How long a declared tool may take, for what cannot run as one of its calls."""
-    return runtime._engine.tools[tool].options.timeout
+    return runtime._engine.toolbox.tools[tool].options.timeout
 
 
 def open_turn(

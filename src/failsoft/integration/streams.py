@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def whole_stream(runtime: Runtime, tool: str, arguments: Mapping[str, Any]) -> Runner | None:
     """Return a runner that reads a streaming tool to its end and returns a list; None if the tool does not stream."""
-    found = runtime._engine.tools.get(tool)
+    found = runtime._engine.toolbox.tools.get(tool)
     if found is None or found.kind not in ("stream", "async stream"):
         return None
     misfit = found.misfit((), dict(arguments), typed=True)

@@ -18,7 +18,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.runtime.call.build import make_call, run
-from failsoft.runtime.call.error_handler import decide_unknown_tool
+from failsoft.runtime.call.error_handler import decide_unknown_tool, unknown_tool_outcome
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.call_options import CallKeywords
 from failsoft.runtime.execution.blocking_loop import leave_turn
@@ -40,7 +40,7 @@ def call_for_model(
     engine: Services, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
 ) -> Coroutine[Any, Any, Outcome[Any]]:
     """Call a tool that a model has asked for: one of which nothing is known counts as a write."""
-    tool = engine.tools.get(name)
+    tool = engine.toolbox.tools.get(name)
     if tool is None:
         return call_unknown_tool(engine, name, args, options.get("id"))
     call = make_call(engine, count_as_write(tool), args, **options)
@@ -51,20 +51,22 @@ def call_for_model(
 async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
     """The outcome of a call of a tool that there is not."""
     if not isinstance(tool, str):
-        engine.find(tool)  # raises: a function that is no tool is the caller's mistake
+        engine.toolbox.find(tool)  # raises: a function that is no tool is the caller's mistake
     require_text_names(tool, id=id)
     turn = SCOPE.get()
     if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
         return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
-    fault = builtin_faults.unknown_tool(tool, engine.tools)
-    outcome = engine.unknown(mask_id(id) if id else engine.trace.number(), builtin_faults.quote(tool), fault)
-    for event_type, fields in await decide_unknown_tool(engine, outcome):
-        engine.record_event(event_type, None, outcome.id, None, fields)
-    engine.drain_if_due()
-    if engine.phraser is not None:
+    fault = builtin_faults.unknown_tool(tool, engine.toolbox.tools)
+    outcome = unknown_tool_outcome(
+        engine.texts.explain, mask_id(id) if id else engine.log.trace.number(), builtin_faults.quote(tool), fault
+    )
+    for event_type, fields in await decide_unknown_tool(engine.judgement, outcome):
+        engine.log.record_event(event_type, None, outcome.id, None, fields)
+    engine.log.drain_if_due()
+    if engine.texts.phraser is not None:
         await phrase(engine, None, outcome)
     if outcome.escalated:
-        engine.notify_escalation(outcome)
+        engine.log.notify_escalation(outcome)
     return outcome
 
 
@@ -83,10 +85,10 @@ def make_framework_call(
     options: CallKeywords,
 ) -> Call:
     """A call of a tool that its framework runs, in the agent's run; a tool that is not declared is declared here."""
-    tool = engine.tools.get(name)
+    tool = engine.toolbox.tools.get(name)
     if tool is None:
         declare(engine, settings, name, {})
-        tool = engine.tools[name]
+        tool = engine.toolbox.tools[name]
     call = make_call(engine, tool if isinstance(tool, FrameworkTool) else FrameworkView(tool), args, **options)
     call.by_agent = True
     run = turn if call.turn is None else call.turn
@@ -99,7 +101,7 @@ async def run_framework_call(engine: Services, call: Call, running: RunnerSet) -
     """Run a call with what it has brought along."""
     token = RUNNING.set(running)
     try:
-        return _count_success(call, await engine.run(call))
+        return _count_success(call, await engine.runner.run(call))
     except ControlFlow as passing:
         passed = passing.error
     finally:
@@ -124,7 +126,7 @@ def run_framework_call_blocking(
     RUNNING.set(running)
     call = make_framework_call(engine, settings, name, args, turn, options)
     try:
-        return _count_success(call, engine.run_blocking(call))
+        return _count_success(call, engine.runner.run_blocking(call))
     except ControlFlow as passing:
         passed = passing.error
     try:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.redact.sanitise import mask_id
-from failsoft.runtime.call.driver import drive, drive_blocking
-from failsoft.runtime.call.model import Call
+from failsoft.errors import FailsoftError
+from failsoft.runtime.call import driver
+from failsoft.runtime.call.emit import emit_cancelled
+from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progress
 from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
 from failsoft.runtime.scope import LIGHT, SCOPE, AskedFor, call_of
 from failsoft.runtime.tools.tool import Tool, count_as_write
@@ -18,79 +20,119 @@ from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from failsoft.core.model.outcome import Outcome
-    from failsoft.runtime.turn.ports import TurnServices
+    from failsoft.core.resilience.circuit_breaker import Ticket
+    from failsoft.runtime.call.ports import DriverServices
+    from failsoft.runtime.fastpath.ports import FastCallServices
 
 
-def open_call(
-    rt: TurnServices, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
-    id: str | int | None = None,
-) -> Call:  # fmt: skip
-    """A call of a guarded function, placed in the turn or the call that it is made from."""
-    call = rt.new_call(tool, args, kwargs, rt.now() if started is None else started, id)
-    scope, light = SCOPE.get(), LIGHT.get()
-    if scope is None:
-        call.caller = call_of(light) if light else None
-    elif isinstance(outer := scope.full_call(), Call):
-        call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
-    if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe_to_repeat):
-        _take_asked(rt, call, light)
-    return call
+class CallRunner:
+    """Makes the calls of a runtime and runs them."""
 
+    def __init__(self, rt: DriverServices, fast: FastCallServices) -> None:
+        self._rt = rt
+        self._fast = fast  # the same object, as the fast path sees it
+        self.closed = False
 
-def _take_asked(rt: TurnServices, call: Call, asked: AskedFor) -> None:
-    """Make a call of a guarded function the one that a model has asked for."""
-    asked.taken = True
-    call.tool, call.by_agent = count_as_write(call.tool), True
-    call.thread = asked.thread or call.thread
-    if asked.id:
-        call.caller_id = mask_id(asked.id)
-        call.set_id(call.caller_id)
-    run = asked.turn() if call.turn is None and asked.turn is not None else call.turn
-    if isinstance(run, AgentRun) and run.engine is rt:
-        run.take(call)
-        asked.run = run if call.parent is None else None
+    def refuse_if_closed(self) -> None:
+        """Raise if the runtime has been closed."""
+        if self.closed:
+            raise FailsoftError("this Runtime has been closed: make another one")
 
+    # -- making ------------------------------------------------------------------------------------------------------
 
-async def run(rt: TurnServices, call: Call) -> Outcome[Any]:
-    """Run a call to its outcome on this event loop; its caller knows of it until it has ended."""
-    rt.refuse_if_closed()
-    caller = None if call.tool.safe_to_repeat else call.outer or call.caller
-    if caller is None:
-        return await _run(rt, call)
-    caller.inside.add(call)
-    try:
-        return await _run(rt, call)
-    finally:
-        caller.inside.discard(call)
+    def new_call(
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
+    ) -> Call:
+        """A call outside of all turns and calls."""
+        return Call(self._rt.log.trace.number() if id is None else id, tool, args, kwargs, started)
 
+    def open_call(
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
+        id: str | int | None = None,
+    ) -> Call:  # fmt: skip
+        """A call of a guarded function, placed in the turn or the call that it is made from."""
+        call = self.new_call(tool, args, kwargs, self._rt.time.now() if started is None else started, id)
+        scope, light = SCOPE.get(), LIGHT.get()
+        if scope is None:
+            call.caller = call_of(light) if light else None
+        elif isinstance(outer := scope.full_call(), Call):
+            call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
+        if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe_to_repeat):
+            self._take_asked(call, light)
+        return call
 
-async def _run(rt: TurnServices, call: Call) -> Outcome[Any]:
-    scope, ticket = SCOPE.get(), call.tool.closed_ticket
-    if isinstance(scope, Turn) and scope.engine is rt and call.turn is None:
-        return await scope.adopt(call)
-    if scope is None and ticket is not None and call.tool.kind == "async" and is_fast_eligible(rt, call):
-        return await run_fast(rt, call, ticket)
-    return await drive(rt, call)
+    def _take_asked(self, call: Call, asked: AskedFor) -> None:
+        """Make a call of a guarded function the one that a model has asked for."""
+        asked.taken = True
+        call.tool, call.by_agent = count_as_write(call.tool), True
+        call.thread = asked.thread or call.thread
+        if asked.id:
+            call.caller_id = mask_id(asked.id)
+            call.set_id(call.caller_id)
+        run = asked.turn() if call.turn is None and asked.turn is not None else call.turn
+        if isinstance(run, AgentRun) and run.engine.log is self._rt.log:
+            run.take(call)
+            asked.run = run if call.parent is None else None
 
+    # -- running -----------------------------------------------------------------------------------------------------
 
-def run_blocking(rt: TurnServices, call: Call) -> Outcome[Any]:
-    """Run a call to its outcome in this OS thread; its caller knows of it until it has ended."""
-    rt.refuse_if_closed()
-    caller = None if call.tool.safe_to_repeat else call.outer or call.caller
-    if caller is None:
-        return _run_blocking(rt, call)
-    caller.inside.add(call)
-    try:
-        return _run_blocking(rt, call)
-    finally:
-        caller.inside.discard(call)
+    async def run(self, call: Call) -> Outcome[Any]:
+        """Run a call to its outcome on this event loop; its caller knows of it until it has ended."""
+        self.refuse_if_closed()
+        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
+        if caller is None:
+            return await self._run(call)
+        caller.inside.add(call)
+        try:
+            return await self._run(call)
+        finally:
+            caller.inside.discard(call)
 
+    async def _run(self, call: Call) -> Outcome[Any]:
+        scope, ticket = SCOPE.get(), call.tool.closed_ticket
+        if isinstance(scope, Turn) and scope.engine.runner is self and call.turn is None:
+            return await scope.adopt(call)
+        if scope is None and ticket is not None and call.tool.kind == "async" and is_fast_eligible(self._fast, call):
+            return await run_fast(self._fast, call, ticket)
+        return await driver.drive(self._rt, call)
 
-def _run_blocking(rt: TurnServices, call: Call) -> Outcome[Any]:
-    scope, ticket = SCOPE.get(), call.tool.closed_ticket
-    if isinstance(scope, Turn) and scope.engine is rt and call.turn is None:
-        return scope.adopt_blocking(call)
-    if scope is None and ticket is not None and call.tool.kind != "stream" and is_fast_eligible(rt, call):
-        return run_fast_blocking(rt, call, ticket)
-    return drive_blocking(rt, call)
+    def run_blocking(self, call: Call) -> Outcome[Any]:
+        """Run a call to its outcome in this OS thread; its caller knows of it until it has ended."""
+        self.refuse_if_closed()
+        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
+        if caller is None:
+            return self._run_blocking(call)
+        caller.inside.add(call)
+        try:
+            return self._run_blocking(call)
+        finally:
+            caller.inside.discard(call)
+
+    def _run_blocking(self, call: Call) -> Outcome[Any]:
+        scope, ticket = SCOPE.get(), call.tool.closed_ticket
+        if isinstance(scope, Turn) and scope.engine.runner is self and call.turn is None:
+            return scope.adopt_blocking(call)
+        if scope is None and ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self._fast, call):
+            return run_fast_blocking(self._fast, call, ticket)
+        return driver.drive_blocking(self._rt, call)
+
+    # -- driving -----------------------------------------------------------------------------------------------------
+
+    def drive(
+        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None, past: Progress = NO_PROGRESS
+    ) -> Coroutine[Any, Any, Outcome[Any]]:
+        """Drive a call through the pipeline, on this event loop."""
+        return driver.drive(self._rt, call, first, ticket, past)
+
+    def drive_blocking(
+        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
+    ) -> Outcome[Any]:
+        """Drive a call through the pipeline, in this OS thread."""
+        return driver.drive_blocking(self._rt, call, first, ticket)
+
+    def on_caller_cancelled(self, call: Call, error: BaseException) -> None:
+        """Record that a call ended because its caller was cancelled or interrupted."""
+        emit_cancelled(self._rt.log, self._rt.books, call, error, self._rt.time.now())

@@ -1,7 +1,8 @@
-"""The runtime's services that need no type of calls or tools: time, and the event stream.
+"""The services of a runtime that need no type of calls or tools: time, and the event stream.
 
-Below ``services``, a module takes a protocol of what it needs, not ``Services`` as a whole. The protocols that mention
-tools and calls are in the package that uses them: ``conversation.ports``, ``call.ports``, ``fastpath.ports``, ``turn.ports``.
+Below ``services``, a module takes a protocol of the few objects that it needs, not ``Services`` as a whole. No protocol has
+more than eight members. Protocols that mention tools and calls are in the package that uses them:
+``conversation.ports``, ``call.ports``, ``fastpath.ports``, ``turn.ports``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ class Time(Protocol):
 
     def now(self) -> float: ...
     def wall(self) -> float: ...
+    def sleep(self, seconds: float, /) -> None: ...
     def random(self) -> float: ...
+    def new_key(self) -> str: ...
 
 
 class EventLog(Protocol):

@@ -51,30 +51,30 @@ def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
 
 def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
     """Make a tool known; its guarded function. ``replace``: another function of this id may be known already."""
-    engine.refuse_if_closed()
+    engine.runner.refuse_if_closed()
     if not replace:
-        _refuse_taken(engine.tools.get(tool.id), tool)
+        _refuse_taken(engine.toolbox.tools.get(tool.id), tool)
     if tool.options.fallbacks:
-        refuse_cycles([*(known.options for known in engine.tools.values()), tool.options], settings)
-    if engine.circuits is not None:
-        engine.circuits.register(tool.health, tool.id, adopted=tool.on_health_adopted)
+        refuse_cycles([*(known.options for known in engine.toolbox.tools.values()), tool.options], settings)
+    if engine.toolbox.circuits is not None:
+        engine.toolbox.circuits.register(tool.health, tool.id, adopted=tool.on_health_adopted)
         tool.renew_ticket()
     if is_logged(DEBUG):  # the fast path writes no log lines
         tool.fast_eligible = False
         tool.renew_ticket()
     tool.learn_effect(settings.undeclared)
-    why = engine.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
+    why = engine.toolbox.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
     if why is not None:
         tool.disable(why)
     tool.guarded = guard(engine, tool)
     tool.quick = make_fast_call(engine, tool) if tool.kind == "async" else None
     tool.by_name = None if tool.safe_to_repeat is False else tool.quick
-    _warn_of_odd_options(tool, settings, engine.tools)
+    _warn_of_odd_options(tool, settings, engine.toolbox.tools)
     if tool.label != tool.id.replace("_", " "):
-        engine.labels[tool.id] = tool.label
-    engine.tools[tool.id] = tool
-    engine.index[tool.id] = engine.index[tool.guarded] = tool
-    engine.conversations.note_registered(tool.id)
+        engine.toolbox.labels[tool.id] = tool.label
+    engine.toolbox.tools[tool.id] = tool
+    engine.toolbox.index[tool.id] = engine.toolbox.index[tool.guarded] = tool
+    engine.books.conversations.note_registered(tool.id)
     return tool.guarded
 
 
@@ -176,7 +176,7 @@ def declare(
     engine: Services, settings: Settings, id: str, options: Mapping[str, Any], about: Metadata | None = None
 ) -> None:
     """Make a framework's tool known. One of that id that is known already keeps its options."""
-    known = engine.tools.get(id)
+    known = engine.toolbox.tools.get(id)
     if known is not None:
         refuse_other_metadata(known, options)
         return
@@ -189,20 +189,22 @@ def declare(
 
 def set_enabled(engine: Services, tool: str | Callable[..., Any], disabled: str | None) -> None:
     """Disable a tool, with the reason why, or (None) enable it."""
-    engine.refuse_if_closed()
+    engine.runner.refuse_if_closed()
     if not (disabled is None or isinstance(disabled, str)):
         raise FailsoftError(f"reason: {disabled!r} is not a text")
-    found = engine.find(tool)
+    found = engine.toolbox.find(tool)
     id = found if isinstance(found, str) else found.id
-    with engine.lock:
-        engine.disabled[id] = disabled
+    with engine.toolbox.lock:
+        engine.toolbox.disabled[id] = disabled
         if not isinstance(found, str):
             found.enable() if disabled is None else found.disable(disabled)
     if isinstance(found, str):
-        hint = did_you_mean(id, engine.tools)
+        hint = did_you_mean(id, engine.toolbox.tools)
         log.warning("there is no tool %s yet: this holds once it is registered%s", quote(id), hint)
         return
     if disabled is None:
-        engine.record_event(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
+        engine.log.record_event(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
     else:
-        engine.record_event(events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled})
+        engine.log.record_event(
+            events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled}
+        )

@@ -42,7 +42,7 @@ class CountsSuccess(Protocol):
     def note_success(self) -> None: ...
 
 
-# An attempt's box (``runtime.execution.deadline``), and after what that holds: engine, tool, arguments, keywords, start; then its
+# An attempt's box (``runtime.execution.deadline``), and after what that holds: runner, tool, arguments, keywords, start; then its
 # call, once somebody has asked for it. A list, because anything else costs more than all the rest of it.
 LightAttempt = list[Any]
 _CALL = 7
@@ -69,8 +69,8 @@ class AskedFor(list[Any]):
 def call_of(light: LightAttempt) -> Caller:
     """The call of a light attempt; it is made when an inner call asks for it."""
     if len(light) == _CALL:
-        engine, tool, args, kwargs, started = light[2:]
-        light.append(engine.new_call(tool, args, kwargs, started))
+        runner, tool, args, kwargs, started = light[2:]
+        light.append(runner.new_call(tool, args, kwargs, started))
     call: Caller = light[_CALL]
     return call
 
@@ -86,7 +86,7 @@ def made_call_of(light: LightAttempt) -> Any:
 
 
 def watch_alone() -> LightAttempt:
-    """A light attempt of a tool whose engine is in another process. To be set as ``LIGHT`` while the tool runs."""
+    """A light attempt of a tool whose runtime is in another process. To be set as ``LIGHT`` while the tool runs."""
     return [None, None, _Elsewhere, None, (), {}, 0.0]
 
 
@@ -106,7 +106,7 @@ class CallElsewhere:
 
 
 class _Elsewhere:
-    """Takes the engine's place in a light attempt whose engine is in another process."""
+    """Replaces the runner of a light attempt whose runtime is in another process."""
 
     @staticmethod
     def new_call(*_: object) -> CallElsewhere:

@@ -47,7 +47,7 @@ class Thread:
     @property
     def offers(self) -> list[Offer]:
         """The calls that may be retried if the user asks, the oldest first."""
-        return self._rt.conversations.list_offers(self._key)
+        return self._rt.books.conversations.list_offers(self._key)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
         """Make the offered call once more: the user has asked for it. Without an offer the outcome says so.
@@ -56,81 +56,86 @@ class Thread:
         offer stays.
         """
         rt = self._rt
-        rt.refuse_if_closed()
-        found = rt.find(tool)
+        rt.runner.refuse_if_closed()
+        found = rt.toolbox.find(tool)
         if isinstance(found, str):
             return await self._nothing(found, None)
-        offer = await rt.conversations.find_offer(self._key, found.id)
+        offer = await rt.books.conversations.find_offer(self._key, found.id)
         if offer is None:
             return await self._nothing(found.id, found)
-        call = rt.open_call(found, offer.args, dict(offer.arguments))
+        call = rt.runner.open_call(found, offer.args, dict(offer.arguments))
         call.tenant, call.thread = self._key
         call.timeout, call.retry, call.key, call.offer = offer.timeout, offer.retry, offer.key, offer
         if offer.by_agent:
             call.tool, call.by_agent = count_as_write(found), True
-        return await rt.run(call)
+        return await rt.runner.run(call)
 
     async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
         """The outcome of a retry that nobody has offered."""
         rt = self._rt
-        fault = builtin_faults.no_offer(name, rt.tools if tool is None else ())
+        fault = builtin_faults.no_offer(name, rt.toolbox.tools if tool is None else ())
         shown = builtin_faults.quote(name)
         outcome: Outcome[Any] = Outcome(
-            rt.trace.number(),
+            rt.log.trace.number(),
             shown,
             "failed",
             fault=fault,
             decision=Decision("fail_gracefully", fault.reason),
             label="" if tool is None else tool.label,
-            explanation=rt.explain,
+            explanation=rt.texts.explain,
         )
         tenant, thread = self._key
         report = ErrorReport(
             fault, shown, outcome.id, 0, 0, "closed", None, fault.reason, (), thread=thread, tenant=tenant
         )
         assert outcome.decision is not None
-        rt.record_event(events.CALL_REFUSED, tool, outcome.id, None, decision_fields(report, outcome.decision))
-        rt.drain_if_due()
-        if rt.phraser is not None:
+        rt.log.record_event(events.CALL_REFUSED, tool, outcome.id, None, decision_fields(report, outcome.decision))
+        rt.log.drain_if_due()
+        if rt.texts.phraser is not None:
             await phrase(rt, None, outcome)
         return outcome
 
     def clear(self, tool: str | Callable[..., Any] | None = None) -> None:
         """Forget offers, loops and missing tools of this thread: of one tool, or of all."""
-        self._rt.conversations.forget(self._key, None if tool is None else self._id_of(tool))
+        self._rt.books.conversations.forget(self._key, None if tool is None else self._id_of(tool))
 
     def available(self, tool: str | Callable[..., Any]) -> bool:
         """Can the tool be used here, as far as is known, or would another stand in? Adapters offer the model no other one."""
         id = self._id_of(tool)
-        return id in self._rt.tools and id not in self.unavailable
+        return id in self._rt.toolbox.tools and id not in self.unavailable
 
     def _id_of(self, tool: str | Callable[..., Any]) -> str:
-        found = self._rt.find(tool)
+        found = self._rt.toolbox.find(tool)
         if not isinstance(found, str):
             return found.id
-        self._rt.warn_of_typo(found)
+        self._rt.toolbox.warn_of_typo(found)
         return found
 
     @property
     def unavailable(self) -> tuple[str, ...]:
         """The tools that are disabled, registered or not, and those that cannot be used here and have no fallback."""
         rt, (tenant, thread) = self._rt, self._key
-        absent = rt.conversations.list_absent(self._key)
-        missing = [tool for id, tool in list(rt.tools.items()) if tool.unavailable_fault is not None or id in absent]
+        absent = rt.books.conversations.list_absent(self._key)
+        missing = [
+            tool for id, tool in list(rt.toolbox.tools.items()) if tool.unavailable_fault is not None or id in absent
+        ]
         known = [tool.id for tool in missing if tool.disabled or not can_be_replaced(rt, tool, thread, tenant)]
-        return (*known, *[id for id, why in rt.disabled.items() if why is not None and id not in rt.tools])
+        return (
+            *known,
+            *[id for id, why in rt.toolbox.disabled.items() if why is not None and id not in rt.toolbox.tools],
+        )
 
     @property
     def dangling(self) -> list[Dangling]:
         """The calls of turns that were cancelled or crashed: the model does not know what became of them."""
-        return self._rt.conversations.list_dangling(self._key)
+        return self._rt.books.conversations.list_dangling(self._key)
 
     def close_dangling(self) -> list[Dangling]:
         """The same, and forget them: tell the model each one's text as the result of the call.
 
         Calls that were turned away because they had been begun before may be made again after this.
         """
-        return self._rt.conversations.close_dangling(self._key)
+        return self._rt.books.conversations.close_dangling(self._key)
 
     def __repr__(self) -> str:
         tenant, thread = self._key

@@ -84,7 +84,7 @@ def test_a_bug_is_logged_once_at_error_with_its_traceback(records: Records, call
         asyncio.run(rt.call("bug"))
     else:
         with pytest.raises(Exception, match="city"):
-            asyncio.run(rt._engine.tools["bug"].guarded())
+            asyncio.run(rt._engine.toolbox.tools["bug"].guarded())
     assert records.levels("bug") == ["ERROR"]
     (record,) = records.of("bug")
     assert "in bug" in (record.exc_text or "")

@@ -157,7 +157,7 @@ def test_a_caller_that_is_woken_late_makes_no_timeout_of_it(
     error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rt = Runtime()
-    submit = rt._engine.thread_pool.submit
+    submit = rt._engine.places.thread_pool.submit
 
     def submit_to_a_slow_thread(run: Any, done: Any) -> Any:
         def tell(job: thread_pool.Job) -> None:
@@ -171,7 +171,7 @@ def test_a_caller_that_is_woken_late_makes_no_timeout_of_it(
             raise error
         return "found"
 
-    monkeypatch.setattr(rt._engine.thread_pool, "submit", submit_to_a_slow_thread)
+    monkeypatch.setattr(rt._engine.places.thread_pool, "submit", submit_to_a_slow_thread)
     rt.add(quick, timeout="50ms", retry=ONCE)
     outcome = rt.call_sync("quick")
     assert (outcome.value, outcome.fault and outcome.fault.cause) == (None if error else "found", error)

@@ -126,8 +126,8 @@ async def test_waiting_again_and_again_has_an_end() -> None:
         await asyncio.sleep(1.4)
         set_rate_hold(
             rt._engine,
-            rt._engine.open_call(rt._engine.tools["search"], (), {}),
-            rt._engine.tools["search"],
+            rt._engine.runner.open_call(rt._engine.toolbox.tools["search"], (), {}),
+            rt._engine.toolbox.tools["search"],
             HINTED._replace(retry_after=1.5),
         )
 
@@ -169,7 +169,7 @@ async def test_guarded_functions_are_held_too_and_get_their_short_way_back() -> 
 
     guarded = rt.add(plan.wrap(search), id="search", retry={"max_attempts": 2})
     await guarded()
-    tool = rt._engine.tools["search"]
+    tool = rt._engine.toolbox.tools["search"]
     assert times(plan) == [0, 1]
     await guarded()
     assert tool.closed_ticket is not None
@@ -200,13 +200,13 @@ async def test_a_hold_between_two_attempts_keeps_no_probe_and_still_counts_the_c
     rt = Runtime()
     breaker = {"failure_threshold": 1, "timeout": "1s", "count": "calls"}
     rt.add(plan.wrap(Scripted("x")), id="search", retry={"max_attempts": 2}, breaker=breaker)
-    tool = rt._engine.tools["search"]
+    tool = rt._engine.toolbox.tools["search"]
     await rt.call("search")
     assert rt.health("search").state == "open"
     await asyncio.sleep(2)
     probe = asyncio.ensure_future(rt.call("search"))
     await asyncio.sleep(0.1)  # the probe has failed once and waits
-    set_rate_hold(rt._engine, rt._engine.open_call(tool, (), {}), tool, HINTED)
+    set_rate_hold(rt._engine, rt._engine.runner.open_call(tool, (), {}), tool, HINTED)
     outcome = await probe
     assert outcome.fault is not None
     assert (outcome.status, plan.calls) == ("failed", 3)

@@ -224,7 +224,7 @@ async def test_whoever_is_told_of_escalations_reads_the_phrased_text() -> None:
 @virtual
 async def test_a_caller_that_leaves_while_it_is_phrased_has_left() -> None:
     rt = failing(kind_sync)
-    rt._engine.phraser = lambda facts: asyncio.sleep(1, "Sorry.")
+    rt._engine.texts.phraser = lambda facts: asyncio.sleep(1, "Sorry.")
     task = asyncio.create_task(rt.call("search"))
     await asyncio.sleep(0.5)
     task.cancel()

@@ -351,7 +351,7 @@ async def test_threads_without_notes_leave_nothing_behind() -> None:
         rt.threads[f"thread {number}"].offers  # noqa: B018 - looking is not noting
     del turn
     gc.collect()
-    notebook = rt._engine.conversations
+    notebook = rt._engine.books.conversations
     assert (len(notebook._states), len(notebook._kept)) == (0, 0)
 
 
@@ -363,7 +363,7 @@ async def test_only_so_many_threads_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     for number in range(30):
         await rt.call("search", thread=f"thread {number}")
     gc.collect()
-    assert len(rt._engine.conversations._kept) == 10
+    assert len(rt._engine.books.conversations._kept) == 10
     assert rt.threads["thread 19"].offers == []
     assert rt.threads["thread 20"].offers != []
 
@@ -380,8 +380,8 @@ async def test_names_that_a_model_invents_leave_no_figures_and_no_notes() -> Non
         await rt.call(f"imagined {number}", thread=THREAD)
         rt.metrics(f"guessed {number}")
     assert rt.metrics("invented 1")["refused_count"] == 0
-    assert rt._engine.trace._metrics == {}
-    assert rt._engine.conversations._kept == {}
+    assert rt._engine.log.trace._metrics == {}
+    assert rt._engine.books.conversations._kept == {}
     assert len(turn.report.outcomes) == 60
 
 
@@ -420,5 +420,5 @@ def test_notes_are_taken_from_several_threads() -> None:
             worker.join()
     finally:
         sys.setswitchinterval(switch)
-    assert rt._engine.conversations._kept == {}
+    assert rt._engine.books.conversations._kept == {}
     assert rt.metrics("search")["error_count"] == 200

@@ -174,7 +174,7 @@ async def test_a_slot_is_not_handed_to_an_event_loop_that_was_closed() -> None:
     assert [(await first).value, (await asyncio.wait_for(second, 5)).value] == ["ran", "ran"]
     forgotten.pop()._log_destroy_pending = False
     gc.collect()  # the end of a caller that was passed over gives nothing back
-    slots = rt._engine.tools["narrow"].slots
+    slots = rt._engine.toolbox.tools["narrow"].slots
     assert slots is not None
     assert [slots.acquire(lambda: None) for _ in range(2)] == ["taken", "queued"]
 
@@ -187,12 +187,12 @@ async def test_a_forgotten_call_may_end_while_its_thread_looks_at_slots_or_healt
     forgotten = asyncio.ensure_future(rt.call("tool"))
     await asyncio.sleep(0)
     engine = rt._engine
-    slots = engine.tools["tool"].slots
+    slots = engine.toolbox.tools["tool"].slots
     assert slots is not None
     coro = forgotten.get_coro()
 
     def collect() -> None:
-        with engine.lock, slots._lock:  # as the garbage collector would, in the middle of another call
+        with engine.toolbox.lock, slots._lock:  # as the garbage collector would, in the middle of another call
             coro.close()
             ended.set()
 

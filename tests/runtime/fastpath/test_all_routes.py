@@ -123,7 +123,7 @@ class Stage:
         else:
             self.guarded = self.rt.add(self.block if blocks else self.play, id="step", **options)
         for tool in ("step", "inner"):
-            is_off = self.rt._engine.tools[tool].closed_ticket is None  # the fast path needs one
+            is_off = self.rt._engine.toolbox.tools[tool].closed_ticket is None  # the fast path needs one
             assert is_off is full, "this is not the path that is meant"
 
     def _next(self) -> Any:

@@ -332,7 +332,7 @@ async def test_callers_that_leave_do_not_pile_up() -> None:
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert len(rt._engine.trace.pending) <= BATCH
+    assert len(rt._engine.log.trace.pending) <= BATCH
 
 
 @pytest.mark.parametrize("by_name", [False, True])

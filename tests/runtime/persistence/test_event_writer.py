@@ -200,7 +200,7 @@ async def test_a_store_in_trouble_delays_one_turn_a_little_and_no_other(monkeypa
     assert store.waits == 1
     assert all(report.results for report in reports)
     monkeypatch.setattr(event_writer, "PAUSE", 0.0)
-    rt._engine.writer._paused_until = 0.0  # type: ignore[union-attr]  # the pause is over
+    rt._engine.books.writer._paused_until = 0.0  # type: ignore[union-attr]  # the pause is over
     async with rt.turn():
         pass
     assert store.waits == 2
@@ -228,7 +228,7 @@ async def test_no_turn_is_acknowledged_that_has_lost_something(patient: None, mo
     await first.__aenter__()
     await second.__aenter__()
     store.lose = 1
-    await asyncio.to_thread(rt._engine.writer.flush, time.monotonic() + 20)  # type: ignore[union-attr]
+    await asyncio.to_thread(rt._engine.books.writer.flush, time.monotonic() + 20)  # type: ignore[union-attr]
     for turn in (first, second):  # both have lost their beginnings, whoever was told of it
         await turn.__aexit__(None, None, None)
         assert not turn.acknowledged
@@ -263,7 +263,7 @@ async def test_what_the_store_itself_has_lost_is_nobodys_acknowledgement(
         async with rt.turn() as inner:
             with monkeypatch.context() as patched:
                 patched.setattr(sqlite, "MOST_WAITING", 0)
-                await asyncio.to_thread(rt._engine.trace.flush, time.monotonic() + 20)
+                await asyncio.to_thread(rt._engine.log.trace.flush, time.monotonic() + 20)
         assert not inner.acknowledged
     assert not outer.acknowledged
     assert store.troubles.dropped == 2

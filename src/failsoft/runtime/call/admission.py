@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback
     from failsoft.core.resilience.circuit_breaker import CircuitState
     from failsoft.runtime.call.model import Call, Candidate
-    from failsoft.runtime.call.ports import PipelineServices
+    from failsoft.runtime.call.ports import PipelineServices, RefusalServices
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import CachedRefusal, Tool
 
@@ -75,11 +75,11 @@ def spend_retry(rt: PipelineServices, tool: Tool, health: ToolHealth) -> bool:
         return health.spend(rt.now(), successes)
 
 
-def count_successes(rt: PipelineServices, tool: Tool, health: ToolHealth) -> int:
+def count_successes(rt: RefusalServices, tool: Tool, health: ToolHealth) -> int:
     """The tool's successes that a budget has to know of, before a retry is paid for."""
-    trace = rt.trace
+    trace = rt.log.trace
     successes = trace.successes(tool.id)
-    if health.can_spend(rt.now(), successes, len(trace.pending)):
+    if health.can_spend(rt.time.now(), successes, len(trace.pending)):
         return successes
     return trace.metrics(tool.id).successes  # what is pending makes a difference
 
@@ -113,18 +113,18 @@ def emit_transition(
     rt.emit(event_type, tool, call, fields)
 
 
-def refuse_from_cache(rt: PipelineServices, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:
+def refuse_from_cache(rt: RefusalServices, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:
     """Answer for an open circuit at once, with a fault that all callers share; None: it may be tried again."""
-    now = rt.now()
+    now = rt.time.now()
     if now >= shut[1]:
         renewed = renew_refusal(rt, tool, now)
         if renewed is None:
             return None
         shut = renewed
-    trace, shared = rt.trace, shut[0]
+    trace, shared = rt.log.trace, shut[0]
     outcome: Outcome[Any] = Outcome(
         trace.number(), tool.id, "failed", fault=shared.fault, decision=shared.decision, label=tool.label,
-        explanation=rt.explain,
+        explanation=rt.texts.explain,
     )  # fmt: skip
     trace.record((events.CALL_REFUSED, now, tool.id, outcome.id, None, events.REFUSED, outcome))
     if len(trace.pending) > trace.limit:
@@ -132,9 +132,9 @@ def refuse_from_cache(rt: PipelineServices, tool: Tool, shut: CachedRefusal) -> 
     return outcome
 
 
-def renew_refusal(rt: PipelineServices, tool: Tool, now: float) -> CachedRefusal | None:
+def renew_refusal(rt: RefusalServices, tool: Tool, now: float) -> CachedRefusal | None:
     """Renew the refusal that callers of an open circuit share; None if the circuit is no longer open."""
-    with rt.lock:
+    with rt.toolbox.lock:
         left = tool.health.open_for(now)
         if left is None:
             tool.cached_refusal = None
@@ -147,7 +147,7 @@ def renew_refusal(rt: PipelineServices, tool: Tool, now: float) -> CachedRefusal
         fault=fault,
         decision=Decision("fail_gracefully", "Transient error (circuit open); no alternative", left),
         label=tool.label,
-        explanation=rt.explain,
+        explanation=rt.texts.explain,
     )
     tool.cached_refusal = (outcome, now + min(left, SHARED_REFUSAL))
     return tool.cached_refusal

@@ -81,24 +81,26 @@ async def _run(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     if tool.target is not None:
-        arguments, options = call.arguments(rt, tool), tool.options.isolation
+        arguments, options = call.arguments(rt.time, tool), tool.options.isolation
         call.waiting = True  # for a process that is ready
-        reply = await rt.workers.run(
+        reply = await rt.places.workers.run(
             tool.target, call.args, arguments, timeout=limit, options=options, begun=call.begin
         )  # fmt: skip
         call.begin()  # or it never will
         return process_result(rt, reply, timeout, "process")
     if tool.command is not None:
         call.waiting = True
-        reply = await rt.workers.run_command(
-            tool.command, call.arguments(rt, tool), timeout=limit, begun=call.begin
+        reply = await rt.places.workers.run_command(
+            tool.command, call.arguments(rt.time, tool), timeout=limit, begun=call.begin
         )  # fmt: skip
         call.begin()
         return process_result(rt, reply, timeout, "command")
     if tool.kind == "async":
         return await run_coroutine(rt, call, invoke)
     if tool.kind == "async stream":
-        return await run_coroutine(rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt, tool))))
+        return await run_coroutine(
+            rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt.time, tool)))
+        )
     if math.isinf(timeout):
         return await _awaited(rt, call, invoke, run_inline(rt, call, tool))
     return await _awaited(rt, call, invoke, await _threaded(rt, call, invoke))
@@ -113,18 +115,18 @@ async def run_coroutine(
 ) -> AttemptResult:
     """Step a coroutine inside this task, under the tool's deadline: the tool's own, or one that stands for it."""
     tool, timeout = invoke
-    started = rt.now() if began is None else began
+    started = rt.time.now() if began is None else began
     box: Box = [started, None]
     try:
-        running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt, tool))
+        running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt.time, tool))
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, timeout, box, rt.deadline_queue, call)
+            await finish(stepper, waiting, tool, timeout, box, rt.places.deadline_queue, call)
     except Expired as expired:
         return timeout_result(rt, call, tool, started, timeout, expired)
     except Exception as error:
-        return AttemptResult(started, rt.now(), error=error)
-    ended = rt.now()
+        return AttemptResult(started, rt.time.now(), error=error)
+    ended = rt.time.now()
     if ended - started > timeout:
         return blocked_loop_result(rt, call, tool, started, ended, timeout)
     return AttemptResult(started, ended, box[0])
@@ -135,8 +137,8 @@ def timeout_result(
 ) -> AttemptResult:
     """The deadline has passed; a tool that did not let itself be cancelled is reported."""
     if expired.orphan is not None:
-        emit_abandoned(rt, call, tool)
-    ended = rt.now()
+        emit_abandoned(rt.log, call, tool)
+    ended = rt.time.now()
     effect: Effect = "happened" if expired.late else "unknown"
     overdue = ended - started - timeout
     fault = builtin_faults.tool_timeout(timeout, effect=effect)
@@ -145,16 +147,16 @@ def timeout_result(
     return AttemptResult(started, ended, fault=fault, still_running=expired.orphan is not None)
 
 
-def emit_abandoned(rt: CallEvents, call: Call, tool: Tool) -> None:
+def emit_abandoned(log: CallEvents, call: Call, tool: Tool) -> None:
     """An attempt of this tool goes on by itself."""
-    rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
+    log.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
 
 
 def blocked_loop_result(
     rt: AttemptServices, call: Call, tool: Tool, started: float, ended: float, timeout: float
 ) -> AttemptResult:
     """It has a value, but its deadline could not even be noticed: somebody kept the event loop busy (T8)."""
-    rt.emit(
+    rt.log.emit(
         events.LOOP_BLOCKED, tool, call,
         {
             "message": f"The event loop was blocked while {tool.id} ran: use def instead of async def for tools that block",
@@ -177,7 +179,7 @@ def _blocked_reason(tool: str, seconds: float) -> str:
 
 def process_result(rt: AttemptServices, reply: Reply, timeout: float, isolation: str) -> AttemptResult:
     """Convert the reply of a process into an attempt result."""
-    ended = rt.now()
+    ended = rt.time.now()
     fault = None
     if reply.kind in ("timeout", "late"):
         fault = builtin_faults.tool_timeout(timeout, effect="happened" if reply.kind == "late" else "unknown")
@@ -190,7 +192,7 @@ def process_result(rt: AttemptServices, reply: Reply, timeout: float, isolation:
 
 def run_body(rt: AttemptServices, tool: Tool, call: Call) -> Any:
     """A blocking tool itself; a stream of one up to its first item. An async one is awaited beside its caller."""
-    fn, args, arguments = tool.fn, call.args, call.arguments(rt, tool)
+    fn, args, arguments = tool.fn, call.args, call.arguments(rt.time, tool)
     if tool.kind == "sync":
         return fn(*args, **arguments)
     if tool.kind == "stream":
@@ -211,12 +213,12 @@ def start_async(
 
 def run_inline(rt: AttemptServices, call: Call, tool: Tool) -> AttemptResult:
     """Run a blocking tool right here."""
-    started = rt.now()
+    started = rt.time.now()
     try:
         value = run_body(rt, tool, call)
     except Exception as error:
-        return AttemptResult(started, rt.now(), error=error)
-    return AttemptResult(started, rt.now(), value)
+        return AttemptResult(started, rt.time.now(), error=error)
+    return AttemptResult(started, rt.time.now(), value)
 
 
 async def _awaited(rt: AttemptServices, call: Call, invoke: Invoke, ended: AttemptResult) -> AttemptResult:
@@ -240,7 +242,7 @@ async def _threaded(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptR
 
     def begin() -> None:
         call.begin()
-        _resolve_threadsafe(loop, began, rt.now())
+        _resolve_threadsafe(loop, began, rt.time.now())
 
     def run() -> Any:
         begin()
@@ -254,11 +256,11 @@ async def _threaded(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptR
 
     over = _once(lambda: outside_finished(loop))
     call.waiting = True
-    job = rt.thread_pool.submit(run, done)
+    job = rt.places.thread_pool.submit(run, done)
     if job is None:
         call.begin()
-        return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.thread_pool.abandoned))
-    call.withdraw = partial(rt.thread_pool.withdraw, job)
+        return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.places.thread_pool.abandoned))
+    call.withdraw = partial(rt.places.thread_pool.withdraw, job)
     outside_started(loop)
 
     async def wait() -> Any:
@@ -271,7 +273,7 @@ async def _threaded(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptR
         started = await began  # waiting for a thread is not tool time (R27)
         if job.refused:
             over()
-            return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.thread_pool.abandoned))
+            return _not_run(rt, builtin_faults.thread_limit(tool.id, rt.places.thread_pool.abandoned))
         result = await run_coroutine(rt, call, invoke, wait, started)
     except BaseException:
         if _abandon(rt, call, tool, job):
@@ -288,9 +290,9 @@ async def _threaded(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptR
 
 def _abandon(rt: AttemptServices, call: Call, tool: Tool, job: Job) -> bool:
     """Wait no longer for a thread. True if it is running and goes on."""
-    is_running = rt.thread_pool.abandon(job)
+    is_running = rt.places.thread_pool.abandon(job)
     if is_running:
-        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+        rt.log.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
     return is_running
 
 
@@ -314,7 +316,7 @@ def unawaited(tool: Tool, value: Any) -> Fault | None:
 
 
 def _not_run(rt: AttemptServices, fault: Fault) -> AttemptResult:
-    now = rt.now()
+    now = rt.time.now()
     return AttemptResult(now, now, fault=fault, entered=False)
 
 

@@ -16,13 +16,13 @@ from failsoft.runtime.call.model import AttemptResult, Call, Invoke
 from failsoft.runtime.call.running import LONG, report_blocking
 
 if TYPE_CHECKING:
-    from failsoft.runtime.call.ports import DriverServices
+    from failsoft.runtime.call.ports import AttemptServices
     from failsoft.runtime.tools.tool import Tool
 
 T = TypeVar("T")
 
 
-def attempt_blocking(rt: DriverServices, call: Call, invoke: Invoke) -> AttemptResult:
+def attempt_blocking(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
     """Run the tool once."""
     tool = invoke.tool
     slots = tool.slots
@@ -34,7 +34,7 @@ def attempt_blocking(rt: DriverServices, call: Call, invoke: Invoke) -> AttemptR
     try:
         answer = slots.acquire(wake)
         if answer == "full":
-            now = rt.now()
+            now = rt.time.now()
             return AttemptResult(now, now, fault=builtin_faults.queue_full(tool.id, slots.waiting), entered=False)
         if answer == "queued":
             ready.acquire()
@@ -47,21 +47,21 @@ def attempt_blocking(rt: DriverServices, call: Call, invoke: Invoke) -> AttemptR
             raise
 
 
-def _run(rt: DriverServices, call: Call, invoke: Invoke) -> AttemptResult:
+def _run(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     if tool.target is not None:
-        arguments = call.arguments(rt, tool)
+        arguments = call.arguments(rt.time, tool)
         options = tool.options.isolation
-        reply = rt.workers.run_blocking(tool.target, call.args, arguments, timeout=limit, options=options)
+        reply = rt.places.workers.run_blocking(tool.target, call.args, arguments, timeout=limit, options=options)
         return process_result(rt, reply, timeout, "process")
     if tool.command is not None:
-        reply = rt.workers.run_command_blocking(tool.command, call.arguments(rt, tool), timeout=limit)
+        reply = rt.places.workers.run_command_blocking(tool.command, call.arguments(rt.time, tool), timeout=limit)
         return process_result(rt, reply, timeout, "command")
     return run_function(rt, call, tool, timeout)
 
 
-def run_function(rt: DriverServices, call: Call, tool: Tool, timeout: float) -> AttemptResult:
+def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) -> AttemptResult:
     """Run a tool once that is a function in this process."""
     if math.isinf(timeout):
         return refuse_awaitable(tool, run_inline(rt, call, tool))
@@ -72,28 +72,28 @@ def run_function(rt: DriverServices, call: Call, tool: Tool, timeout: float) -> 
     ] = []  # when it began, by our clock and by the real one, which is what a lock waits by; when it ended
 
     def run() -> Any:
-        times.extend((rt.now(), real_time()))
+        times.extend((rt.time.now(), real_time()))
         try:
             return run_body(rt, tool, call)
         finally:
-            times.append(rt.now())  # how soon the caller is woken is not the tool's doing
+            times.append(rt.time.now())  # how soon the caller is woken is not the tool's doing
 
-    job = rt.thread_pool.submit(run, lambda _: ended.release())
+    job = rt.places.thread_pool.submit(run, lambda _: ended.release())
     try:
-        finished = job is None or _wait(ended, times, timeout, partial(report_blocking, rt, call))
+        finished = job is None or _wait(ended, times, timeout, partial(report_blocking, rt.places, call))
         if job is None or job.refused:
-            now = rt.now()
+            now = rt.time.now()
             return AttemptResult(
-                now, now, fault=builtin_faults.thread_limit(tool.id, rt.thread_pool.abandoned), entered=False
+                now, now, fault=builtin_faults.thread_limit(tool.id, rt.places.thread_pool.abandoned), entered=False
             )
     except BaseException:
         if job is not None:
-            rt.thread_pool.abandon(job)
+            rt.places.thread_pool.abandon(job)
         raise
     started = times[0]
-    if not finished and rt.thread_pool.abandon(job):  # else it has ended just now
-        rt.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
-        return AttemptResult(started, rt.now(), fault=builtin_faults.tool_timeout(timeout), still_running=True)
+    if not finished and rt.places.thread_pool.abandon(job):  # else it has ended just now
+        rt.log.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} goes on in its thread"})
+        return AttemptResult(started, rt.time.now(), fault=builtin_faults.tool_timeout(timeout), still_running=True)
     now = times[2]
     if isinstance(job.error, Exception):
         return AttemptResult(started, now, error=job.error)

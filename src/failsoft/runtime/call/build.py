@@ -51,7 +51,7 @@ def make_call(
     if not (isinstance(id, _TEXT) and isinstance(thread, _TEXT) and isinstance(tenant, _TEXT)):
         require_text_names(tool.id, id=id, thread=thread, tenant=tenant)
     id = mask_id(id) if id else None
-    call = engine.open_call(tool, (), {} if args is None else dict(args), id=id)
+    call = engine.runner.open_call(tool, (), {} if args is None else dict(args), id=id)
     call.caller_id, call.typed = id, True
     if thread:
         call.thread = thread
@@ -72,13 +72,13 @@ def make_call(
 
 async def run(engine: BuildServices, call: Call) -> Outcome[Any]:
     """Run a call for somebody who wants its outcome."""
-    return without_frames(await engine.run(call))
+    return without_frames(await engine.runner.run(call))
 
 
 def run_blocking(engine: BuildServices, call: Call) -> Outcome[Any]:
     """The same where nothing can be awaited."""
-    engine.warn_of_clock()
-    return without_frames(engine.run_blocking(call))
+    engine.places.warn_of_clock()
+    return without_frames(engine.runner.run_blocking(call))
 
 
 # --- calls that cannot run ------------------------------------------------------------------------------------------------
@@ -88,11 +88,13 @@ def call_with_bad_arguments(engine: BuildServices, tool: Tool, args: object, id:
     """The outcome of a call whose arguments are no mapping at all."""
     require_text_names(tool.id, id=id)
     what = f"They must be one mapping from names to values, not {type(args).__name__}."
-    first = AttemptResult(engine.now(), engine.now(), fault=builtin_faults.bad_arguments(detail=what), entered=False)
-    call = engine.open_call(tool, (), {})
+    first = AttemptResult(
+        engine.time.now(), engine.time.now(), fault=builtin_faults.bad_arguments(detail=what), entered=False
+    )
+    call = engine.runner.open_call(tool, (), {})
     if id is not None:
         call.set_id(mask_id(id))
-    return engine.drive_blocking(call, first)
+    return engine.runner.drive_blocking(call, first)
 
 
 async def as_coroutine(outcome: Outcome[Any]) -> Outcome[Any]:

@@ -1,8 +1,7 @@
 """The two drivers of the pipeline: one awaits its steps on an event loop, one blocks on them in this OS thread.
 
 The pipeline yields what takes time; a driver performs it and sends the answer back. Before the first step a call's
-arguments are checked against its tool. The end of a first attempt that was made on the fast path is converted here as
-well, so that the pipeline can continue from it.
+arguments are checked against its tool.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from failsoft.core.model.outcome import Decision, Outcome
-from failsoft.runtime.call.admission import is_absent
-from failsoft.runtime.call.attempt import attempt, blocked_loop_result, timeout_result, unawaited
+from failsoft.runtime.call.attempt import attempt
 from failsoft.runtime.call.attempt_blocking import attempt_blocking
+from failsoft.runtime.call.first_attempt import misfit_result
 from failsoft.runtime.call.model import (
     NO_PROGRESS,
     AttemptResult,
@@ -30,10 +29,8 @@ from failsoft.runtime.call.model import (
     Wait,
 )
 from failsoft.runtime.call.pipeline import run_pipeline
-from failsoft.runtime.call.tracebacks import was_entered
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.blocking_loop import is_on_loop, running_loop
-from failsoft.runtime.execution.deadline import Expired
 from failsoft.runtime.scope import SCOPE, leave
 
 if TYPE_CHECKING:
@@ -167,34 +164,3 @@ def _run_coroutine(asked: Coroutine[Any, Any, T]) -> T | None:
     asking.start()
     asking.join()
     return answer[0] if answer else None
-
-
-# --- first attempts ---------------------------------------------------------------------------------------------------
-
-
-def misfit_result(rt: DriverServices, call: Call) -> AttemptResult | None:
-    """The result of a call whose arguments do not fit; None if they do, or if its thread refuses the call anyway."""
-    if call.thread is not None and (is_absent(rt, call, call.tool) or rt.conversations.find_loop(call)):
-        return None
-    fault = call.tool.misfit(call.args, call.arguments(rt, call.tool), typed=call.typed)
-    return None if fault is None else AttemptResult(call.started, call.started, fault=fault, entered=False)
-
-
-def error_result(rt: DriverServices, call: Call, started: float, error: Exception, *, entered: bool) -> AttemptResult:
-    """The result of a first attempt that failed on the fast path.
-
-    Unless the tool is known to have been entered, its arguments may not have fitted; the traceback shows that.
-    """
-    misfit = None if entered or was_entered(error) else call.tool.misfit(call.args, call.kwargs)
-    if misfit is not None:
-        return AttemptResult(started, started, fault=misfit, entered=False)
-    if isinstance(error, Expired):
-        return timeout_result(rt, call, call.tool, started, call.tool.configured_timeout, error)
-    return AttemptResult(started, rt.now(), error=error)
-
-
-def value_result(rt: DriverServices, call: Call, started: float, ended: float, value: Any) -> AttemptResult:
-    """The result of a first attempt that returned a value on the fast path, too late or one that needs a check."""
-    if ended - started > call.tool.timeout:
-        return blocked_loop_result(rt, call, call.tool, started, ended, call.tool.configured_timeout)
-    return AttemptResult(started, ended, value, fault=unawaited(call.tool, value))

@@ -20,18 +20,17 @@ if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.call.model import Call
-    from failsoft.runtime.call.ports import Books
+    from failsoft.runtime.call.ports import CallBooks, CallEvents
     from failsoft.runtime.execution.clock import Clock
 
 
 class CallLog:
     """Records the events of calls and delivers escalated outcomes."""
 
-    def __init__(self, clock: Clock, books: Books, on_escalation: Callable[[Outcome[Any]], Any] | None) -> None:
+    def __init__(self, clock: Clock, on_escalation: Callable[[Outcome[Any]], Any] | None) -> None:
         self.trace = Recorder(clock.monotonic, clock.wall)
         self.escalations = None if on_escalation is None else Escalations(on_escalation)
         self._now, self._wall = clock.monotonic, clock.wall
-        self._books = books
 
     def emit(
         self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any], error: BaseException | None = None
@@ -87,23 +86,24 @@ class CallLog:
             "reason": fault.reason,
         }
 
-    def on_caller_cancelled(self, call: Call, error: BaseException) -> None:
-        """Record that a call ended because its caller was cancelled or interrupted, which says nothing about its tool."""
-        tool = vars(error).pop("orphan", None)  # the first call that sees the error reports the orphan
-        if tool is not None:
-            emit_abandoned(self, call, tool)
-        books, passed = self._books, isinstance(error, ControlFlow)
-        if call.write_record is not None and books.ledger is not None:
-            if passed or call.abandoned or not call.is_running:
-                books.ledger.end(call, acted=not passed and call.is_running)
-            else:  # its tool may have acted, and its caller cannot be told
-                books.ledger.abandon(call)
-        if call.offer_taken and not call.attempts:
-            books.conversations.return_offer(call)
-        if call.end_recorded:
-            return
-        if not passed:  # after control flow the framework itself goes on, and may make the call again
-            books.conversations.note_abandoned(call)
-        duration = round((self._now() - call.started) * 1000, 3)
-        self.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
-        self.drain_if_due()
+
+def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseException, now: float) -> None:
+    """Record that a call ended because its caller was cancelled or interrupted, which says nothing about its tool."""
+    tool = vars(error).pop("orphan", None)  # the first call that sees the error reports the orphan
+    if tool is not None:
+        emit_abandoned(log, call, tool)
+    passed = isinstance(error, ControlFlow)
+    if call.write_record is not None and books.ledger is not None:
+        if passed or call.abandoned or not call.is_running:
+            books.ledger.end(call, acted=not passed and call.is_running)
+        else:  # its tool may have acted, and its caller cannot be told
+            books.ledger.abandon(call)
+    if call.offer_taken and not call.attempts:
+        books.conversations.return_offer(call)
+    if call.end_recorded:
+        return
+    if not passed:  # after control flow the framework itself goes on, and may make the call again
+        books.conversations.note_abandoned(call)
+    duration = round((now - call.started) * 1000, 3)
+    log.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
+    log.drain_if_due()

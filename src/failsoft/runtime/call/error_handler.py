@@ -22,6 +22,10 @@ from failsoft.core.resilience.error_handler import ErrorReport, decide, decision
 from failsoft.observe import events
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from failsoft.core.model.explanation import Explanation
+    from failsoft.core.model.fault import Fault
     from failsoft.runtime.call.model import HandleTurn
     from failsoft.runtime.call.ports import Judgement
 
@@ -78,6 +82,16 @@ def refusal_reason(decision: Decision, why: str = "") -> str:
 def handler_failed_fields(why: str) -> dict[str, Any]:
     """The event's fields."""
     return {"message": "The Error Handler failed; the built-in one decided", "error": why}
+
+
+def unknown_tool_outcome(
+    explain: Callable[[Outcome[Any]], Explanation], call_id: str | int, name: str, fault: Fault
+) -> Outcome[Any]:
+    """The outcome of a call of a tool that does not exist, before anything is decided about it."""
+    return Outcome(
+        call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
+        escalated=True, explanation=explain,
+    )  # fmt: skip
 
 
 async def decide_unknown_tool(

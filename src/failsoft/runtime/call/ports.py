@@ -1,6 +1,6 @@
-"""The services that a call needs, by concern. ``Services`` implements all of them.
+"""The services that a call needs, by concern, and the bundles of them that single modules take.
 
-The last classes are the combinations that single modules take.
+No protocol has more than eight members. ``runtime.services`` makes the objects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.core.resilience.error_handler import ErrorReport, Handler
     from failsoft.core.resilience.policy import Policy
-    from failsoft.runtime.call.model import AttemptResult, Call, Phraser
+    from failsoft.runtime.call.in_flight import InFlight
+    from failsoft.runtime.call.model import AttemptResult, Call, Phraser, Progress
     from failsoft.runtime.conversation.conversation_log import ConversationLog
     from failsoft.runtime.execution.clock import Clock
     from failsoft.runtime.execution.deadline import LoopDeadlines, Queue
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import Tool
+
+
+# --- by concern -------------------------------------------------------------------------------------------------------
 
 
 class Keys(Protocol):
@@ -46,10 +50,11 @@ class CallEvents(EventLog, Protocol):
         self, event_type: str, tool: Tool | None, call: Call, fields: dict[str, Any], error: BaseException | None = None
     ) -> None: ...
     def escalate(self, call: Call, outcome: Outcome[Any]) -> None: ...
+    def notify_escalation(self, outcome: Outcome[Any]) -> None: ...
     def debug_fields(self, fault: Fault) -> dict[str, Any]: ...
 
 
-class Tools(Keys, Protocol):
+class Tools(Protocol):
     """The tools and their health."""
 
     @property
@@ -82,7 +87,7 @@ class Texts(Protocol):
     ) -> Explanation: ...
 
 
-class Books(Protocol):
+class CallBooks(Protocol):
     """State that outlives a call: the conversation log and the effect ledger."""
 
     @property
@@ -93,37 +98,31 @@ class Books(Protocol):
     def store_required(self) -> bool: ...
 
 
-class Threads(Protocol):
-    """OS threads."""
+class CallPlaces(Protocol):
+    """The places where tools run, their deadlines, and a view of the calls in them."""
 
+    @property
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def in_flight(self) -> InFlight: ...
     @property
     def thread_pool(self) -> ThreadPool: ...
-
-
-class Execution(Threads, Protocol):
-    """The places where tools run, and their deadlines."""
-
-    @property
-    def clock(self) -> Clock: ...
     @property
     def workers(self) -> Workers: ...
-    def deadlines_of(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines: ...
+    def loops(self) -> list[LoopDeadlines]: ...
     def deadline_queue(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]: ...
 
 
-class InFlight(Protocol):
-    """The calls that are under way."""
+class ClockCheck(Protocol):
+    """A check that the current clock is the runtime's."""
 
-    @property
-    def calls(self) -> dict[Call, None]: ...
-    @property
-    def retrying(self) -> dict[tuple[str, str | int], tuple[Tool, float, int]]: ...
-    def loops(self) -> list[LoopDeadlines]: ...
-    def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
+    def warn_of_clock(self) -> None: ...
 
 
-class Calls(Protocol):
-    """Making and running calls."""
+class Runner(Protocol):
+    """Making, running and driving calls."""
 
     def new_call(
         self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
@@ -134,34 +133,99 @@ class Calls(Protocol):
     ) -> Call: ...  # fmt: skip
     async def run(self, call: Call) -> Outcome[Any]: ...
     def run_blocking(self, call: Call) -> Outcome[Any]: ...
+    async def drive(
+        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None, past: Progress = ...
+    ) -> Outcome[Any]: ...
     def drive_blocking(
         self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
     ) -> Outcome[Any]: ...
-    def warn_of_clock(self) -> None: ...
+    def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
+    def refuse_if_closed(self) -> None: ...
 
 
-# --- combinations -----------------------------------------------------------------------------------------------------
+# --- bundles ----------------------------------------------------------------------------------------------------------
 
 
-class PhraserServices(EventLog, Texts, Threads, Protocol):
-    """Services for phrasing a text."""
-
-
-class RunningServices(Time, EventLog, InFlight, Protocol):
+class RunningServices(Protocol):
     """Services for the list of calls in flight."""
 
+    @property
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def in_flight(self) -> InFlight: ...
+    def loops(self) -> list[LoopDeadlines]: ...
 
-class BuildServices(Time, Calls, Protocol):
+
+class PhraserServices(Protocol):
+    """Services for phrasing a text."""
+
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def texts(self) -> Texts: ...
+    @property
+    def places(self) -> CallPlaces: ...
+
+
+class BuildServices(Protocol):
     """Services for building a call from its caller's options."""
 
+    @property
+    def time(self) -> Time: ...
+    @property
+    def places(self) -> ClockCheck: ...
+    @property
+    def runner(self) -> Runner: ...
 
-class AttemptServices(Time, CallEvents, Keys, Execution, Protocol):
+
+class AttemptServices(Protocol):
     """Services for one attempt."""
 
+    @property
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def places(self) -> CallPlaces: ...
 
-class PipelineServices(Time, CallEvents, Tools, Judgement, Texts, Books, Protocol):
+
+class MisfitServices(Protocol):
+    """Services for checking a call's arguments before its first attempt."""
+
+    @property
+    def time(self) -> Time: ...
+    @property
+    def books(self) -> CallBooks: ...
+
+
+class RefusalServices(Protocol):
+    """Services for refusing calls of a tool whose circuit is open."""
+
+    @property
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def toolbox(self) -> Tools: ...
+    @property
+    def texts(self) -> Texts: ...
+
+
+# --- the pipeline takes the concerns one by one, not yet as objects ------------------------------------------------------
+
+
+class PipelineServices(Time, CallEvents, Tools, Judgement, Texts, CallBooks, RefusalServices, Protocol):
     """Services for the pipeline."""
 
 
-class DriverServices(PipelineServices, AttemptServices, InFlight, Protocol):
+class DriverServices(PipelineServices, AttemptServices, MisfitServices, Protocol):
     """Services for a driver, which also performs the pipeline's steps."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def calls(self) -> dict[Call, None]: ...
+    def deadlines_of(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines: ...
+    def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...

@@ -59,7 +59,7 @@ class _Found(NamedTuple):
 
 def list_running(rt: RunningServices) -> list[RunningCall]:
     """Every call in flight, the oldest first."""
-    now, wall = rt.now(), rt.wall()
+    now, wall = rt.time.now(), rt.time.wall()
     return [
         RunningCall(
             found.tool.id, found.call_id, found.turn_id, found.thread, iso(wall - (now - found.started)),
@@ -75,9 +75,9 @@ def _name(tool: Any, call_id: str | int) -> str:
 
 def _find(rt: RunningServices) -> Iterator[_Found]:
     """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path."""
-    for call in list(rt.calls):
+    for call in list(rt.in_flight.calls):
         yield _of_call(call)
-    retrying = dict(rt.retrying)
+    retrying = dict(rt.in_flight.retrying)
     for deadlines in rt.loops():
         for stepper, suspended in deadlines.suspended():
             box, who, tool = suspended
@@ -120,7 +120,7 @@ def _named(rt: RunningServices, found: _Found) -> _Found:
     if found.unnamed is None:
         return found
     box = found.unnamed[0]
-    number = cast("Call", call_of(box)).raw_id if is_watched(box) else rt.trace.number()
+    number = cast("Call", call_of(box)).raw_id if is_watched(box) else rt.log.trace.number()
     found.unnamed[1] = number
     name = _name(found.tool, number)
     return found._replace(key=(found.tool.id, name), call_id=name, unnamed=None)
@@ -145,7 +145,7 @@ class Watch:
 
     def _look(self) -> None:
         self.timer = None
-        rt, now = self._rt, self._rt.now()
+        rt, now = self._rt, self._rt.time.now()
         found = list(_find(rt))
         old = [_named(rt, call) for call in found if now - call.started >= _ALMOST]
         for call in old:
@@ -168,10 +168,10 @@ def report(rt: RunningServices, found: _Found, now: float) -> None:
     }
     if found.parent_id is not None:
         fields["parent_id"] = found.parent_id
-    rt.record_event(CALL_RUNNING, found.tool, found.call_id, found.turn_id, fields)
-    rt.trace.drain()
+    rt.log.record_event(CALL_RUNNING, found.tool, found.call_id, found.turn_id, fields)
+    rt.log.trace.drain()
 
 
 def report_blocking(rt: RunningServices, call: Call) -> None:
     """The same for a call whose caller blocks."""
-    report(rt, _of_call(call), rt.now())
+    report(rt, _of_call(call), rt.time.now())

@@ -98,7 +98,7 @@ async def _phrase(
             raise TimeoutError(f"gave no answer within {patience:g}s")
         return accept_text(asking.result())
     except Exception as error:
-        rt.record_event(
+        rt.log.record_event(
             events.EXPLAIN_FAILED, None, *about, {"message": "The default text stands", "error": sanitise(error)}
         )
         return None
@@ -107,7 +107,7 @@ async def _phrase(
 
 
 async def _ask_phraser(rt: PhraserServices, facts: Mapping[str, Any]) -> Any:
-    phraser = rt.phraser
+    phraser = rt.texts.phraser
     assert phraser is not None
     if inspect.iscoroutinefunction(phraser) or inspect.iscoroutinefunction(getattr(phraser, "__call__", None)):  # noqa: B004
         return await phraser(facts)  # type: ignore[misc]  # it is a coroutine
@@ -128,14 +128,14 @@ async def _in_thread(rt: PhraserServices, do: Callable[[], Any]) -> Any:
         with suppress(RuntimeError):  # the loop has been closed: nobody waits
             loop.call_soon_threadsafe(settle)
 
-    job = rt.thread_pool.submit(do, done)
+    job = rt.places.thread_pool.submit(do, done)
     if job is None:
         raise RuntimeError("no thread is left to phrase it in")
     outside_started(loop)
     try:
         await ended
     except BaseException:
-        rt.thread_pool.abandon(job)
+        rt.places.thread_pool.abandon(job)
         raise
     finally:
         outside_finished(loop)

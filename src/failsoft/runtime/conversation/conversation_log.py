@@ -58,14 +58,14 @@ class ConversationLog:
         self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
         self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # those that have notes
         self._registered: set[str] = set()
-        self.pending = None if rt.store is None else ConversationStore(rt.store, rt.new_key(), rt.clock.wall)
+        self.pending = None if rt.store is None else ConversationStore(rt.store, rt.time.new_key(), rt.time.wall)
         if self.pending is not None:
             self._restore(self.pending)
 
     def _restore(self, pending: ConversationStore) -> None:
         """Resume what threads had to do without when the process before ended."""
         try:
-            for key, tool, absence in pending.find_absences(self._rt.now()):
+            for key, tool, absence in pending.find_absences(self._rt.time.now()):
                 state = self._open(key)
                 state.restore_absence(tool, absence)
                 self._keep(key, state)
@@ -109,7 +109,7 @@ class ConversationLog:
     def is_absent(self, call: ThreadCall, tool: Tool) -> bool:
         """Would the thread turn a call of this tool away?"""
         state = self.find(call)
-        return state is not None and state.is_absent(tool.id, self._rt.now())
+        return state is not None and state.is_absent(tool.id, self._rt.time.now())
 
     def admit(self, call: ThreadCall, tool: Tool) -> Fault | None:
         """Turn a call away whose tool is missing in its thread, or that may have acted already."""
@@ -120,11 +120,11 @@ class ConversationLog:
             if state.dangling and tool is call.tool and self._was_abandoned(call, state):
                 return builtin_faults.cancelled(started=True)
             lease = min(tool.timeout, LONGEST_PROBE) + LEASE
-            return state.admit(tool.id, self._rt.now(), lease=lease, call=_identify(call))
+            return state.admit(tool.id, self._rt.time.now(), lease=lease, call=_identify(call))
 
     def _was_abandoned(self, call: ThreadCall, state: ThreadState) -> bool:
         """True if this very call was under way before and must not be made twice."""
-        left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.now())
+        left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.time.now())
         if left is None or call.thread is None:
             return False
         if not left.told:
@@ -139,7 +139,7 @@ class ConversationLog:
         if state is None or not state.failures or call.is_inner:
             return None
         with self._lock:
-            return state.find_loop(_same(call), self._rt.now())
+            return state.find_loop(_same(call), self._rt.time.now())
 
     # -- after it ----------------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class ConversationLog:
             key = (call.tenant, call.thread)
             with self._lock:
                 state = self._open(key)
-                before, now = state.absent.get(tool.id), self._rt.now()
+                before, now = state.absent.get(tool.id), self._rt.time.now()
                 state.note_attempt(tool.id, fault, now, call=_identify(call))
                 self._keep(key, state)
                 absence = state.absent.get(tool.id)
@@ -181,7 +181,7 @@ class ConversationLog:
             return
         if call.offer_taken and not outcome.attempts and fault.category not in HARD:
             self.return_offer(call)
-        tool, key, now = call.tool, (call.tenant, call.thread), self._rt.now()
+        tool, key, now = call.tool, (call.tenant, call.thread), self._rt.time.now()
         happened = None
         with self._lock:
             state = self._open(key)
@@ -206,14 +206,14 @@ class ConversationLog:
                 happened = events.RETRY_OFFERED, "Retry offered for"
             self._keep(key, state)
         if happened is not None:
-            self._rt.emit(happened[0], tool, call, {"message": f"{happened[1]} {tool.id}", "thread": call.thread})
+            self._rt.log.emit(happened[0], tool, call, {"message": f"{happened[1]} {tool.id}", "thread": call.thread})
 
     def _offer(self, call: OfferedCall, outcome: Outcome[Any], now: float) -> Offer:
         return Offer(
             call.tool.id,
             dict(call.kwargs),
             outcome.explanation,
-            self._rt.clock.wall(),
+            self._rt.time.wall(),
             now + OFFER_LASTS,
             call.args,
             call.timeout,
@@ -232,11 +232,11 @@ class ConversationLog:
                 self.return_offer(call)
             return
         key = (call.tenant, call.thread)
-        offer = self._offer(call, outcome, self._rt.now())
+        offer = self._offer(call, outcome, self._rt.time.now())
         self.use(key, lambda state, _: state.make_offer(offer))
         if self.pending is not None:
             self.pending.keep_offer(key, offer)
-        self._rt.emit(
+        self._rt.log.emit(
             events.RETRY_OFFERED, call.tool, call,
             {"message": f"Retry offered for {call.tool.id}", "thread": call.thread},
         )  # fmt: skip
@@ -246,13 +246,15 @@ class ConversationLog:
         if call.thread is None or call.is_inner or not call.is_running or _mark(call) is None:
             return
         fault = builtin_faults.cancelled(started=True)
-        left: Outcome[Any] = Outcome(call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.explain)
+        left: Outcome[Any] = Outcome(
+            call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.texts.explain
+        )
         self.note_dangling((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
 
     def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: ThreadCall | None = None) -> None:
         """A call has ended with its turn, or its caller, and not by itself; ``made``: its tool was running."""
         same = _mark(made) if made is not None and made.is_running else None
-        expires = self._rt.now() + DANGLES_FOR
+        expires = self._rt.time.now() + DANGLES_FOR
         call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same, expires=expires)
         with self._lock:
             state = self._open(key)
@@ -281,7 +283,7 @@ class ConversationLog:
         if self.pending is None:
             return offers
         known = {offer.tool: offer for offer in offers}
-        return list(self.pending.find_offers(key, known, self._rt.now()).values())
+        return list(self.pending.find_offers(key, known, self._rt.time.now()).values())
 
     async def find_offer(self, key: Key, tool: str) -> Offer | None:
         """The offer of a tool; it stays. None where the store does not answer."""
@@ -322,7 +324,7 @@ class ConversationLog:
 
     def return_offer(self, call: OfferedCall) -> None:
         """An offer was used up for a retry that has not run: it holds again, for the rest of its time."""
-        offer, now = call.offer, self._rt.now()
+        offer, now = call.offer, self._rt.time.now()
         if offer is None or call.thread is None or now >= offer.expires:
             return
         key = (call.tenant, call.thread)
@@ -346,7 +348,7 @@ class ConversationLog:
         if state is None or not state.absent:
             return frozenset()
         with self._lock:
-            now = self._rt.now()
+            now = self._rt.time.now()
             return frozenset(tool for tool in state.absent if state.is_absent(tool, now))
 
     def list_dangling(self, key: Key) -> list[Dangling]:
@@ -358,8 +360,10 @@ class ConversationLog:
                 fault = builtin_faults.cancelled(started=True)
                 lost: Outcome[Any] = Outcome(call_id, tool, "cancelled", fault=fault)
                 if (turn_id, call_id) not in kept:
-                    calls[turn_id, call_id] = Dangling(call_id, tool, self._rt.explain(lost).model, turn_id)
-            calls |= {(call.turn_id, call.call_id): call for call in self.pending.find_calls(key, self._rt.explain)}
+                    calls[turn_id, call_id] = Dangling(call_id, tool, self._rt.texts.explain(lost).model, turn_id)
+            calls |= {
+                (call.turn_id, call.call_id): call for call in self.pending.find_calls(key, self._rt.texts.explain)
+            }
         return list(calls.values())
 
     def close_dangling(self, key: Key) -> list[Dangling]:
@@ -385,7 +389,7 @@ class ConversationLog:
         """Look at, or change, the notes of one thread."""
         with self._lock:
             state = self._open(key)
-            answer = do(state, self._rt.now())
+            answer = do(state, self._rt.time.now())
             self._keep(key, state)
         return answer
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.options import RetryOptions
     from failsoft.core.model.outcome import Outcome
-    from failsoft.runtime.execution.clock import Clock
     from failsoft.runtime.persistence.effect_ledger import EffectLedger
+    from failsoft.runtime.ports import Time
     from failsoft.runtime.tools.tool import Tool
     from failsoft.stores.ports import Store
 
@@ -60,16 +60,28 @@ class OfferedCall(ThreadCall, Protocol):
     by_agent: bool
 
 
+class CallEmitter(Protocol):
+    """Recording of a call's events."""
+
+    def emit(self, event_type: str, tool: Tool | None, call: Any, fields: dict[str, Any]) -> None: ...
+
+
+class Explains(Protocol):
+    """Explanations of outcomes."""
+
+    def explain(self, outcome: Outcome[Any], /) -> Explanation: ...
+
+
 class ConversationServices(Protocol):
     """Services for the conversation log."""
 
     @property
-    def clock(self) -> Clock: ...
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEmitter: ...
+    @property
+    def texts(self) -> Explains: ...
     @property
     def store(self) -> Store | None: ...
     @property
     def ledger(self) -> EffectLedger | None: ...
-    def now(self) -> float: ...
-    def new_key(self) -> str: ...
-    def emit(self, event_type: str, tool: Tool | None, call: Any, fields: dict[str, Any]) -> None: ...
-    def explain(self, outcome: Outcome[Any], /) -> Explanation: ...

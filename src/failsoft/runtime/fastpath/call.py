@@ -13,7 +13,7 @@ from failsoft.core.model.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.attempt import run_body, start_async
 from failsoft.runtime.call.attempt_blocking import run_function
-from failsoft.runtime.call.driver import drive_blocking
+from failsoft.runtime.call.first_attempt import error_result, misfit_result, value_result
 from failsoft.runtime.call.pipeline import with_queue_time
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import Box, finish, step
@@ -23,7 +23,7 @@ from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.model import Call, TurnCall
-    from failsoft.runtime.fastpath.ports import FastServices
+    from failsoft.runtime.fastpath.ports import FastCallServices, FastServices
     from failsoft.runtime.tools.tool import FastCall, Tool
 
 
@@ -32,8 +32,8 @@ light, enter, reset = LIGHT.get, LIGHT.set, LIGHT.reset
 
 def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - the happy path, written out
     """A function that runs a plain async tool once; what is not a success at once goes on as a whole call."""
-    fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.now, tool.id, tool.label
-    pending, trace = rt.trace.pending, rt.trace
+    fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.time.now, tool.id, tool.label
+    pending, trace, runner = rt.log.trace.pending, rt.log.trace, rt.runner
     watched = (
         tool.safe_to_repeat is None
     )  # whether its inner calls acted matters, and nobody has said what the tool does
@@ -45,8 +45,8 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - th
         running = None
         if watched and handle is None:
             if light() is not None:  # an inner call: what it does must be told
-                return without_frames(await rt.run(rt.open_call(tool, (), dict(kwargs), started, id)))
-            box: Box = [started, None, rt, tool, (), kwargs, started]
+                return without_frames(await runner.run(runner.open_call(tool, (), dict(kwargs), started, id)))
+            box: Box = [started, None, runner, tool, (), kwargs, started]
             token = enter(box)
         else:
             box, token = [started, None], None
@@ -58,7 +58,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - th
                     if handle is not None:
                         handle.turn.suspend(handle)
                     whose = id if handle is None else handle
-                    await finish(stepper, waiting, tool, timeout, box, rt.deadline_queue, whose)
+                    await finish(stepper, waiting, tool, timeout, box, rt.places.deadline_queue, whose)
             finally:
                 if token is not None:
                     try:
@@ -71,9 +71,11 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - th
                 rest = retry_fast(rt, tool, (), kwargs, id, ticket, error, started, running is not None, made)
             else:
                 whole = handle.full_call()
-                rest = rt.drive(whole, rt.error_result(whole, started, error, entered=running is not None), ticket)
+                rest = rt.runner.drive(
+                    whole, error_result(rt, whole, started, error, entered=running is not None), ticket
+                )
         except BaseException as error:
-            rt.on_caller_cancelled(_full_call(rt, tool, kwargs, id, started, handle), error)
+            rt.runner.on_caller_cancelled(_full_call(rt, tool, kwargs, id, started, handle), error)
             raise
         else:
             ended = now()
@@ -87,7 +89,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - th
                 return succeed(id, tool_id, value, 1, taken, label)
             whole = made_call_of(box) or _full_call(rt, tool, kwargs, id, started, handle)
             whole.set_id(id)
-            rest = rt.drive(whole, rt.value_result(whole, started, ended, value), ticket)
+            rest = rt.runner.drive(whole, value_result(rt, whole, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         if handle is not None:
             handle.turn.suspend(handle)
@@ -98,36 +100,36 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - th
     return quick
 
 
-def run_fast_blocking(rt: FastServices, call: Call, ticket: Ticket) -> Outcome[Any]:
+def run_fast_blocking(rt: FastCallServices, call: Call, ticket: Ticket) -> Outcome[Any]:
     """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
     tool = call.tool
     before = SCOPE.get()
     try:  # an interrupt right after the scope was set must not leave it set
         SCOPE.set(call)
-        rt.calls[call] = None
+        rt.in_flight.calls[call] = None
         first = run_function(rt, call, tool, tool.configured_timeout)
     except BaseException as error:
         call.report_effect(tool, "unknown")
-        rt.on_caller_cancelled(call, error)
+        rt.runner.on_caller_cancelled(call, error)
         raise
     finally:
         try:
             SCOPE.set(before)
         finally:
-            rt.calls.pop(call, None)
+            rt.in_flight.calls.pop(call, None)
     first = with_queue_time(first, first.started - call.started)
     at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
     if at_once and tool.closed_ticket is ticket:
         return succeed_fast(rt, call, first.started, first.ended, first.value)
     caller = start_async if tool.kind == "async" else run_body
     if isinstance(first.error, TypeError) and not was_entered(first.error, caller):
-        first = rt.misfit_result(call) or first
-    return drive_blocking(rt, call, first, ticket)
+        first = misfit_result(rt, call) or first
+    return rt.runner.drive_blocking(call, first, ticket)
 
 
-async def run_fast(rt: FastServices, call: Call, ticket: Ticket) -> Outcome[Any]:
+async def run_fast(rt: FastCallServices, call: Call, ticket: Ticket) -> Outcome[Any]:
     """The same for one that awaits. Unlike on the happy path, calls made inside know that they are."""
-    tool, started = call.tool, rt.now()
+    tool, started = call.tool, rt.time.now()
     box: Box = [started, None]
     running = None
     token = SCOPE.set(call)
@@ -135,42 +137,42 @@ async def run_fast(rt: FastServices, call: Call, ticket: Ticket) -> Outcome[Any]
         running = tool.fn(*call.args, **call.kwargs)
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, tool.timeout, box, rt.deadline_queue, call.raw_id)
+            await finish(stepper, waiting, tool, tool.timeout, box, rt.places.deadline_queue, call.raw_id)
     except Exception as error:
-        rest = rt.drive(call, rt.error_result(call, started, error, entered=running is not None), ticket)
+        rest = rt.runner.drive(call, error_result(rt, call, started, error, entered=running is not None), ticket)
     except BaseException as error:
         call.report_effect(tool, "unknown")
-        rt.on_caller_cancelled(call, error)
+        rt.runner.on_caller_cancelled(call, error)
         raise
     else:
-        ended, value = rt.now(), box[0]
+        ended, value = rt.time.now(), box[0]
         if ended - started <= tool.timeout and value.__class__ is not Partial and tool.closed_ticket is ticket:
             return succeed_fast(rt, call, started, ended, value)
-        rest = rt.drive(call, rt.value_result(call, started, ended, value), ticket)
+        rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
     finally:
         leave(SCOPE, token)
     return await rest  # out here, and nothing else kept: the error's traceback holds this frame
 
 
-def is_fast_eligible(rt: FastServices, call: Call) -> bool:
+def is_fast_eligible(rt: FastCallServices, call: Call) -> bool:
     """True if a call may take the short way: no call is around it, its thread has no notes, nothing is to be recorded."""
     if call.parent is not None or call.timeout is not None or call.offer is not None or not call.fits_exactly:
         return False
-    if rt.ledger is not None and rt.ledger.wants(call, call.tool):
+    if rt.books.ledger is not None and rt.books.ledger.wants(call, call.tool):
         return False
-    return call.thread is None or rt.conversations.find(call) is None
+    return call.thread is None or rt.books.conversations.find(call) is None
 
 
-def succeed_fast(rt: FastServices, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
+def succeed_fast(rt: FastCallServices, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
     """The outcome of a plain call that has succeeded at once."""
-    tool, id, trace = call.tool, call.raw_id, rt.trace
+    tool, id, trace = call.tool, call.raw_id, rt.log.trace
     call.report_effect(tool, "happened")
     turn_id = None if call.turn is None else call.turn.id
     trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started))
     if len(trace.pending) > trace.limit:
         trace.drain()
     if call.thread is not None:
-        rt.conversations.note_success(call)  # a call beside it may have left notes
+        rt.books.conversations.note_success(call)  # a call beside it may have left notes
     return succeed(id, tool.id, value, 1, ended - call.started, tool.label)
 
 
@@ -179,4 +181,4 @@ def _full_call(
 ) -> Call:
     if handle is not None:
         return handle.full_call()
-    return rt.open_call(tool, (), dict(kwargs), started, id)
+    return rt.runner.open_call(tool, (), dict(kwargs), started, id)

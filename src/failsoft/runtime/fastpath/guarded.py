@@ -1,8 +1,8 @@
 """Guarded functions: what ``@rt.tool`` gives back. The happy path lives here, and nothing else does.
 
 A call that succeeds at once reads its ticket and its scope, steps the tool and appends one record. Whatever is not
-that simple (a circuit that is not closed, a turn, a limit, a failure, a tool that must not be repeated) goes to ``rt.run``
-or ``rt.run_blocking``.
+that simple (a circuit that is not closed, a turn, a limit, a failure, a tool that must not be repeated) goes to
+``Runner.run`` or ``Runner.run_blocking``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.attempt import UNAWAITED
+from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import Box, finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
 from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
@@ -47,7 +48,7 @@ def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
     # No more than this: ten thousand may wait, and each has what is used here.
-    now, trace, pending = rt.now, rt.trace, rt.trace.pending
+    now, trace, pending, runner = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.runner
     watched = (
         tool.safe_to_repeat is None
     )  # whether its inner calls acted matters, and nobody has said what the tool does
@@ -58,11 +59,11 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C
             shut = tool.cached_refusal
             if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
-            return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+            return (await runner.run(runner.open_call(tool, args, kwargs))).unwrap()
         started = now()
         stepper = None
         if watched:
-            box: Box = [started, None, rt, tool, args, kwargs, started]
+            box: Box = [started, None, runner, tool, args, kwargs, started]
             token = enter(box)
         else:
             box, token = [started, None], None
@@ -72,7 +73,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C
                 stepper = step(tool.fn(*args, **kwargs) if kwargs else tool.fn(*args), box)
                 for waiting in stepper:
                     kwargs = kwargs or NO_KWARGS
-                    await finish(stepper, waiting, tool, tool.timeout, box, rt.deadline_queue)
+                    await finish(stepper, waiting, tool, tool.timeout, box, rt.places.deadline_queue)
             finally:
                 if token is not None:
                     try:
@@ -83,7 +84,9 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C
             id, entered = box[1] or trace.number(), stepper is not None
             rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made_call_of(box))
         except BaseException as error:
-            rt.on_caller_cancelled(made_call_of(box) or rt.open_call(tool, args, kwargs, started, box[1]), error)
+            runner.on_caller_cancelled(
+                made_call_of(box) or runner.open_call(tool, args, kwargs, started, box[1]), error
+            )
             raise
         else:
             ended = now()
@@ -93,8 +96,8 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
-            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started, box[1])
-            rest = rt.drive(call, rt.value_result(call, started, ended, value), ticket)
+            call = made_call_of(box) or runner.open_call(tool, args, kwargs, started, box[1])
+            rest = runner.drive(call, value_result(rt, call, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         return (await rest).unwrap()
 
@@ -108,13 +111,14 @@ def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
         shut = tool.cached_refusal
         if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
             raise CircuitOpen(refused)
-        return (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+        return (await rt.runner.run(rt.runner.open_call(tool, args, kwargs))).unwrap()
 
     return guarded
 
 
 def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    fn, now, tool_id, pending, trace = tool.fn, rt.now, tool.id, rt.trace.pending, rt.trace
+    fn, now, tool_id, pending, trace = tool.fn, rt.time.now, tool.id, rt.log.trace.pending, rt.log.trace
+    runner = rt.runner
     simple = math.isinf(tool.timeout) and tool.safe_to_repeat is not False
     watched = tool.safe_to_repeat is None
 
@@ -124,13 +128,13 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             shut = tool.cached_refusal
             if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
-            return rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
+            return runner.run_blocking(runner.open_call(tool, args, kwargs)).unwrap()
         started, token = now(), None
         box: Box = _EMPTY
         try:
             try:
                 if watched:
-                    box = [started, None, rt, tool, args, kwargs, started]
+                    box = [started, None, runner, tool, args, kwargs, started]
                     token = enter(box)
                 value = fn(*args, **kwargs) if kwargs else fn(*args)
             finally:
@@ -139,10 +143,10 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 elif watched:  # an interrupt came when the box was entered already, and the token not there yet
                     enter(None)
         except Exception as error:
-            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
-            first = rt.error_result(call, started, error, entered=False)
+            call = made_call_of(box) or runner.open_call(tool, args, kwargs, started)
+            first = error_result(rt, call, started, error, entered=False)
         except BaseException as error:
-            rt.on_caller_cancelled(made_call_of(box) or rt.open_call(tool, args, kwargs, started), error)
+            runner.on_caller_cancelled(made_call_of(box) or runner.open_call(tool, args, kwargs, started), error)
             raise
         else:
             ended = now()
@@ -151,16 +155,16 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
-            call = made_call_of(box) or rt.open_call(tool, args, kwargs, started)
-            first = rt.value_result(call, started, ended, value)
-        return rt.drive_blocking(call, first, ticket).unwrap()
+            call = made_call_of(box) or runner.open_call(tool, args, kwargs, started)
+            first = value_result(rt, call, started, ended, value)
+        return runner.drive_blocking(call, first, ticket).unwrap()
 
     return guarded
 
 
 def _guard_async_stream(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        stream = (await rt.run(rt.open_call(tool, args, kwargs))).unwrap()
+        stream = (await rt.runner.run(rt.runner.open_call(tool, args, kwargs))).unwrap()
         try:
             async for item in stream:
                 yield item
@@ -172,7 +176,7 @@ def _guard_async_stream(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 def _guard_stream(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        stream = rt.run_blocking(rt.open_call(tool, args, kwargs)).unwrap()
+        stream = rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)).unwrap()
         try:
             yield from stream
         finally:

@@ -1,28 +1,48 @@
-"""The services that the fast path needs: to run an attempt, and to hand the rest over to the pipeline."""
+"""The services that the fast path needs: to run an attempt, to retry, and to hand the rest over to the pipeline."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
-from failsoft.runtime.call.model import NO_PROGRESS, Progress
-from failsoft.runtime.call.ports import Calls, DriverServices
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from failsoft.core.model.outcome import Outcome
-    from failsoft.core.resilience.circuit_breaker import Ticket
-    from failsoft.runtime.call.model import AttemptResult, Call
+    from failsoft.runtime.call.in_flight import InFlight
+    from failsoft.runtime.call.ports import CallBooks, CallEvents, CallPlaces, Judgement, Runner, Texts, Tools
+    from failsoft.runtime.ports import Time
 
 
-class HandOver(Protocol):
-    """From the fast path to the pipeline."""
+class FastServices(Protocol):
+    """Services for guarded functions, for calls by name and for the fast retry loop."""
 
-    async def drive(
-        self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None, past: Progress = NO_PROGRESS
-    ) -> Outcome[Any]: ...
-    def misfit_result(self, call: Call) -> AttemptResult | None: ...
-    def error_result(self, call: Call, started: float, error: Exception, *, entered: bool) -> AttemptResult: ...
-    def value_result(self, call: Call, started: float, ended: float, value: Any) -> AttemptResult: ...
+    @property
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def toolbox(self) -> Tools: ...
+    @property
+    def texts(self) -> Texts: ...
+    @property
+    def judgement(self) -> Judgement: ...
+    @property
+    def places(self) -> CallPlaces: ...
+    @property
+    def in_flight(self) -> InFlight: ...
+    @property
+    def runner(self) -> Runner: ...
 
 
-class FastServices(DriverServices, Calls, HandOver, Protocol):
-    """Services for a call on the fast path, up to the end of the pipeline."""
+class FastCallServices(Protocol):
+    """Services for a call that was opened and may take the fast path."""
+
+    @property
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def books(self) -> CallBooks: ...
+    @property
+    def places(self) -> CallPlaces: ...
+    @property
+    def in_flight(self) -> InFlight: ...
+    @property
+    def runner(self) -> Runner: ...

@@ -30,6 +30,7 @@ from failsoft.core.resilience.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
 from failsoft.observe.sinks.log import INFO, is_logged
 from failsoft.runtime.call.admission import count_successes
+from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
 from failsoft.runtime.call.pipeline import recovery_fields, success_fields
 from failsoft.runtime.execution.deadline import Box, finish, step
@@ -61,7 +62,12 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
     plain = entered and call is None and not is_logged(INFO)  # log lines are the pipeline's
     known = look_up(tool, error) if plain else None
     watched = tool.safe_to_repeat is None
-    now, wall, random, record = rt.now, rt.wall, rt.random, rt.trace.record  # once: an attempt is to cost little more
+    now, wall, random, record = (
+        rt.time.now,
+        rt.time.wall,
+        rt.time.random,
+        rt.log.trace.record,
+    )  # once: an attempt is to cost little more
     options, fn, timeout = tool.options.retry, tool.fn, tool.timeout
     primary, started, ended = error, began, now()
     made, since, spent = 0, ended, 0.0
@@ -84,8 +90,8 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
             break
         error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
         evidence = None
-        if family is not None and family.seen > QUOTABLE and rt.memory is not None:
-            evidence = rt.memory.evidence(family)
+        if family is not None and family.seen > QUOTABLE and rt.judgement.memory is not None:
+            evidence = rt.judgement.memory.evidence(family)
         if known.timed_out:
             record((TOOL_TIMEOUT, ended, tool, id, None, _CLIENT))
         record((TOOL_ERROR, ended, tool, id, None, _retry_fields, known.fault, started, made, delay, evidence))
@@ -95,7 +101,7 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
         if new is not None:
             families += (new,)
         invoked = False
-        rt.retrying[key] = (tool, began, made + 1)
+        rt.in_flight.retrying[key] = (tool, began, made + 1)
         box: Box = [None, None]
         try:
             if delay:
@@ -104,12 +110,12 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
                     break
             invoked = True
             started = now()
-            box = [started, None, rt, tool, args, kwargs, began]
+            box = [started, None, rt.runner, tool, args, kwargs, began]
             token = enter(box) if watched else None
             try:
                 stepper = step(fn(*args, **kwargs), box)
                 for waiting in stepper:
-                    await finish(stepper, waiting, tool, timeout, box, rt.deadline_queue, key)
+                    await finish(stepper, waiting, tool, timeout, box, rt.places.deadline_queue, key)
             finally:
                 if token is not None:
                     try:
@@ -121,29 +127,29 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
             error, known, ended = failed, look_up(tool, failed) if call is None else None, now()
             continue
         except BaseException as left:  # its caller has, or the interpreter wants to end
-            rt.retrying.pop(key)
+            rt.in_flight.retrying.pop(key)
             whole = _full_call(rt, tool, args, kwargs, id, began)
             whole.attempts_ended, whole.invoked = made, invoked
-            rt.on_caller_cancelled(whole, left)
+            rt.runner.on_caller_cancelled(whole, left)
             raise
         ended = now()
         value = box[0]
         if ended - started <= timeout and type(value) is not Partial:
-            rt.retrying.pop(key)
+            rt.in_flight.retrying.pop(key)
             _count_recovery(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
             return succeed(id, tool.id, value, made + 1, ended - began, tool.label)
         call = made_call_of(box) or _full_call(rt, tool, args, kwargs, id, began)
-        first = rt.value_result(call, started, ended, value)
+        first = value_result(rt, call, started, ended, value)
         break
     else:
         call = call or _full_call(rt, tool, args, kwargs, id, began)
-        first = rt.error_result(call, started, error, entered=entered)
-    rt.retrying.pop(key, None)
+        first = error_result(rt, call, started, error, entered=entered)
+    rt.in_flight.retrying.pop(key, None)
     past = _progress(met, primary, Attempts(made, since, spent), families) if met else NO_PROGRESS
     call = call or _full_call(rt, tool, args, kwargs, id, began)
     call.set_id(id)
     call.admitted = True  # the short way needs a closed circuit
-    rest = rt.drive(call, first, None if first is None else ticket, past)
+    rest = rt.runner.drive(call, first, None if first is None else ticket, past)
     first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
     return await rest
 
@@ -154,7 +160,7 @@ def _count_failure(rt: FastServices, tool: Tool, ticket: Ticket, now: float, kno
     if health.holds or tool.unavailable_fault is not None:
         return False
     successes = count_successes(rt, tool, health) if tool.options.retry.budget else None
-    with rt.lock:
+    with rt.toolbox.lock:
         counted = health.count_failure(ticket, now, successes)
         if counted:
             tool.closed_ticket = None
@@ -167,16 +173,16 @@ def _count_recovery(
     since: float, began: float, started: float, ended: float,
 ) -> None:  # fmt: skip
     """Let breaker, figures, memory and stream know that a retry has worked."""
-    retries, trace = known.retries, rt.trace
+    retries, trace = known.retries, rt.log.trace
     record = trace.record
-    with rt.lock:
+    with rt.toolbox.lock:
         tool.health.count_success(ticket)
         tool.renew_ticket()
         retries.recovered += 1
         retries.seconds += ended - since
-    if rt.memory is not None:
+    if rt.judgement.memory is not None:
         for family in families:
-            rt.memory.learn(family, None, True, ended - since)
+            rt.judgement.memory.learn(family, None, True, ended - since)
     record((RETRY_SUCCEEDED, ended, tool, id, None, _recovery_fields, since, attempts))
     record((CALL_SUCCEEDED, ended, tool, id, None, _success_fields, started, attempts, began))
     if len(trace.pending) > trace.limit:
@@ -192,7 +198,7 @@ def _progress(met: list[KnownError], error: Exception, attempts: Attempts, famil
 def _full_call(
     rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
 ) -> Call:
-    return rt.open_call(tool, args, dict(kwargs), began, id)
+    return rt.runner.open_call(tool, args, dict(kwargs), began, id)
 
 
 # --- what the stream says, made when somebody reads it ----------------------------------------------------------------

@@ -36,13 +36,13 @@ class AgentRun:
         self.thread = thread
         self.parent: Call | None = None
         self.engine = engine
-        self._started = engine.now()
+        self._started = engine.time.now()
         self._ids: dict[str, object] = {}  # of the calls that were given one
         self._taken: list[None] = []  # one for each call: appending takes no lock
         self._succeeded: list[None] = []
         self._tools: set[str] = set()
         self._ended = False
-        engine.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
+        engine.log.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
 
     @property
     def over(self) -> bool:
@@ -89,14 +89,14 @@ class AgentRun:
         if self._ended:
             return
         self._ended = True
-        now = self.engine.now()
+        now = self.engine.time.now()
         counts = {"calls": len(self._taken), "succeeded": len(self._succeeded)}
         fields = {"duration_ms": round((now - self._started) * 1000, 3), **counts, "needs": {}}
-        if self.engine.labels:
-            fields |= self.engine.find_labels(self._tools)
-        self.engine.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
-        if self.engine.ledger is not None:
-            self.engine.ledger.end_turn(self.id)
+        if self.engine.toolbox.labels:
+            fields |= self.engine.toolbox.find_labels(self._tools)
+        self.engine.log.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
+        if self.engine.books.ledger is not None:
+            self.engine.books.ledger.end_turn(self.id)
 
 
 class AgentRuns:
@@ -122,7 +122,7 @@ class AgentRuns:
         return self._start(key, thread, at_end) if run is None else run
 
     def _start(self, key: object, thread: str | None, at_end: AtEnd | None) -> AgentRun:
-        with self._engine.lock:  # calls of one run may start in several OS threads at once
+        with self._engine.toolbox.lock:  # calls of one run may start in several OS threads at once
             run = self._open.get(id(key))
             if run is None:
                 run = self._open[id(key)] = AgentRun(self._engine, self._new_id(), thread)
@@ -134,9 +134,9 @@ class AgentRuns:
     def end(self, key: object) -> None:
         """End the run that ``key`` identifies, if its turn has started."""
         self._end(id(key))
-        self._engine.drain_if_due()
-        if self._engine.ledger is not None:
-            self._engine.ledger.finish_pending()
+        self._engine.log.drain_if_due()
+        if self._engine.books.ledger is not None:
+            self._engine.books.ledger.finish_pending()
 
     def _end(self, key: int) -> None:
         run = self._open.pop(key, None)

@@ -47,7 +47,7 @@ def adopt_blocking(scheduler: Scheduler, call: Call) -> Outcome[Any]:
     handle = _submit(scheduler, call)
     if handle.outcome is not None:  # skipped: the turn's time is up
         return handle.outcome
-    outcome = scheduler.turn.engine.drive_blocking(call)
+    outcome = scheduler.turn.engine.runner.drive_blocking(call)
     scheduler.finish(handle, outcome)
     return outcome
 
@@ -73,7 +73,7 @@ def _submit(scheduler: Scheduler, call: Call) -> Handle[Any]:
 async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
     turn, tool = scheduler.turn, call.tool
     engine, notes = turn.engine, turn.notes
-    handle.started = call.started = engine.now()
+    handle.started = call.started = engine.time.now()
     ticket = tool.closed_ticket
     SCOPE.set(handle)
     scheduler.attach()
@@ -82,7 +82,7 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
             outcome = await tool.quick(call.kwargs, handle.id, ticket, handle)
         else:
             scheduler.suspend(handle)
-            outcome = await engine.drive(call)
+            outcome = await engine.runner.drive(call)
     except BaseException as error:
         late = handle.outcome is not None
         scheduler.stop(handle, error)
@@ -92,7 +92,7 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
     finally:
         scheduler.detach(handle)
     if notes.wary and outcome.status == "succeeded":
-        engine.conversations.note_success(call)
+        engine.books.conversations.note_success(call)
     scheduler.finish(handle, outcome)
 
 
@@ -101,7 +101,7 @@ def _is_fast_eligible(turn: TurnState, call: Call) -> bool:
     if not call.fits_exactly:
         return False
     said = (call.timeout, call.retry, call.key if call.offer is None else call.offer)
-    ledger = turn.engine.ledger
+    ledger = turn.engine.books.ledger
     if ledger is not None and ledger.wants(call, call.tool):
         return False
     return said == (None, None, None) and not call.args and (call.thread, call.tenant) == (turn.thread, turn.tenant)

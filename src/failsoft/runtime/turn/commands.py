@@ -60,7 +60,7 @@ def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
         fields["message"] = REQUIRED_SKIPPED
     outcome = _outcome(turn, handle, "skipped", fault, root=fields["root"], escalated=command.escalate)
     skipped = Skipped(handle, outcome, fields)
-    if command.escalate and (turn.engine.handler is not None or turn.engine.phraser is not None):
+    if command.escalate and (turn.engine.judgement.handler is not None or turn.engine.texts.phraser is not None):
         turn.undecided_skips.append(skipped)
         turn.resolve(handle, outcome)
         return
@@ -72,7 +72,7 @@ def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
 
 def _escalate(turn: TurnState, skipped: Skipped) -> None:
     if not isinstance(skipped.handle.tool, str):
-        turn.engine.escalate(skipped.handle.full_call(), skipped.outcome)
+        turn.engine.log.escalate(skipped.handle.full_call(), skipped.outcome)
 
 
 def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
@@ -82,7 +82,7 @@ def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     turn.emit(events.CALL_LEFT, handle.tool, handle.id, {"duration_ms": round(outcome.duration * 1000, 3)})
     turn.resolve(handle, outcome)
     if turn.thread is not None and not handle.fills and not isinstance(handle.tool, str):
-        turn.engine.conversations.note_cut_off(handle.full_call(), outcome)
+        turn.engine.books.conversations.note_cut_off(handle.full_call(), outcome)
     task = handle.task
     if task is None:
         return
@@ -91,7 +91,7 @@ def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     if turn.cancels or call.waiting:
         task.cancel()
     else:
-        turn.engine.abandon_task(task)
+        turn.engine.places.abandon_task(task)
 
 
 def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
@@ -102,7 +102,7 @@ def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
     turn.resolve(handle, outcome)
     call = None if handle.task is None else handle.full_call()
     if turn.thread is not None and turn.parent is None:
-        turn.engine.conversations.note_dangling((turn.tenant, turn.thread), turn.id, outcome, call)
+        turn.engine.books.conversations.note_dangling((turn.tenant, turn.thread), turn.id, outcome, call)
     if call is not None and handle.task is not None:
         call.end_recorded = True
         handle.task.cancel()
@@ -130,12 +130,12 @@ def _outcome(
         tool if isinstance(tool, str) else tool.id,
         status,
         attempts=attempts,
-        duration=0.0 if handle.task is None else turn.engine.now() - handle.started,
+        duration=0.0 if handle.task is None else turn.engine.time.now() - handle.started,
         fault=fault,
         label="" if isinstance(tool, str) else tool.label,
         decision=Decision("escalate", REQUIRED_SKIPPED) if escalated else None,
         root=root,
         escalated=escalated,
-        explanation=turn.engine.explain,
+        explanation=turn.engine.texts.explain,
         recorded=None if handle.call is None else handle.call.write_recorded,
     )

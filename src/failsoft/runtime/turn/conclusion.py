@@ -32,7 +32,7 @@ LATE = 0.5  # seconds
 
 async def conclude(turn: TurnState) -> str | None:
     """Decide about skipped calls and phrase the texts; the turn's message, or None for the built-in one."""
-    if turn.engine.handler is not None:
+    if turn.engine.judgement.handler is not None:
         await asyncio.gather(*[_judge(turn, one) for one in turn.undecided_skips])
     message = await _phrase_all(turn)
     skipped, turn.undecided_skips = turn.undecided_skips, []
@@ -42,7 +42,7 @@ async def conclude(turn: TurnState) -> str | None:
 
 
 async def _phrase_all(turn: TurnState) -> str | None:
-    if turn.engine.phraser is None or turn.parent is not None:
+    if turn.engine.texts.phraser is None or turn.parent is not None:
         return None
     outcomes = {id: handle.outcome for id, handle in turn.machine.calls.items() if handle.outcome is not None}
     if all(_went_well(outcome) for outcome in outcomes.values()):
@@ -51,7 +51,7 @@ async def _phrase_all(turn: TurnState) -> str | None:
     silent = [one for one in outcomes.values() if one.status in ("skipped", "timed_out", "cancelled") and _is_ours(one)]
     asking = [phrase(turn.engine, turn, outcome, patience) for outcome in silent]
     report = TurnReport(
-        turn.id, outcomes, thread=turn.thread, timed_out=turn.expired, message=turn.engine.compose_turn_message
+        turn.id, outcomes, thread=turn.thread, timed_out=turn.expired, message=turn.engine.texts.compose_turn_message
     )
     *_, message = await asyncio.gather(*asking, phrase_turn(turn.engine, report, patience))
     return message if isinstance(message, str) else None
@@ -83,7 +83,7 @@ async def _judge(turn: TurnState, skipped: Skipped) -> None:
         outcome.id,
         0,
         0,
-        "closed" if isinstance(tool, str) else tool.health.observe(engine.now()),
+        "closed" if isinstance(tool, str) else tool.health.observe(engine.time.now()),
         None,
         fault.reason,
         (),
@@ -93,7 +93,7 @@ async def _judge(turn: TurnState, skipped: Skipped) -> None:
         thread=turn.thread,
         tenant=turn.tenant,
     )
-    answer = await consult(engine, report)
+    answer = await consult(engine.judgement, report)
     decision = answer if isinstance(answer, Decision) else decide(report)
     if isinstance(answer, str):
         turn.emit(events.HANDLER_FAILED, tool, outcome.id, handler_failed_fields(answer))

@@ -5,57 +5,93 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from failsoft.runtime.fastpath.ports import FastServices
-from failsoft.runtime.ports import EventLog, Time
+from failsoft.runtime.call.ports import CallBooks, CallPlaces, Texts
 
 if TYPE_CHECKING:
     import asyncio
     from contextlib import AbstractContextManager
 
     from failsoft.analysis.turn_report import TurnReport
-    from failsoft.core.model.fault import Fault
-    from failsoft.core.model.outcome import Outcome
-    from failsoft.runtime.persistence.effect_ledger import EffectLedger
+    from failsoft.runtime.call.ports import CallEvents, Judgement, Runner
     from failsoft.runtime.persistence.event_writer import StoreWriter
+    from failsoft.runtime.ports import EventLog, Time
     from failsoft.runtime.tools.tool import Tool
 
 
-class Labels(Protocol):
-    """How people call the tools."""
+# --- by concern -------------------------------------------------------------------------------------------------------
 
+
+class Labels(Protocol):
+    """The labels of tools."""
+
+    @property
+    def lock(self) -> AbstractContextManager[bool]: ...
     @property
     def labels(self) -> dict[str, str]: ...
     def find_labels(self, tools: Iterable[str]) -> dict[str, Any]: ...
 
 
-class ToolIndex(Protocol):
+class TurnTools(Labels, Protocol):
     """The tools, by id and by guarded function."""
 
     @property
+    def tools(self) -> dict[str, Tool]: ...
+    @property
     def index(self) -> dict[Any, Tool]: ...
     def find(self, tool: str | Callable[..., Any]) -> Tool | str: ...
-    def unknown(self, call_id: str | int, name: str, fault: Fault) -> Outcome[Any]: ...
 
 
-class TurnEnd(Protocol):
-    """Services for the end of a turn."""
+class TurnTexts(Texts, Protocol):
+    """Texts about calls and about the turn."""
+
+    def compose_turn_message(self, report: TurnReport) -> str: ...
+
+
+class TurnBooks(CallBooks, Protocol):
+    """The books, and the writer that acknowledges a turn."""
 
     @property
     def writer(self) -> StoreWriter | None: ...
-    def compose_turn_message(self, report: TurnReport) -> str: ...
-    def notify_escalation(self, outcome: Outcome[Any]) -> None: ...
+
+
+class TurnPlaces(CallPlaces, Protocol):
+    """The places where tools run, and the tasks that a turn does not wait for."""
+
     def abandon_task(self, task: asyncio.Task[None]) -> None: ...
-    def refuse_if_closed(self) -> None: ...
 
 
-class RunServices(Time, EventLog, Labels, Protocol):
+# --- bundles ----------------------------------------------------------------------------------------------------------
+
+
+class RunServices(Protocol):
     """Services for an agent run."""
 
     @property
-    def lock(self) -> AbstractContextManager[bool]: ...
+    def time(self) -> Time: ...
     @property
-    def ledger(self) -> EffectLedger | None: ...
+    def log(self) -> EventLog: ...
+    @property
+    def toolbox(self) -> Labels: ...
+    @property
+    def books(self) -> CallBooks: ...
 
 
-class TurnServices(FastServices, Labels, ToolIndex, TurnEnd, Protocol):
+class TurnServices(Protocol):
     """Services for a turn: run its calls, and end it."""
+
+    @property
+    def time(self) -> Time: ...
+    @property
+    def log(self) -> CallEvents: ...
+    @property
+    def toolbox(self) -> TurnTools: ...
+    @property
+    def texts(self) -> TurnTexts: ...
+    @property
+    def judgement(self) -> Judgement: ...
+    @property
+    def books(self) -> TurnBooks: ...
+    @property
+    def places(self) -> TurnPlaces: ...
+    @property
+    def runner(self) -> Runner: ...

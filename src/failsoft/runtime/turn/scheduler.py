@@ -28,7 +28,8 @@ from failsoft.core.model.partial import Partial
 from failsoft.core.turn.cascade import used_default
 from failsoft.core.turn.machine import Command, Start
 from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
-from failsoft.runtime.call.error_handler import decide_unknown_tool
+from failsoft.runtime.call.error_handler import decide_unknown_tool, unknown_tool_outcome
+from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_orphan
@@ -134,11 +135,16 @@ class Scheduler:
     async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
         """Run one lane: the calls that are ready, one after another."""
         ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
-        awaited, kept, recorded = turn.awaited, turn.pending is not None, turn.engine.ledger is not None
+        awaited, kept, recorded = turn.awaited, turn.pending is not None, turn.engine.books.ledger is not None
         engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
         admit, succeed = turn.machine.activate, turn.machine.succeed
         clock: float | None = None  # when the previous call ended, if that was just now
-        now, trace, record, pending = engine.now, engine.trace, engine.trace.record, engine.trace.pending
+        now, trace, record, pending = (
+            engine.time.now,
+            engine.log.trace,
+            engine.log.trace.record,
+            engine.log.trace.pending,
+        )
         try:
             while ready and not task.cancelling():  # by a tool that cancelled its own task: no other call may use it
                 handle = ready.popleft()
@@ -166,10 +172,10 @@ class Scheduler:
                         if waiting is not OVER:
                             await self._suspend(handle, run_orphan(stepper, waiting, context.run))
                     except Exception as error:
-                        first = engine.error_result(handle.full_call(), started, error, entered=running is not None)
+                        first = error_result(engine, handle.full_call(), started, error, entered=running is not None)
                     except BaseException as error:
                         handle.task = task
-                        engine.on_caller_cancelled(handle.full_call(), error)
+                        engine.runner.on_caller_cancelled(handle.full_call(), error)
                         if not self._survives(handle, error):
                             raise
                         continue
@@ -186,7 +192,7 @@ class Scheduler:
                             else:
                                 clock = ended
                             if turn.notes.wary:
-                                engine.conversations.note_success(handle.full_call())
+                                engine.books.conversations.note_success(handle.full_call())
                             if handle.state == "running":
                                 handle.ended, handle.arguments, handle.context = ended, NO_ARGUMENTS, EMPTY
                                 if followers := succeed(handle):
@@ -197,7 +203,7 @@ class Scheduler:
                             else:  # it was abandoned or cancelled before
                                 self.perform(turn.machine.finish(handle, "succeeded"))
                             continue
-                        first = engine.value_result(handle.full_call(), started, ended, value)
+                        first = value_result(engine, handle.full_call(), started, ended, value)
                 # Out here, so that the errors of further attempts do not get the first one as their context.
                 await self._run_pipeline(handle, first, ticket)
                 is_left, first = first is not None and first.still_running, None  # its error may hold this frame
@@ -219,7 +225,7 @@ class Scheduler:
                 tool,
                 tool.timeout,
                 [handle.started, None],
-                self.turn.engine.deadline_queue,
+                self.turn.engine.places.deadline_queue,
                 handle,
             )
         finally:
@@ -234,7 +240,7 @@ class Scheduler:
         try:
             wrong = self._fill_or_fault(handle) if handle.fills else None
             if isinstance(handle.tool, str):
-                fault = builtin_faults.unknown_tool(handle.tool, self.turn.engine.tools)
+                fault = builtin_faults.unknown_tool(handle.tool, self.turn.engine.toolbox.tools)
                 outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool, fault))
             elif wrong is not None:
                 outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool.id, wrong))
@@ -244,7 +250,7 @@ class Scheduler:
                     "dict[str, Any]", handle.arguments
                 )  # the call may have been made before they were filled in
                 call.started = handle.started
-                outcome = await in_context(handle.context.copy(), self.turn.engine.drive(call, first, ticket))
+                outcome = await in_context(handle.context.copy(), self.turn.engine.runner.drive(call, first, ticket))
         except BaseException as error:
             if not self._survives(handle, error):
                 raise
@@ -299,11 +305,11 @@ class Scheduler:
     async def _refuse(self, handle: Handle[Any], name: str, fault: Fault) -> Outcome[Any]:
         """The outcome of a call that cannot be made: its tool is unknown, or a reference has no value."""
         turn, engine = self.turn, self.turn.engine
-        outcome = engine.unknown(handle.id, name, fault)
-        for event_type, fields in await decide_unknown_tool(engine, outcome, turn):
+        outcome = unknown_tool_outcome(engine.texts.explain, handle.id, name, fault)
+        for event_type, fields in await decide_unknown_tool(engine.judgement, outcome, turn):
             turn.emit(event_type, name, handle.id, fields)
-        if engine.phraser is not None:
+        if engine.texts.phraser is not None:
             await phrase(engine, turn, outcome)
         if outcome.escalated:
-            engine.notify_escalation(outcome)
+            engine.log.notify_escalation(outcome)
         return outcome

@@ -69,8 +69,8 @@ class Turn(TurnState):
         super().__init__(engine, id, timeout=timeout, cancels=cancels, thread=thread, tenant=tenant)
         self.scheduler = Scheduler(self)
         self.acknowledged = False  # True if the store had saved everything when the turn ended
-        self._find = engine.index.get
-        self._events = engine.trace.follow(id)
+        self._find = engine.toolbox.index.get
+        self._events = engine.log.trace.follow(id)
         self._context = EMPTY  # the newest call's: most calls of a turn share one
         self._submitter: Caller | None = None  # the call whose tool submitted the newest call; None: the body did
         self._caller: Caller | None = None  # the call whose tool opened this turn
@@ -175,7 +175,7 @@ class Turn(TurnState):
             raise TurnError("a turn is used once: ask rt.turn() for another one")
         self._loop = running_loop()
         self._os_thread = get_ident()
-        self._started = self.engine.now()
+        self._started = self.engine.time.now()
         outer = SCOPE.get()
         call = None if outer is None else outer.full_call()
         self.parent = call if isinstance(call, Call) else None
@@ -186,9 +186,9 @@ class Turn(TurnState):
         parent = around if around is None or isinstance(around, Turn) else around.turn
         if around is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
             self.thread, self.tenant = self.thread or around.thread, self.tenant or around.tenant
-        self.notes = self.engine.conversations.open(self.thread, self.tenant)
+        self.notes = self.engine.books.conversations.open(self.thread, self.tenant)
         if self.thread is not None and self.parent is None:
-            self.pending = self.engine.conversations.pending
+            self.pending = self.engine.books.conversations.pending
         lefts = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
@@ -213,7 +213,7 @@ class Turn(TurnState):
         else:
             if error is not None:
                 self.scheduler.perform(self.machine.cancel())
-            elif self.undecided_skips or self.engine.phraser is not None:
+            elif self.undecided_skips or self.engine.texts.phraser is not None:
                 if self._timer is not None:
                     self._timer.cancel()
                 self._message = await conclude(self)
@@ -221,8 +221,8 @@ class Turn(TurnState):
             for skipped in self.undecided_skips:  # the turn was broken off before they were decided
                 report_skip(self, skipped)
             self._end()
-            if self.engine.writer is not None and self.parent is None:
-                await self._acknowledge(self.engine.writer)
+            if self.engine.books.writer is not None and self.parent is None:
+                await self._acknowledge(self.engine.books.writer)
 
     def __enter__(self) -> NoReturn:
         raise TurnError("a turn runs on an event loop: write `async with rt.turn() as turn:`, not `with`")
@@ -308,7 +308,7 @@ class Turn(TurnState):
         return body_calls.adopt_blocking(self.scheduler, call)
 
     def _unknown_name(self, tool: str | Callable[..., Any]) -> str:
-        found = self.engine.find(tool)  # raises for a function that is no tool
+        found = self.engine.toolbox.find(tool)  # raises for a function that is no tool
         return builtin_faults.quote(found) if isinstance(found, str) else found.id
 
     def _retry(self, tool: Tool | str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
@@ -334,7 +334,7 @@ class Turn(TurnState):
             self._caller.acted |= any(map(has_acted, self.machine.calls.values()))
             self._caller.inside.discard(self)
             self._caller = None
-        duration = self.engine.now() - self._started
+        duration = self.engine.time.now() - self._started
         calls = self.machine.calls
         results, needs = {}, {}
         past = self._remaining_past()
@@ -352,14 +352,14 @@ class Turn(TurnState):
         self.emit_end(duration, len(results), needs)
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
-            message=self._message or self.engine.compose_turn_message, trace=partial(self.engine.trace.events_of, self._events),
+            message=self._message or self.engine.texts.compose_turn_message, trace=partial(self.engine.log.trace.events_of, self._events),
         )  # fmt: skip
         self._ended, self._os_thread, self._context, self._submitter = True, 0, EMPTY, None
         self._events.over = True
-        if self.engine.ledger is not None:
-            self.engine.ledger.end_turn(self.id)
-            self.engine.ledger.finish_pending()
-        self.engine.drain_if_due()
+        if self.engine.books.ledger is not None:
+            self.engine.books.ledger.end_turn(self.id)
+            self.engine.books.ledger.finish_pending()
+        self.engine.log.drain_if_due()
         if past is not None:
             self.scheduler.turn = past
             del self.scheduler
@@ -380,8 +380,8 @@ class Turn(TurnState):
 
     async def _acknowledge(self, writer: StoreWriter) -> None:
         """Wait until the store has saved the turn, unless that takes long."""
-        if self.engine.memory is not None:
-            self.engine.memory.save()
+        if self.engine.judgement.memory is not None:
+            self.engine.judgement.memory.save()
         self.acknowledged = await writer.acknowledge(self._events)
 
 

@@ -94,7 +94,7 @@ class TurnState:
 
     def left(self) -> float | None:
         """Seconds until the turn's deadline; None if it has none."""
-        return None if self._deadline is None else self._deadline - self.engine.now()
+        return None if self._deadline is None else self._deadline - self.engine.time.now()
 
     @property
     def expired(self) -> bool:
@@ -135,7 +135,7 @@ class TurnState:
             return True
 
     def _refuse(self) -> NoReturn:
-        self.engine.refuse_if_closed()
+        self.engine.runner.refuse_if_closed()
         if self._ended:
             raise TurnError("the turn has ended: it takes no more calls")
         if self._loop is None:
@@ -194,7 +194,7 @@ class TurnState:
 
     def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
         """Record an event of this turn."""
-        self.engine.record_event(event_type, tool, call_id, self.id, fields)
+        self.engine.log.record_event(event_type, tool, call_id, self.id, fields)
 
     def emit_end(self, duration: float, succeeded: int, needs: Mapping[str, Any]) -> None:
         """Record the end of the turn."""
@@ -205,7 +205,7 @@ class TurnState:
             "succeeded": succeeded,
             "needs": needs,
         }
-        if self.engine.labels:
+        if self.engine.toolbox.labels:
             tools = (handle.tool for handle in calls.values())
-            fields |= self.engine.find_labels(tool if isinstance(tool, str) else tool.id for tool in tools)
+            fields |= self.engine.toolbox.find_labels(tool if isinstance(tool, str) else tool.id for tool in tools)
         self.emit(events.TURN_ENDED, None, None, fields)

@@ -81,7 +81,7 @@ def _load(name: str, rt: Runtime) -> Plan:
     shown = "standard input" if name == "-" else name
     try:
         plan = load_plan(read(name), name=shown)
-        refuse_lost_keys(plan, rt._engine.tools)
+        refuse_lost_keys(plan, rt._engine.toolbox.tools)
     except ManifestError as error:
         raise CommandError(f"{shown} has mistakes", problems=error.problems) from None
     return plan

@@ -96,7 +96,10 @@ def _of_manifest(manifest: str | None) -> list[Row]:
 
 
 def _of_runtime(runtime: Runtime) -> list[Row]:
-    return [Row(tool.id, _first_line(tool.description), tool.known_effect) for tool in runtime._engine.tools.values()]
+    return [
+        Row(tool.id, _first_line(tool.description), tool.known_effect)
+        for tool in runtime._engine.toolbox.tools.values()
+    ]
 
 
 def _first_line(text: str) -> str:
