@@ -37,7 +37,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "You meet these, and import them for annotations only: `rt.threads[key]` is a `Thread`, "
         "`rt.memory` is the `RecoveryMemory`, `outcome.explanation` an `Explanation`, `rt.events()` and `rt.subscribe` "
         "give `Event`s (their fields: [Events](events.md)), `rt.subscribe_batches` takes an `EventSink`, "
-        "`report.waterfall()` gives a `Waterfall`.",
+        "`report.waterfall()` gives a `Waterfall`, `rt.inspect()` a `RuntimeSnapshot`.",
         (
             "failsoft.runtime.threads:Thread",
             "failsoft.core.conversation.thread_state:Offer",
@@ -48,6 +48,11 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "failsoft.observe.events:Event",
             "failsoft.observe.subscriptions:EventSink",
             "failsoft.analysis.waterfall:Waterfall",
+            "failsoft.runtime.inspect:RuntimeSnapshot",
+            "failsoft.runtime.inspect:ToolSnapshot",
+            "failsoft.runtime.inspect:CircuitSnapshot",
+            "failsoft.runtime.inspect:SubscriberSnapshot",
+            "failsoft.runtime.inspect:StoreSnapshot",
         ),
     ),
     ("Understanding errors", "failsoft", "", ("classify", "Override")),

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Mode
     from failsoft.runtime.execution.processes.pool import Counts
+    from failsoft.runtime.inspect import Inspector, RuntimeSnapshot
     from failsoft.stores.ports import BreakerStore, Store
 
 P = ParamSpec("P")
@@ -184,6 +185,7 @@ class Runtime:
             write_to(engine.log.trace, trace)
         self._runs = AgentRuns(engine, self._new_turn_id)
         self._key = uuid4().hex  # for pickles
+        self._inspector: Inspector | None = None
         _ALIVE.add(self)
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
@@ -430,6 +432,17 @@ class Runtime:
     def running(self) -> list[RunningCall]:
         """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
         return list_running(self._engine.places)
+
+    def inspect(self) -> RuntimeSnapshot:
+        """Everything at this moment as plain data: tools with schema, options, health and metrics, calls in flight, circuits …
+
+        ``.to_dict()`` can be written as JSON. It holds no secrets, and is cheap enough to be asked every second.
+        """
+        if self._inspector is None:
+            from failsoft.runtime.inspect import Inspector
+
+            self._inspector = Inspector(self._engine)
+        return self._inspector.snapshot()
 
     def metrics(self, tool_id: str | Callable[..., Any]) -> dict[str, Any]:
         """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more).

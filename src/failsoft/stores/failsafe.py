@@ -71,6 +71,11 @@ class FailsafeStore:
         own: BreakerStore | None = getattr(self._store, "breakers", None)
         return RecordBreakers(self._store, self._wall) if own is None else own
 
+    @property
+    def kind(self) -> str:
+        """The name of the store's class."""
+        return type(self._store).__name__
+
     def renew_after_fork(self) -> None:
         self._made = threading.RLock()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failsoft.core.resilience.retry_budget import FULL, Budget, is_ample, spend
+from failsoft.core.resilience.retry_budget import FULL, Budget, is_ample, level, spend
 
 
 def drain(budget: Budget, *, now: float) -> tuple[Budget, int]:
@@ -120,3 +120,11 @@ def test_where_it_is_ample_successes_may_be_counted_after_paying(
     assert paid
     assert paid_first
     assert after.tokens == pytest.approx(before.tokens)
+
+
+def test_the_level_is_the_share_of_tokens_that_could_be_spent_now() -> None:
+    assert level(Budget(), now=0.0) == 1.0
+    assert level(Budget(0.0, at=10.0), now=10.0) == 0.0
+    assert level(Budget(0.0, at=10.0), now=10.0, successes=90) == 9 / FULL
+    assert level(Budget(0.0, at=10.0), now=1e9) == 1.0
+    assert level(Budget(45.0, at=10.0), now=0.0) == 0.5

@@ -35,6 +35,12 @@ def is_ample(budget: Budget, *, now: float, successes: int, more: int) -> bool:
     return _ENOUGH <= tokens <= FULL - more * _PER_SUCCESS
 
 
+def level(budget: Budget, *, now: float, successes: int = 0) -> float:
+    """The share of tokens that a tool has: 1.0 is full, 0.0 is empty."""
+    tokens = budget.tokens + successes * _PER_SUCCESS + max(0.0, now - budget.at) * _PER_SECOND
+    return min(FULL, tokens) / FULL
+
+
 def spend(budget: Budget, *, now: float, successes: int = 0) -> tuple[Budget, bool]:
     """Pay for one retry; False if there are too few tokens. ``successes`` counts those since the previous call."""
     waited = max(0.0, now - budget.at)

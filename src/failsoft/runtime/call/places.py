@@ -55,6 +55,10 @@ class Places:
                 self._workers = Workers()
             return self._workers
 
+    def worker_counts(self) -> dict[str, int]:
+        """The counts of the worker processes; empty if none has been needed."""
+        return {} if self._workers is None else self._workers.counts._asdict()
+
     def close_workers(self) -> None:
         """End the worker processes, if there are any."""
         if self._workers is not None:

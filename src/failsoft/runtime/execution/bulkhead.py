@@ -77,5 +77,9 @@ class Bulkhead:
                     return
 
     @property
+    def taken(self) -> int:
+        return self._limit - self._free
+
+    @property
     def waiting(self) -> int:
         return len(self._waiting)

@@ -123,6 +123,10 @@ class ToolHealth:
         """Is there enough in the budget, whether or not up to so many more successes are credited first?"""
         return retry_budget.is_ample(self.budget, now=now, successes=successes - self.credited_successes, more=more)
 
+    def budget_level(self, now: float, successes: int) -> float:
+        """The share of the retry budget that is there: 1.0 is full."""
+        return retry_budget.level(self.budget, now=now, successes=max(0, successes - self.credited_successes))
+
     def spend(self, now: float, successes: int) -> bool:
         """Pay for a retry."""
         self.budget, paid = retry_budget.spend(self.budget, now=now, successes=successes - self.credited_successes)

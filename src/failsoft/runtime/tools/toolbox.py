@@ -78,6 +78,10 @@ class Toolbox:
                     self.circuits.register(health, *key)
             return health
 
+    def fallback_health(self) -> dict[tuple[str, str], ToolHealth]:
+        """The health of fallbacks that have their own, by primary and fallback."""
+        return dict(self._fallback_health)
+
     def health_as_fallback(self, tool_id: str, primary_id: str) -> ToolHealth | None:
         """The health that a tool has as the fallback of another; None if there is no such tool."""
         primary = self.tools.get(primary_id)
