@@ -18,8 +18,9 @@ INTRO = """# Python API
 
 <!-- Written by tools/api_page.py from signatures and docstrings. Change those. -->
 
-Everything that `from failsoft import …` gives, then what is in `failsoft.testing` and in the adapters. Names that are
-not on this page may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
+Everything that `from failsoft import …` gives, then what is in `failsoft.testing` and in the adapters.
+`failsoft.integration` ([Write an adapter](../how-to/write-an-adapter.md)) and `failsoft.stores.ports` are public too, for
+adapters and stores of your own. All other modules may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
 """
 
 # (title, module, introduction, names in reading order)
@@ -88,6 +89,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "Deadlock",
             "FaultPlan",
             "HttpError",
+            "MemoryStore",
             "check_store",
             "check_breaker_store",
             "check_adapter",
@@ -137,7 +139,7 @@ INSIDE = {
     "Dangling": {"from_dict"},
 }
 INHERITED = {"Turn": ("left", "expired", "over")}  # public members of a base class that is not public
-WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft"}
+WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft", "MemoryStore"}
 WITHOUT_SIGNATURE = {
     *(
         "Handle",

@@ -5,6 +5,7 @@ Public, and used by failsoft's own tests. May import ``runtime`` and what is bel
 
 from __future__ import annotations
 
+from failsoft.stores.memory import MemoryStore
 from failsoft.testing.check_adapter import AdapterDriver, Ask, Seen, adapter_checks, check_adapter
 from failsoft.testing.check_breaker_store import check_breaker_store
 from failsoft.testing.check_store import check_store
@@ -18,6 +19,7 @@ __all__ = [
     "Deadlock",
     "FaultPlan",
     "HttpError",
+    "MemoryStore",
     "Seen",
     "VirtualClock",
     "adapter_checks",
