@@ -102,6 +102,34 @@ def test_no_modules_import_each_other_in_a_circle(imports: dict[str, set[str]]) 
         pytest.fail(" imports ".join(reversed(error.args[1])), pytrace=False)
 
 
+MOST_MEMBERS = 8  # of a protocol: who needs more takes an object per concern
+TOO_WIDE = {"DriverServices", "PipelineServices"}  # the pipeline does not take its services as objects yet
+CALL_FIELDS = {"OfferedCall", "ThreadCall", "Write"}  # a call as data, seen from below: these are no services
+
+
+def protocol_members(protocol: type) -> set[str]:
+    """The members of a protocol, those it inherits included."""
+    protocols = [base for base in protocol.__mro__ if base.__dict__.get("_is_protocol")]
+    names = {name for base in protocols for name in (*vars(base), *vars(base).get("__annotations__", ()))}
+    return {name for name in names if not name.startswith("_")}
+
+
+def runtime_protocols() -> dict[str, type]:
+    found = {}
+    for path in (SOURCE / "runtime").rglob("*.py"):
+        name = ".".join(("failsoft", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, type) and value.__module__ == name and value.__dict__.get("_is_protocol"):
+                found[value.__name__] = value
+    return found
+
+
+def test_protocols_of_the_runtime_are_narrow() -> None:
+    wide = {name: len(protocol_members(protocol)) for name, protocol in runtime_protocols().items()}
+    wide = {name: members for name, members in wide.items() if members > MOST_MEMBERS}
+    assert wide.keys() == TOO_WIDE | CALL_FIELDS, wide
+
+
 def lazy_imports() -> set[tuple[str, str]]:
     """Our own modules that are imported inside functions: by whom, and which."""
     names = {".".join(("failsoft", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in MODULES}

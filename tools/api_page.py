@@ -129,7 +129,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 INSIDE = {
     "Handle": {
         *("turn", "scheduler", "tool", "call", "result", "set_options", "report_effect_to", "resolve"),
-        *("step_out", "full_call"),
+        *("step_out", "full_call", "suspend"),
     },
     "Turn": {"submit_plan", "adopt", "adopt_blocking"},
     "Outcome": {"reword"},

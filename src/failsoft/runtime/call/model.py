@@ -54,8 +54,6 @@ class HandleTurn(CallTurn, Protocol):
 
     tenant: str | None
 
-    def suspend(self, handle: Any, /) -> None: ...
-
 
 class TurnCall(Protocol):
     """A call that was submitted to a turn: a handle."""
@@ -67,6 +65,7 @@ class TurnCall(Protocol):
     @property
     def turn(self) -> HandleTurn: ...
     def full_call(self) -> Call: ...
+    def suspend(self) -> None: ...
 
 
 class Call:

@@ -56,7 +56,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - th
                 stepper = step(running, box)
                 for waiting in stepper:
                     if handle is not None:
-                        handle.turn.suspend(handle)
+                        handle.suspend()
                     whose = id if handle is None else handle
                     await finish(stepper, waiting, tool, timeout, box, rt.places.deadline_queue, whose)
             finally:
@@ -92,7 +92,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:  # noqa: C901 - th
             rest = rt.runner.drive(whole, value_result(rt, whole, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         if handle is not None:
-            handle.turn.suspend(handle)
+            handle.suspend()
         outcome = await rest
         return without_frames(outcome) if handle is None else outcome
 

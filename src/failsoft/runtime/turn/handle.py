@@ -163,6 +163,10 @@ class Handle(core.Node, Generic[T]):
         """This handle: leaving an attempt never leaves the call that it belongs to."""
         return self
 
+    def suspend(self) -> None:
+        """Let other calls of the turn go on: this one suspends, or waits for its next attempt."""
+        self.scheduler.suspend(self)
+
     def full_call(self) -> Call:
         """The call with all its options."""
         if self.call is None:

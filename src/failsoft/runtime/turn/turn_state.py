@@ -158,10 +158,6 @@ class TurnState:
             name = tool if isinstance(tool, str) else tool.id
             self.pending.open_call((self.tenant, self.thread), self.id, handle.id, name)
 
-    def suspend(self, handle: Handle[Any]) -> None:
-        """Let other calls run while this one waits."""
-        self.scheduler.suspend(handle)
-
     def resolve(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """Give a call its outcome."""
         handle.resolve(outcome)
