@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import dis
 import gc
-import itertools
 import random
 import signal
 import sys
@@ -18,10 +16,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from tests.torture.interrupting import At, is_in_finaliser
 from tests.torture.scale import times
 from tests.torture.test_t24_fork_and_context import locks_of
 
-import failsoft
 from failsoft import Runtime
 from failsoft.runtime.scope import LIGHT, SCOPE
 from failsoft.stores.sqlite.store import SqliteStore
@@ -31,7 +29,6 @@ pytestmark = [  # an interrupt may come between making a coroutine and awaiting 
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"),
 ]
 INTERRUPTS = times(10_000, 400)
-SOURCES = str(Path(failsoft.__file__).parent)
 Check = Callable[[str], None]
 
 
@@ -171,15 +168,6 @@ def other_thread(locks: list[Any]) -> Iterator[Check]:
         thread.join()
 
 
-def is_in_finaliser(frame: FrameType | None) -> bool:
-    """True in ``__del__`` and in the callbacks of weak references: CPython prints an interrupt there and goes on."""
-    while frame is not None:
-        if frame.f_code.co_name in ("__del__", "_remove"):
-            return True
-        frame = frame.f_back
-    return False
-
-
 def test_t38_an_interrupt_at_any_moment_leaves_no_lock_held(program: Program) -> None:
     source = random.Random(38)
     began = time.perf_counter()
@@ -210,50 +198,6 @@ def test_t38_an_interrupt_at_any_moment_leaves_no_lock_held(program: Program) ->
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     works(program)
-
-
-# Where CPython looks whether a signal has come: after these
-_LOOKS = {"CALL", "CALL_FUNCTION_EX", "CALL_KW", "RESUME"}
-
-
-_moments_of: dict[Any, set[int]] = {}
-
-
-class At:
-    """Interrupts the n-th moment in our own code at which a signal can be handled."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-        self.where = ""
-
-    def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(SOURCES) and not frame.f_code.co_filename.endswith("/threading.py"):
-            return None
-        frame.f_trace_opcodes = True
-        frame.f_trace_lines = False
-        if event == "opcode" and frame.f_lasti in self._moments(frame.f_code):
-            self.left -= 1
-            if self.left == 0:
-                self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-                raise KeyboardInterrupt
-        return self
-
-    def _moments(self, code: Any) -> set[int]:
-        found = _moments_of.get(code)
-        if found is None:
-            instructions = [*dis.get_instructions(code)]
-            pairs = [*itertools.pairwise(instructions)]
-            jumps = {one.argval for one in instructions if one.opname == "JUMP_BACKWARD"}
-            caught = [range(entry.start, entry.end) for entry in dis._parse_exception_table(code)]  # type: ignore[attr-defined]
-            found = {
-                after.offset
-                for one, after in pairs
-                if (one.opname in _LOOKS or after.offset in jumps)
-                # what is raised after one is caught as if it were raised by it
-                and [one.offset in block for block in caught] == [after.offset in block for block in caught]
-            }
-            _moments_of[code] = found
-        return found
 
 
 def works(program: Program) -> None:
@@ -302,3 +246,28 @@ def test_t38_an_interrupt_at_every_single_moment(program: Program, part: str, st
             check(at.where)
             number += step
     works(program)
+
+
+def test_t38_an_interrupt_inside_asyncio_harms_no_later_call(
+    program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asyncio may lose a step that it has taken from its queue, and leave orders to stop in it."""
+    began = time.monotonic()
+    number, over = 1, False
+    while not over:
+        at = At(number, "/asyncio/", "blocking_loop.py")
+        try:
+            sys.settrace(at)
+            program.plain.call_sync("awaits")
+            over = at.left > 0
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        for _ in range(2):
+            assert program.plain.call_sync("awaits").value == "awaited", at.where
+        number += 1
+    gc.collect()
+    assert number > 100
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+    assert time.monotonic() - began < number * 0.1  # no interrupted call was waited for until patience ran out

@@ -49,9 +49,8 @@ from failsoft.runtime.call.running import RunningCall, list_running
 from failsoft.runtime.call.user_text import Catalogue
 from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution import clock as clocks
-from failsoft.runtime.execution.blocking_loop import is_on_loop
+from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
-from failsoft.runtime.execution.thread_loop import forget_loops, run_here
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
@@ -598,7 +597,6 @@ def _find(key: str) -> Runtime:
 def _after_fork() -> None:
     for runtime in list(_ALIVE):
         lifecycle.renew_after_fork(runtime._engine)
-    forget_loops()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from failsoft import Runtime
-from failsoft.runtime.execution.thread_loop import forget_loops
+from failsoft.runtime.execution.blocking_loop import forget_loops
 
 WHO: ContextVar[str] = ContextVar("WHO", default="")
 

@@ -1,16 +1,18 @@
-"""Coroutines for callers that block, whether their thread has an event loop or not."""
+"""Run coroutines for callers that block, whether their thread has an event loop or not."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
-from failsoft import Runtime
-from failsoft.runtime.execution.blocking_loop import run_on_loop_thread
+from failsoft import Decision, ErrorReport, Runtime, decide
+from failsoft.runtime.execution.blocking_loop import run_anywhere, run_here, run_on_loop_thread
 from failsoft.runtime.scope import SCOPE
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
@@ -125,3 +127,114 @@ def test_an_async_stand_in_has_its_deadline() -> None:
         await asyncio.sleep(20)
 
     assert rt.call_sync("search").status == "failed"
+
+
+async def running() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def test_a_thread_keeps_its_loop() -> None:
+    assert run_here(running()) is run_here(running())
+
+
+def test_the_loop_of_a_thread_is_not_made_the_current_one() -> None:
+    mine = asyncio.new_event_loop()
+    asyncio.set_event_loop(mine)
+    try:
+        others: list[Any] = []
+        thread = threading.Thread(target=lambda: others.append(run_here(running())))
+        thread.start()
+        thread.join()
+        run_here(running())
+        assert asyncio.get_event_loop_policy().get_event_loop() is mine
+    finally:
+        asyncio.set_event_loop(None)
+        mine.close()
+
+
+def test_anywhere_is_the_own_loop_unless_one_is_running() -> None:
+    own = run_here(running())
+    assert run_anywhere(running) is own
+    assert on_loop(lambda: run_anywhere(running)) is run_on_loop_thread(running)
+
+
+def test_a_tool_that_stops_the_loop_comes_to_its_end_all_the_same() -> None:
+    async def stops() -> str:
+        for _ in range(3):
+            asyncio.get_running_loop().stop()
+            await asyncio.sleep(0)
+        return "ended"
+
+    assert run_here(stops()) == "ended"
+    assert run_here(look()) == "nobody"
+
+
+def test_ctrl_c_cancels_the_coroutine_and_then_interrupts_the_caller() -> None:
+    seen: list[str] = []
+
+    async def waits() -> None:
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            seen.append("cancelled")
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        run_here(waits())
+    assert seen == ["cancelled"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_interrupts_a_coroutine_that_does_not_end() -> None:
+    async def ignores() -> None:
+        for _ in range(2):
+            asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                continue
+
+    with pytest.raises(KeyboardInterrupt):
+        run_here(ignores())
+    assert run_here(look()) == "nobody"
+
+
+def test_a_handler_of_blocking_calls_stays_on_one_loop() -> None:
+    seen: list[asyncio.AbstractEventLoop] = []
+
+    class Handler:
+        async def handle(self, report: ErrorReport) -> Decision:
+            seen.append(asyncio.get_running_loop())
+            return decide(report)
+
+    rt = Runtime(error_handler=Handler())
+
+    @rt.tool(retry={"max_attempts": 1}, read_only=True)
+    def search() -> str:
+        raise ConnectionError("503 Service Unavailable")
+
+    for _ in range(2):
+        assert rt.call_sync("search").status == "failed"
+    assert len(seen) == 2
+    assert seen[0] is seen[1] is run_here(running())
+
+
+def test_an_async_escalation_function_stays_on_one_loop() -> None:
+    seen: list[asyncio.AbstractEventLoop] = []
+
+    async def tell(_: Any) -> None:
+        seen.append(asyncio.get_running_loop())
+
+    rt = Runtime(on_escalation=tell)
+
+    @rt.tool(retry={"max_attempts": 1}, read_only=True)
+    def search() -> str:
+        raise ConnectionError("503 Service Unavailable")
+
+    for _ in range(2):
+        rt.call_sync("search")
+    asyncio.run(rt.close())
+    assert len(seen) == 2
+    assert seen[0] is seen[1]

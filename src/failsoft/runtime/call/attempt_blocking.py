@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from time import monotonic as real_time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model import builtin_faults
 from failsoft.observe import events
@@ -18,8 +18,6 @@ from failsoft.runtime.call.running import LONG, report_blocking
 if TYPE_CHECKING:
     from failsoft.runtime.call.ports import AttemptServices
     from failsoft.runtime.tools.tool import Tool
-
-T = TypeVar("T")
 
 
 def attempt_blocking(rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:

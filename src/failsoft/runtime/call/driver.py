@@ -7,9 +7,7 @@ arguments are checked against its tool.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.runtime.call.attempt import attempt
@@ -30,15 +28,13 @@ from failsoft.runtime.call.model import (
 )
 from failsoft.runtime.call.pipeline import run_pipeline
 from failsoft.runtime.call.user_text import phrase
-from failsoft.runtime.execution.blocking_loop import is_on_loop, running_loop
+from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, running_loop
 from failsoft.runtime.scope import SCOPE, leave
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.ports import DriverServices
     from failsoft.runtime.persistence.effect_ledger import Answer
-
-T = TypeVar("T")
 
 
 # --- on an event loop -------------------------------------------------------------------------------------------------
@@ -149,18 +145,6 @@ def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> AttemptResu
         rt.clock.sleep(step.delay)
         return None
     if isinstance(step, Phrase):
-        return _run_coroutine(phrase(rt, call.turn, step.outcome))
-    return _run_coroutine(rt.consult(call, step.report))
-
-
-def _run_coroutine(asked: Coroutine[Any, Any, T]) -> T | None:
-    """Run a coroutine on an event loop of its own, in another OS thread: this one may run an event loop already."""
-
-    def ask() -> None:
-        answer.append(asyncio.run(asked))
-
-    answer: list[T] = []
-    asking = threading.Thread(target=ask, name="failsoft handler", daemon=True)
-    asking.start()
-    asking.join()
-    return answer[0] if answer else None
+        return run_anywhere(lambda: phrase(rt, call.turn, step.outcome))
+    report = step.report
+    return run_anywhere(lambda: rt.consult(call, report))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections import deque
 from collections.abc import Callable
@@ -10,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.classify.nested import find_origin
 from failsoft.observe.delivery import Delivery, each
+from failsoft.runtime.execution.blocking_loop import run_here
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
 
-REMEMBERED = 64  # not every call inside another knows that it is: what was told last is known by heart
+REMEMBERED = 64  # recent outcomes, to recognise the same failure in an outer call
 
 
 class Escalations:
-    """The way to the user's callable; a coroutine function gets a loop of its own."""
+    """Calls the user's function on the delivery thread; a coroutine function runs on that thread's own loop."""
 
     def __init__(self, on_escalation: Callable[[Outcome[Any]], Any]) -> None:
         told = on_escalation
         if inspect.iscoroutinefunction(on_escalation):
 
             def told(outcome: Outcome[Any]) -> None:
-                asyncio.run(on_escalation(outcome))
+                run_here(on_escalation(outcome))
 
         self._delivery = Delivery(each(told), name="on_escalation", wait=True)
         self._told: deque[Outcome[Any]] = deque(maxlen=REMEMBERED)
@@ -33,7 +33,7 @@ class Escalations:
         self.renew_after_fork = self._delivery.renew_after_fork
 
     def notify(self, outcome: Outcome[Any]) -> None:
-        """Hand it over, unless a call further in has been told of already: it is the same failure."""
+        """Deliver an outcome, unless the failure has been delivered already for a call inside it."""
         inside = find_origin(outcome)[1:]
         if not any(one is told for one in inside for told in self._told):
             self._told.append(outcome)

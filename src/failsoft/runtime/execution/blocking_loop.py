@@ -1,24 +1,39 @@
-"""Coroutines for callers that block.
+"""Run coroutines for callers that block.
 
 Rules
 -----
-- Callers that block share one event loop, which runs in a daemon thread of its own: clients that tools keep stay on one
-  loop, a framework's short-lived threads leave none behind, and it does not matter whether the caller's thread has one.
-- Virtual time has a loop of its own, which ends with it. That one stands still while nobody waits for it.
-- Context variables are the caller's. A turn is left: it lives on the event loop of another caller.
-- Whatever a coroutine ends with belongs to its caller; a caller that is interrupted takes its coroutine along.
+- There are two places to run a coroutine, and one way to start, end and cancel it (``_Run``).
+- ``run_here`` runs it on the caller's own OS thread, on an event loop that the thread keeps: clients that tools hold stay
+  on one loop. The loop is closed when the thread, its virtual time or the program ends.
+- ``run_on_loop_thread`` runs it on a loop thread of ours that all callers share. It serves callers whose thread already
+  runs a loop, and frameworks that call each time from another thread, where clients would meet many loops.
+- Each virtual time has loops of its own, which end with it. A shared virtual loop stands still while no caller waits.
+- The coroutine sees the caller's context variables. On the loop thread it is outside the caller's turn, which belongs to
+  another loop.
+- The result and every exception of the coroutine, even ``SystemExit``, go to its caller and leave the loop intact.
+- An interrupted caller cancels its coroutine. ``run_here`` waits up to ``PATIENCE`` for its end, before the interrupt goes
+  on: the next call would run the rest of it.
+- A forked child starts without loops. It does not close its parent's: both share one epoll, and the parent's loop would
+  no longer be woken.
+
+Why not ``asyncio.Runner``: an interrupt inside ``run_until_complete`` leaves an order to stop in the loop's queue, which
+ends the next call early. An interrupt between taking a step of a task from the queue and running it loses the step: the
+task then waits forever, even when it is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
-from typing import Any, TypeVar
+from contextvars import Context, copy_context
+from types import FrameType
+from typing import Any, Generic, TypeVar
 
 from failsoft.errors import FailsoftError
 from failsoft.runtime.execution import clock as clocks
@@ -26,9 +41,13 @@ from failsoft.runtime.scope import SCOPE
 
 T = TypeVar("T")
 
+PATIENCE = 1.0  # seconds for tasks to end after they were cancelled
+_ROUNDS = (0.0, 0.0, 0.05, 0.2, PATIENCE - 0.25)  # seconds between looks at an interrupted call
+_LOCAL = threading.local()
+
 
 def is_on_loop() -> bool:
-    """Is an event loop running in this thread?"""
+    """True if an event loop is running in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -37,7 +56,7 @@ def is_on_loop() -> bool:
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """This thread's event loop; refused where there is none, or one of another kind."""
+    """Return this thread's event loop; refuse where there is none, or one of another library."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -47,35 +66,232 @@ def running_loop() -> asyncio.AbstractEventLoop:
         ) from None
 
 
+def run_here(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on this thread's own event loop; no other may be running."""
+    return _loop_of_thread().run(main)
+
+
 def run_on_loop_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Block until a coroutine has come to its end."""
+    """Run a coroutine, which is made there, on the shared loop thread."""
     context = copy_context()
     context.run(leave_turn)
-    ended: Future[T] = Future()
-    tasks: list[asyncio.Task[None]] = []
+    return _LOOP_THREADS.find(clocks.current()).run(make, context)
 
-    async def run() -> None:
-        try:
-            with host.awaited():
-                value = await make()
-            ended.set_result(value)
-        except BaseException as error:  # not the shared loop's to raise
-            ended.set_exception(error)
 
-    host = _LOOP_THREADS.find(clocks.current())
-    try:
-        host.loop.call_soon_threadsafe(lambda: tasks.append(host.loop.create_task(run(), context=context)))
-        return ended.result()
-    except BaseException:
-        host.loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])  # the caller was interrupted
-        raise
+def run_anywhere(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine on this thread's own loop, or on the loop thread if this thread already runs a loop."""
+    return run_on_loop_thread(make) if is_on_loop() else run_here(make())
 
 
 def leave_turn() -> None:
-    """A call made from here belongs to no turn: not to one that another event loop runs."""
+    """Make calls from here belong to no turn."""
     scope = SCOPE.get()
     if scope is not None and scope.is_turn:
         SCOPE.set(None)
+
+
+class _Run(Generic[T]):
+    """One coroutine and its blocking caller."""
+
+    def __init__(self, main: Coroutine[Any, Any, T], over: Callable[[_Run[Any]], None]) -> None:
+        self._main = main
+        self._over = over  # called on the loop once the coroutine has ended
+        self._value: list[T] = []
+        self._error: BaseException | None = None
+        self._begun = self._cancelled = False
+        self.task: asyncio.Task[Any] | None = None
+        self.ended = False
+        self.interrupted = False  # by Ctrl-C, which has cancelled the task
+
+    async def run(self) -> None:
+        """Await the coroutine. No exception goes to the loop: a ``SystemExit`` would end it."""
+        self._begun = True
+        self.task = asyncio.current_task()
+        try:
+            if not self._cancelled:
+                self._value.append(await self._main)
+        except BaseException as error:
+            self._error = error
+        self.ended = True
+        # The loop goes on for one round, as in asyncio.run: closed transports are released in it
+        asyncio.get_running_loop().call_soon(self._over, self)
+
+    def cancel(self) -> None:
+        """Cancel the coroutine on its loop, also if it has not begun."""
+        self._cancelled = True
+        if not self._begun:
+            self._main.close()
+        if self.task is not None:
+            self.task.cancel()
+
+    def is_over(self) -> bool:
+        """True if nothing of the coroutine will run any more."""
+        return self.ended or (self._cancelled if self.task is None else self.task.done())
+
+    def result(self) -> T:
+        """Return or raise what the coroutine ended with."""
+        error = self._error
+        if error is None:
+            return self._value[0]
+        try:
+            if (
+                self.interrupted
+                and isinstance(error, asyncio.CancelledError)
+                and self.task
+                and not self.task.uncancel()
+            ):
+                raise KeyboardInterrupt
+            raise error
+        finally:
+            del error, self._error  # their tracebacks hold this frame
+
+
+class _ThreadLoop:
+    """The event loop of one blocking thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(_report)
+        self._owner = os.getpid()
+        self._running: _Run[Any] | None = None
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end in this thread."""
+        if self._running is not None:  # it was interrupted, and a second interrupt kept it from being ended
+            self._end(self._running)
+        loop = self.loop
+        running = _Run(main, self._stop)
+        self._running = running
+        try:
+            _handle_sigint(running)
+            running.task = loop.create_task(running.run(), context=copy_context())
+            while not running.ended:  # a tool may stop the loop
+                loop.run_forever()
+        except BaseException:
+            self._end(running)
+            raise
+        finally:
+            _restore_sigint()
+        self._running = None
+        return running.result()
+
+    def _stop(self, run: _Run[Any]) -> None:
+        if run is self._running:  # the order of an interrupted run may come in the next
+            self.loop.stop()
+
+    def _end(self, run: _Run[Any]) -> None:
+        """End a call whose caller was interrupted."""
+        if not run.is_over():
+            run.cancel()
+        loop = self.loop
+        stuck: set[asyncio.Task[Any]] = set()
+        for delay in _ROUNDS:
+            if run.is_over():
+                break
+            timer = loop.call_later(delay, loop.stop)
+            loop.run_forever()
+            timer.cancel()
+            stuck = _release(stuck, loop)
+        self._running = None
+
+    def __del__(self) -> None:
+        loop = self.loop
+        if self._owner != os.getpid() or sys.is_finalizing():
+            loop.is_closed = lambda: True  # type: ignore[method-assign]  # otherwise it closes itself
+            return
+        if asyncio._get_running_loop() is None:
+            _close(loop)
+        elif asyncio.all_tasks(loop):  # a thread runs one loop at a time
+            closing = threading.Thread(target=_close, args=(loop,))
+            closing.start()
+            closing.join()
+        else:
+            loop.close()
+
+
+def _release(suspects: set[asyncio.Task[Any]], loop: asyncio.AbstractEventLoop) -> set[asyncio.Task[Any]]:
+    """End tasks whose next step was lost; return the tasks that look like it for the first time.
+
+    The next step of a task takes note of its cancellation. A task that has not done so in a whole round of the loop has no
+    next step in the queue.
+    """
+    unaware = {task for task in asyncio.all_tasks(loop) if getattr(task, "_must_cancel", False)}
+    for task in unaware & suspects:
+        coroutine = task.get_coro()
+        with suppress(Exception):  # its clean-up may fail, or await
+            coroutine.close()
+        asyncio.Future.cancel(task)  # not the task's own method, which leaves the end to the next step
+    return unaware - suspects
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report a failure as asyncio does, except of our own tasks: their callers have been interrupted, and know it."""
+    task = context.get("task", context.get("future"))
+    coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
+    if getattr(coroutine, "cr_code", None) is not _Run.run.__code__:
+        loop.default_exception_handler(context)
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what tools have left on a loop, and close it. Waits ``PATIENCE`` at most, and for no threads."""
+
+    async def end() -> None:
+        tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=PATIENCE)
+        await loop.shutdown_asyncgens()
+
+    try:
+        loop.run_until_complete(end())
+    finally:
+        loop.close()
+
+
+def _loop_of_thread() -> _ThreadLoop:
+    """The loop of this thread by the current clock."""
+    loops: dict[clocks.Clock, _ThreadLoop] = _LOCAL.__dict__.setdefault("loops", {})
+    clock = clocks.current()
+    if clock not in loops:
+        for ended in loops.keys() - {clocks.SYSTEM}:
+            del loops[ended]
+        loops[clock] = _ThreadLoop()
+    return loops[clock]
+
+
+def forget_loops() -> None:
+    """Drop this thread's loops, in a forked child or at the end of the program."""
+    _LOCAL.__dict__.clear()
+
+
+# -- Ctrl-C: cancels the coroutine instead of raising inside the loop, as in asyncio.run -----------------------------------
+
+
+def _handle_sigint(run: _Run[Any]) -> None:
+    """Let the first Ctrl-C cancel a coroutine in the main thread, unless the program handles Ctrl-C itself."""
+    if threading.current_thread() is threading.main_thread():
+        _LOCAL.run = run
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _on_sigint)
+
+
+def _restore_sigint() -> None:
+    _LOCAL.__dict__.pop("run", None)
+    if signal.getsignal(signal.SIGINT) is _on_sigint and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _on_sigint(_number: int, _frame: FrameType | None) -> None:
+    run: _Run[Any] | None = _LOCAL.__dict__.get("run")
+    if run is None or run.task is None or run.ended or run.interrupted:
+        raise KeyboardInterrupt
+    run.interrupted = True
+    run.task.cancel()
+    run.task.get_loop().call_soon_threadsafe(int)  # wakes the loop
+
+
+# -- loop threads -------------------------------------------------------------------------------------------------------------
 
 
 class _LoopThread:
@@ -86,12 +302,30 @@ class _LoopThread:
         self.loop = asyncio.new_event_loop()
         self._waiting = 0
         clocks.outside_started(self.loop)
-        self.thread = threading.Thread(target=self._run, name="failsoft loop", daemon=True)
+        self.thread = threading.Thread(target=self._run_loop, name="failsoft loop", daemon=True)
         self.thread.start()
 
+    def run(self, make: Callable[[], Coroutine[Any, Any, T]], context: Context) -> T:
+        """Block until a coroutine has ended on this loop."""
+        ended = threading.Lock()
+        ended.acquire()
+        running = _Run(self._await(make), lambda _: ended.release())
+        loop = self.loop
+        try:
+            loop.call_soon_threadsafe(lambda: loop.create_task(running.run(), context=context))
+            ended.acquire()
+        except BaseException:  # the caller was interrupted
+            loop.call_soon_threadsafe(running.cancel)
+            raise
+        return running.result()
+
+    async def _await(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        with self._awaited():
+            return await make()
+
     @contextmanager
-    def awaited(self) -> Iterator[None]:
-        """Somebody waits for what this loop does in the body."""
+    def _awaited(self) -> Iterator[None]:
+        """Let virtual time pass on this loop in the body."""
         self._waiting += 1
         if self._waiting == 1:
             clocks.outside_finished(self.loop)
@@ -102,17 +336,17 @@ class _LoopThread:
             if self._waiting == 0:
                 clocks.outside_started(self.loop)
 
-    def _run(self) -> None:
+    def _run_loop(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             runner.get_loop().run_forever()
 
     def end(self) -> None:
-        with suppress(RuntimeError):  # it has come to its end already
+        with suppress(RuntimeError):  # it has ended already
             self.loop.call_soon_threadsafe(self.loop.stop)
 
 
 class _LoopThreads:
-    """The shared loop of each clock; another one for those that block it themselves, and in a forked child."""
+    """The shared loop of each clock; another one for a coroutine that blocks the shared loop, and in a forked child."""
 
     def __init__(self) -> None:
         self.renew()
@@ -130,7 +364,7 @@ class _LoopThreads:
             return self._shared[-1]
 
     def end(self, clock: clocks.Clock) -> None:
-        """Nobody lives by this clock any more."""
+        """End the loops of a virtual time."""
         with self._lock:
             ended = [host for host in self._shared if host.clock is clock]
             self._shared = [host for host in self._shared if host.clock is not clock]
@@ -142,4 +376,10 @@ _LOOP_THREADS = _LoopThreads()
 end_loop_threads = _LOOP_THREADS.end
 
 
-os.register_at_fork(after_in_child=_LOOP_THREADS.renew)
+def _after_fork() -> None:
+    forget_loops()
+    _LOOP_THREADS.renew()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(forget_loops)
