@@ -20,7 +20,8 @@ INTRO = """# Python API
 
 Everything that `from failsoft import …` gives, then what is in `failsoft.testing` and in the adapters.
 `failsoft.integration` ([Write an adapter](../how-to/write-an-adapter.md)) and `failsoft.stores.ports` are public too, for
-adapters and stores of your own. All other modules may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
+adapters and stores of your own, and `failsoft.stores.url` and `failsoft.analysis.source`, which read stores and traces
+([Read a trace from code](../how-to/trace.md#read-a-trace-from-code)). All other modules may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
 """
 
 # (title, module, introduction, names in reading order)

@@ -18,6 +18,8 @@ from failsoft.analysis.record_check import Record, find_mistake, parse_line
 from failsoft.core.model.errors import FailsoftError
 from failsoft.core.model.json_values import plain
 
+__all__ = ["EventFilter", "FileSource", "LiveSource", "SourceError", "StoreSource", "TraceSource"]
+
 T = TypeVar("T")
 
 EVERYTHING = 100_000_000  # events

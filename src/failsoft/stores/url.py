@@ -22,6 +22,8 @@ from failsoft.core.model.sizes import size
 from failsoft.errors import ManifestError
 from failsoft.stores.ports import GROUP, SCHEMES, Opener, Store
 
+__all__ = ["known_schemes", "open_store"]
+
 _LATER = {"redis": "Redis", "rediss": "Redis", "valkey": "Valkey", "postgres": "PostgreSQL", "postgresql": "PostgreSQL"}
 
 
