@@ -27,14 +27,14 @@ PROTECTIONS: dict[int, Protection] = {
     2: Protection(
         "a probe that is cancelled says nothing about the tool",
         "runtime/call/pipeline.py",
-        '    report_to_breaker(rt, call, candidate, "neutral")\n    call.report',
-        '    report_to_breaker(rt, call, candidate, "success")\n    call.report',
+        'candidate.take_ticket(), "neutral", effect="unknown")\n',
+        'candidate.take_ticket(), "success", effect="unknown")\n',
     ),
     3: Protection(
         "a cancelled call says nothing about the tool",
         "runtime/call/pipeline.py",
-        '    report_to_breaker(rt, call, candidate, "neutral")\n    call.report',
-        '    report_to_breaker(rt, call, candidate, "failure")\n    call.report',
+        'candidate.take_ticket(), "neutral", effect="unknown")\n',
+        'candidate.take_ticket(), "failure", effect="unknown")\n',
     ),
     4: Protection(
         "results of an older generation are ignored",
@@ -68,8 +68,8 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     9: Protection(
         "only transient failures of attempts that ran are counted",
-        "runtime/call/recovery.py",
-        '    return "failure" if fault.retryable and ended.entered else "neutral"\n',
+        "runtime/call/candidate.py",
+        '    return "failure" if fault.retryable and entered else "neutral"\n',
         '    return "failure"\n',
     ),
     10: Protection(

@@ -6,6 +6,7 @@ the pipeline.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.redact.sanitise import mask_id
@@ -13,6 +14,7 @@ from failsoft.errors import FailsoftError
 from failsoft.runtime.call import driver
 from failsoft.runtime.call.emit import emit_cancelled
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progress
+from failsoft.runtime.call.steps import PipelineOptions
 from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
 from failsoft.runtime.scope import LIGHT, SCOPE, AskedFor, call_of
 from failsoft.runtime.tools.tool import Tool, count_as_write
@@ -40,6 +42,21 @@ class CallRunner:
         """Raise if the runtime has been closed."""
         if self.closed:
             raise FailsoftError("this Runtime has been closed: make another one")
+
+    @cached_property
+    def pipeline_options(self) -> PipelineOptions:
+        """The settings that the pipeline follows."""
+        rt = self._rt
+        memory = rt.judgement.memory
+        return PipelineOptions(
+            rt.texts.explain,
+            rt.judgement.policies,
+            consults=rt.judgement.handler is not None,
+            phrases=rt.texts.phraser is not None,
+            records_writes=rt.books.ledger is not None,
+            store_required=rt.books.store_required,
+            memory_acts=memory is not None and memory.mode == "act",
+        )
 
     # -- making ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.observe import events
-from failsoft.runtime.call.recovery import can_be_replaced
+from failsoft.runtime.call.in_place import can_be_replaced
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.conversation.thread_store import Key
 from failsoft.runtime.tools.tool import count_as_write

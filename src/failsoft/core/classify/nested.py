@@ -44,6 +44,13 @@ def failures_inside(error: BaseException | None) -> Iterator[CallFailed]:
             links.append(link.__context__ if link.__cause__ is None else link.__cause__)
 
 
+def has_failures_inside(error: BaseException) -> bool:
+    """True if an exception's chain contains a failed call."""
+    if error.__context__ is None and error.__cause__ is None and not isinstance(error, _CARRIERS):
+        return False
+    return any(True for _ in failures_inside(error))
+
+
 def adopt_fault(fault: Fault, error: BaseException) -> Fault:
     """Return the fault of the inner call if ``error`` is the same failure; otherwise ``fault``."""
     if error.__context__ is None and error.__cause__ is None and not isinstance(error, _CARRIERS):

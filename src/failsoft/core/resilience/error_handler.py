@@ -191,6 +191,36 @@ def _seen(report: ErrorReport) -> str:
     return "" if report.evidence is None else f"; {report.evidence}"
 
 
+# --- a decision of the user's handler ---------------------------------------------------------------------------------
+
+
+def refuse_retry(report: ErrorReport, why: str) -> ErrorReport:
+    """Return the report of a failure that cannot be retried after all."""
+    return report._replace(retry_delay=None, no_retry=why)
+
+
+def refresh_report(report: ErrorReport, *, turn_left: float | None, abandoned: bool) -> ErrorReport:
+    """Return the report after a handler has taken its time: the turn has gone on meanwhile, and may be over."""
+    if abandoned:
+        report = refuse_retry(report, "the turn's time is up")._replace(alternatives=())
+    return report._replace(turn_left=turn_left)
+
+
+def accept_decision(decision: Decision, report: ErrorReport) -> Decision | None:
+    """Return the decision as it can be carried out; None if it is impossible or unsafe. A hint is never shortened."""
+    if decision.strategy == "retry":
+        if report.retry_delay is None:
+            return None
+        delay = report.retry_delay if decision.delay is None else max(decision.delay, report.fault.retry_after or 0.0)
+        late = report.turn_left is not None and delay > report.turn_left
+        return None if late else decision._replace(delay=delay)
+    if decision.strategy == "alternative_tool" and decision.tool not in report.alternatives:
+        return None
+    if decision.strategy == "partial_success" and not report.has_partial:
+        return None
+    return decision
+
+
 # --- into an event and back -------------------------------------------------------------------------------------------
 
 

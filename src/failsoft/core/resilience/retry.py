@@ -129,6 +129,23 @@ def plan_retry(
     return Retry(wait, hinted)
 
 
+def veto_retry(
+    retry: Retry, *, opened: bool, nested: bool, turn_left: float | None, abandoned: bool
+) -> Retry | NoRetry:
+    """Return the retry, or why the call's surroundings forbid it.
+
+    ``opened``: the failure has opened the circuit. ``nested``: an inner guarded call failed, which was retried already.
+    ``turn_left``: seconds until the turn's deadline. ``abandoned``: the turn has gone on without the call.
+    """
+    if opened:
+        return NoRetry("circuit open")
+    if nested:
+        return NoRetry("the call inside has had its retries")
+    if abandoned or (turn_left is not None and turn_left < retry.delay):
+        return NoRetry("the turn's time is up")
+    return retry
+
+
 def plan_known(
     options: RetryOptions, made: int, since: float, spent: float, took: float, now: float, jitter: float
 ) -> float | None:

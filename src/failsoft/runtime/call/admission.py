@@ -1,7 +1,7 @@
-"""The gates that a call must pass before it gets to its tool, and what is asked of it for a retry (R14, R19, R25).
+"""Admission before an attempt, and the verdict after it: availability, rate hold, circuit breaker, retry budget.
 
-In this order: is the tool there, does its service want to be left alone, is its circuit closed. Decisions are the
-core's; here they are asked with the lock held, and what changes is written into the stream.
+In this order: is the tool available, does its service want to be left alone, is its circuit closed. The decisions are pure
+functions of ``core.resilience``. Here they are asked with the lock held, and a change of a circuit is recorded.
 """
 
 from __future__ import annotations
@@ -11,110 +11,157 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience import rate_hold as core
+from failsoft.core.resilience.circuit_breaker import Refusal
 from failsoft.observe import events
 from failsoft.runtime.tools.framework_tool import is_runnable
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.options import Fallback
-    from failsoft.core.resilience.circuit_breaker import CircuitState
-    from failsoft.runtime.call.model import Call, Candidate
-    from failsoft.runtime.call.ports import PipelineServices, RefusalServices
+    from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
+    from failsoft.runtime.call.candidate import Candidate
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.call.ports import InPlaceServices, MisfitServices, RefusalServices
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import CachedRefusal, Tool
 
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
 
 
-def can_replace(rt: PipelineServices, call: Call, via: Fallback) -> bool:
-    """Is this fallback there, and not cut off?"""
-    tool = rt.tools.get(via.tool)
+def admit(rt: InPlaceServices, call: Call, candidate: Candidate) -> Ticket | Fault:
+    """Return the ticket of an admitted attempt, or the fault that refuses it. A fallback must take the arguments."""
+    tool, health = candidate.tool, candidate.health
+    fault = check_availability(rt, call, tool)
+    if fault is None and tool is not call.tool and not candidate.attempts.made:
+        fault = tool.misfit(call.args, call.arguments(rt.time, tool), typed=call.typed)
+    if fault is None and tool.health.holds:
+        fault = check_rate_hold(rt, call, tool)
+    if fault is not None:
+        return fault
+    if candidate.ticket is not None:
+        return candidate.ticket
+    now = rt.time.now()
+    with rt.toolbox.lock:
+        before = health.state.state
+        answer = health.admit(now, candidate.timeout)
+        after = health.state.state
+    if isinstance(answer, Refusal):
+        return builtin_faults.circuit_open(tool.id, answer.retry_after, health.opened_by)
+    if after != before:
+        emit_transition(rt, call, candidate, after)
+    return answer
+
+
+def report_to_breaker(
+    rt: InPlaceServices, call: Call, candidate: Candidate, ticket: Ticket, verdict: Result, fault: Fault | None = None
+) -> CircuitState | None:
+    """Hand a ticket back with the verdict on its attempt; return the new state of the circuit if it has changed."""
+    with rt.toolbox.lock:
+        changed = candidate.health.record(ticket, verdict, rt.time.now(), fault)
+        candidate.tool.renew_ticket()
+    if changed is not None:
+        emit_transition(rt, call, candidate, changed, fault)
+    return changed
+
+
+def can_replace(rt: InPlaceServices, call: Call, via: Fallback) -> bool:
+    """True if this fallback is available and its circuit is not open."""
+    tool = rt.toolbox.tools.get(via.tool)
     if tool is None or is_absent(rt, call, tool) or not is_runnable(tool.fn):
         return False
-    return rt.health_of(call.tool, tool, via).observe(rt.now()) != "open"
+    return rt.toolbox.health_of(call.tool, tool, via).observe(rt.time.now()) != "open"
 
 
-def is_absent(rt: PipelineServices, call: Call, tool: Tool) -> bool:
-    """Is the tool missing, here or in the call's thread?"""
-    return tool.unavailable_fault is not None or (call.thread is not None and rt.conversations.is_absent(call, tool))
+def is_absent(rt: MisfitServices, call: Call, tool: Tool) -> bool:
+    """True if the tool is missing, in this deployment or in the call's thread."""
+    return tool.unavailable_fault is not None or (
+        call.thread is not None and rt.books.conversations.is_absent(call, tool)
+    )
 
 
-def check_availability(rt: PipelineServices, call: Call, tool: Tool) -> Fault | None:
+def check_availability(rt: InPlaceServices, call: Call, tool: Tool) -> Fault | None:
     """Return the fault that keeps a call from its tool before the breaker is asked; None if there is none."""
     if tool.unavailable_fault is not None or call.thread is None:
         return tool.unavailable_fault
-    return rt.conversations.admit(call, tool)
+    return rt.books.conversations.admit(call, tool)
 
 
-def check_rate_hold(rt: PipelineServices, call: Call, tool: Tool) -> Fault | None:
-    """The fault of a call that comes before the service wants to be asked again."""
-    now = rt.now()
+def check_rate_hold(rt: InPlaceServices, call: Call, tool: Tool) -> Fault | None:
+    """Return the fault of a call that comes before the service wants to be asked again."""
+    now = rt.time.now()
     seconds = core.remaining(tool.health.holds, call.tenant, now=now, thread=call.thread)
     if seconds:
         return builtin_faults.rate_hold(tool.id, seconds)
-    with rt.lock:
+    with rt.toolbox.lock:
         tool.health.holds = core.release(tool.health.holds, now=now)
         tool.renew_ticket()
     return None
 
 
-def set_rate_hold(rt: PipelineServices, call: Call, tool: Tool, fault: Fault) -> None:
-    """Leave the service alone for as long as the fault says: for everybody, or for the thread if only words say so."""
+def set_rate_hold(rt: InPlaceServices, call: Call, tool: Tool, fault: Fault) -> None:
+    """Leave the service alone for as long as the fault says: for all calls, or for the thread if only words say so."""
     thread = call.thread if fault.hint_source == "words" else None
     if fault.retry_after is None or (thread is None and fault.hint_source == "words"):
         return
-    with rt.lock:
-        tool.health.holds = core.hold(tool.health.holds, call.tenant, fault.retry_after, now=rt.now(), thread=thread)
+    with rt.toolbox.lock:
+        tool.health.holds = core.hold(
+            tool.health.holds, call.tenant, fault.retry_after, now=rt.time.now(), thread=thread
+        )
         tool.renew_ticket()
 
 
-def spend_retry(rt: PipelineServices, tool: Tool, health: ToolHealth) -> bool:
-    """Take one retry out of the tool's budget (R25)."""
+def spend_retry(rt: InPlaceServices, tool: Tool, health: ToolHealth) -> bool:
+    """Take one retry out of the tool's budget."""
     successes = count_successes(rt, tool, health)
-    with rt.lock:
-        return health.spend(rt.now(), successes)
+    with rt.toolbox.lock:
+        return health.spend(rt.time.now(), successes)
 
 
 def count_successes(rt: RefusalServices, tool: Tool, health: ToolHealth) -> int:
-    """The tool's successes that a budget has to know of, before a retry is paid for."""
+    """Count the successes that a budget is credited for, before a retry is paid for."""
     trace = rt.log.trace
     successes = trace.successes(tool.id)
     if health.can_spend(rt.time.now(), successes, len(trace.pending)):
         return successes
-    return trace.metrics(tool.id).successes  # what is pending makes a difference
+    return trace.metrics(tool.id).successes  # the pending events make a difference
 
 
 # --- circuits ---------------------------------------------------------------------------------------------------------
 
 
 def emit_transition(
-    rt: PipelineServices, call: Call, candidate: Candidate, state: CircuitState, fault: Fault | None = None
+    rt: InPlaceServices, call: Call, candidate: Candidate, state: CircuitState, fault: Fault | None = None
 ) -> None:
-    """A breaker has changed. One that a fallback has for one primary only says which primary."""
+    """Record that a circuit has changed. A circuit that a fallback has for one primary only names that primary."""
     event_type, message = _TRANSITIONS[state]
     tool = candidate.tool
     fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
     if state == "closed":
-        fields["recovery_ms"] = round((rt.now() - candidate.health.opened_at) * 1000, 3)
+        fields["recovery_ms"] = round((rt.time.now() - candidate.health.opened_at) * 1000, 3)
     if candidate.health is not tool.health:
         fields["primary"] = call.tool.id
         if fault is not None and state == "open":
             fields["code"] = fault.code.value
-        rt.emit(event_type, tool, call, fields)
+        rt.log.emit(event_type, tool, call, fields)
         return
     if state == "open":
         if fault is not None:
             fields |= {"code": fault.code.value, "error": fault.message}
-        alone = not tool.options.fallbacks and rt.handler is None and rt.phraser is None and not rt.policies
+        alone = (
+            not tool.options.fallbacks
+            and rt.judgement.handler is None
+            and rt.texts.phraser is None
+            and not rt.judgement.policies
+        )
         if alone and tool.fast_eligible and tool.unavailable_fault is None and not tool.health.holds:
-            renew_refusal(rt, tool, rt.now())
+            renew_refusal(rt, tool, rt.time.now())
     else:
         tool.cached_refusal = None
-    rt.emit(event_type, tool, call, fields)
+    rt.log.emit(event_type, tool, call, fields)
 
 
 def refuse_from_cache(rt: RefusalServices, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:
-    """Answer for an open circuit at once, with a fault that all callers share; None: it may be tried again."""
+    """Refuse a call of an open circuit with a fault that all callers share; None if the circuit may admit a call."""
     now = rt.time.now()
     if now >= shut[1]:
         renewed = renew_refusal(rt, tool, now)

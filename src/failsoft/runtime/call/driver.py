@@ -1,7 +1,9 @@
 """The two drivers of the pipeline: one awaits its steps on an event loop, one blocks on them in this OS thread.
 
-The pipeline yields what takes time; a driver performs it and sends the answer back. Before the first step a call's
-arguments are checked against its tool.
+The pipeline yields steps; a driver performs each of them and sends the answer back. Both drivers answer the steps that
+take no time in the same way (``in_place``). Before the first step a call's arguments are checked against its tool.
+
+If a step that takes time is interrupted, the pipeline is told, and may ask for a last step that takes none.
 """
 
 from __future__ import annotations
@@ -9,32 +11,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.outcome import Outcome
 from failsoft.runtime.call.attempt import attempt
 from failsoft.runtime.call.attempt_blocking import attempt_blocking
 from failsoft.runtime.call.first_attempt import misfit_result
-from failsoft.runtime.call.model import (
-    NO_PROGRESS,
-    AttemptResult,
-    Call,
-    Consult,
-    Invoke,
-    Phrase,
-    Progress,
-    RecordWrite,
-    Step,
-    TakeOffer,
-    Wait,
-)
+from failsoft.runtime.call.in_place import IN_PLACE, interrupt
+from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Invoke, Progress
 from failsoft.runtime.call.pipeline import run_pipeline
+from failsoft.runtime.call.steps import Consult, Consulted, Phrase, RecordWrite, Step, TakeOffer, Wait
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, running_loop
 from failsoft.runtime.scope import SCOPE, leave
 
 if TYPE_CHECKING:
+    from failsoft.core.model.outcome import Decision
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.ports import DriverServices
     from failsoft.runtime.persistence.effect_ledger import Answer
+
+    _Answer = AttemptResult | Consulted | Answer | bool | float | None
 
 
 # --- on an event loop -------------------------------------------------------------------------------------------------
@@ -48,49 +43,55 @@ async def drive(
     past: Progress = NO_PROGRESS,
 ) -> Outcome[Any]:
     """Drive a call through the pipeline to its outcome, on this event loop."""
-    rt.deadlines_of(running_loop()).start_watch()
-    steps = run_pipeline(rt, call, first or misfit_result(rt, call), ticket, past)
-    rt.calls[call] = None
+    rt.places.deadlines_of(running_loop()).start_watch()
+    steps = run_pipeline(rt.runner.pipeline_options, call, first or misfit_result(rt, call), ticket, past)
+    rt.places.in_flight.calls[call] = None
     token = SCOPE.set(call)
-    answer: AttemptResult | Decision | Answer | bool | None
     try:
         step = next(steps)
         while True:
+            in_place = IN_PLACE.get(step.__class__)
+            if in_place is not None:
+                step = steps.send(in_place(rt, call, step))
+                continue
+            answer: _Answer
             try:
                 if isinstance(step, Invoke):
-                    answer = await attempt(rt, call, step)
+                    asked = rt.time.now()
+                    result = await attempt(rt, call, step)
+                    answer = result.with_queue_time(result.started - asked)
+                    del result
                 else:
                     answer = await _perform(rt, call, step)
             except BaseException as error:
-                rt.on_caller_cancelled(call, error)
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
-                answer = None  # it may hold an error, whose traceback holds this frame
+                rt.runner.on_caller_cancelled(call, error)
+                interrupt(rt, call, steps)
+                raise
+            step = steps.send(answer)
+            answer = None  # it may hold an error, whose traceback holds this frame
     except StopIteration as done:
         outcome: Outcome[Any] = done.value
         return outcome
     finally:
-        rt.calls.pop(call, None)
+        rt.places.in_flight.calls.pop(call, None)
         leave(SCOPE, token)
-        rt.drain_if_due()
+        rt.log.drain_if_due()
 
 
-async def _perform(
-    rt: DriverServices, call: Call, step: RecordWrite | TakeOffer | Wait | Consult | Phrase
-) -> Decision | Answer | bool | None:
+async def _perform(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, TakeOffer):
-        return await rt.conversations.take_offer(call, step.offer)
+        return await rt.books.conversations.take_offer(call, step.offer)
     if isinstance(step, RecordWrite):
-        assert rt.ledger is not None
-        return await rt.ledger.begin(call)
+        assert rt.books.ledger is not None
+        return await rt.books.ledger.begin(call)
     if isinstance(step, Wait):
         await asyncio.sleep(step.delay)
-        return None
+        return rt.time.now()
     if isinstance(step, Phrase):
         await phrase(rt, call.turn, step.outcome)
         return None
-    return await rt.consult(call, step.report)
+    assert isinstance(step, Consult)
+    return _consulted(rt, call, await rt.judgement.consult(call, step.report))
 
 
 # --- in this OS thread ------------------------------------------------------------------------------------------------
@@ -100,20 +101,24 @@ def drive_blocking(
     rt: DriverServices, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
 ) -> Outcome[Any]:
     """Drive a call through the pipeline to its outcome, in this OS thread."""
-    steps = run_pipeline(rt, call, first or misfit_result(rt, call), ticket)
+    steps = run_pipeline(rt.runner.pipeline_options, call, first or misfit_result(rt, call), ticket)
     before = SCOPE.get()
     try:  # an interrupt right after the scope was set must not leave it set
         SCOPE.set(call)
-        rt.calls[call] = None
+        rt.places.in_flight.calls[call] = None
         step = next(steps)
         while True:
+            in_place = IN_PLACE.get(step.__class__)
+            if in_place is not None:
+                step = steps.send(in_place(rt, call, step))
+                continue
             try:
                 answer = _perform_blocking(rt, call, step)
             except BaseException as error:
-                rt.on_caller_cancelled(call, error)
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
+                rt.runner.on_caller_cancelled(call, error)
+                interrupt(rt, call, steps)
+                raise
+            step = steps.send(answer)
     except StopIteration as done:
         outcome: Outcome[Any] = done.value
         return outcome
@@ -121,30 +126,37 @@ def drive_blocking(
         try:
             SCOPE.set(before)
         finally:
-            rt.calls.pop(call, None)
-        rt.drain_if_due()
+            rt.places.in_flight.calls.pop(call, None)
+        rt.log.drain_if_due()
 
 
-def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> AttemptResult | Decision | Answer | bool | None:
+def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, Invoke):
-        return attempt_blocking(rt, call, step)
+        asked = rt.time.now()
+        result = attempt_blocking(rt, call, step)
+        return result.with_queue_time(result.started - asked)
     if isinstance(step, TakeOffer):
-        return rt.conversations.take_offer_blocking(call, step.offer)
+        return rt.books.conversations.take_offer_blocking(call, step.offer)
     if isinstance(step, RecordWrite):
-        assert rt.ledger is not None
-        return rt.ledger.begin_blocking(call)
+        assert rt.books.ledger is not None
+        return rt.books.ledger.begin_blocking(call)
     if isinstance(step, Wait):
         if is_on_loop():
-            rt.warn_once(
+            rt.toolbox.warn_once(
                 f"{call.tool.id} blocks",
                 "%s was called as a plain function on an event loop, which stands still while it waits to try again: "
                 'use `await rt.call("%s", {…})` there',
                 call.tool.id,
                 call.tool.id,
             )
-        rt.clock.sleep(step.delay)
-        return None
+        rt.time.sleep(step.delay)
+        return rt.time.now()
     if isinstance(step, Phrase):
         return run_anywhere(lambda: phrase(rt, call.turn, step.outcome))
+    assert isinstance(step, Consult)
     report = step.report
-    return run_anywhere(lambda: rt.consult(call, report))
+    return _consulted(rt, call, run_anywhere(lambda: rt.judgement.consult(call, report)))
+
+
+def _consulted(rt: DriverServices, call: Call, decision: Decision | None) -> Consulted:
+    return Consulted(decision, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)

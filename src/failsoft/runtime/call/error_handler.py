@@ -20,6 +20,7 @@ from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience.backoff import LONGEST_HINT
 from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields
 from failsoft.observe import events
+from failsoft.runtime.call.event_fields import handler_failed_fields, refusal_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,16 +73,6 @@ def _validate(decision: Any) -> Decision:
 def _forget(asked: asyncio.Future[Any]) -> None:
     if not asked.cancelled():
         asked.exception()  # looked at, so that nobody is warned of it
-
-
-def refusal_reason(decision: Decision, why: str = "") -> str:
-    """Why a decision that makes sense is not followed."""
-    return f"it asked for {decision.strategy}, which is not possible here" + (f": {why}" if why else "")
-
-
-def handler_failed_fields(why: str) -> dict[str, Any]:
-    """The event's fields."""
-    return {"message": "The Error Handler failed; the built-in one decided", "error": why}
 
 
 def unknown_tool_outcome(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from failsoft.core.model.outcome import Decision
 from failsoft.observe import events
-from failsoft.runtime.call.error_handler import consult, handler_failed_fields
+from failsoft.runtime.call.error_handler import consult
+from failsoft.runtime.call.event_fields import handler_failed_fields
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.error_handler import ErrorReport, Handler

@@ -1,26 +1,23 @@
-"""A call, what its way consists of, and what it has come to so far: the words that ``way`` and its drivers share."""
+"""A call, one attempt and its result: the types that the pipeline, its drivers and the fast path share."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from failsoft.core.model.fault import Effect, Fault
-from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.retry import Attempts
 from failsoft.runtime.scope import Caller, Scope
 
 if TYPE_CHECKING:
     from failsoft.core.conversation.thread_state import Offer
-    from failsoft.core.model.options import Fallback, RetryOptions
-    from failsoft.core.resilience.circuit_breaker import Ticket
-    from failsoft.core.resilience.error_handler import ErrorReport
-    from failsoft.core.resilience.policy import Policy
+    from failsoft.core.model.options import RetryOptions
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.runtime.persistence.effect_ledger import WriteRecord
-    from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import Tool
 
+
+_QUEUED = 0.001  # seconds; a shorter wait is not recorded
 
 Phraser = Callable[[Mapping[str, Any]], str | Awaitable[str]]  # phrases a text for the user, given its facts
 
@@ -29,12 +26,6 @@ class KeySource(Protocol):
     """A source of idempotency keys."""
 
     def new_key(self) -> str: ...
-
-
-class HealthSource(Protocol):
-    """The health of tools."""
-
-    def health_of(self, primary: Tool, tool: Tool, via: Fallback | None) -> ToolHealth: ...
 
 
 class CallTurn(Protocol):
@@ -276,34 +267,6 @@ class Invoke(NamedTuple):
     timeout: float  # seconds; infinity: none
 
 
-class RecordWrite(NamedTuple):
-    """Record a write before it starts. The answer is an ``Answer`` of the ledger's."""
-
-
-class TakeOffer(NamedTuple):
-    """Use up the retry offer behind the call. The answer is whether it was still there."""
-
-    offer: Offer
-
-
-class Wait(NamedTuple):
-    """Let some time pass."""
-
-    delay: float
-
-
-class Consult(NamedTuple):
-    """Ask the Error Handler that the user has put in. The answer is a ``Decision`` or None: it failed."""
-
-    report: ErrorReport
-
-
-class Phrase(NamedTuple):
-    """Let the callable that the user has put in phrase what the outcome tells the user."""
-
-    outcome: Outcome[Any]
-
-
 class AttemptResult(NamedTuple):
     """An attempt has ended: with a value, an error that the tool raised, or a fault that the driver found."""
 
@@ -314,11 +277,14 @@ class AttemptResult(NamedTuple):
     fault: Fault | None = None
     entered: bool = True  # False: it never got to run (no slot, no thread)
     notes: Mapping[str, Any] = {}  # for the event: where it ran
-    still_running: bool = False  # nobody waits for it any more, but it goes on (R8)
+    still_running: bool = False  # it was abandoned and still runs
 
+    def with_queue_time(self, seconds: float) -> AttemptResult:
+        """The same result with the time that the attempt waited for a slot, an OS thread or a process."""
+        if seconds < _QUEUED:
+            return self
+        return self._replace(notes={**self.notes, "queued_ms": round(seconds * 1000, 3)})
 
-Step = Invoke | RecordWrite | TakeOffer | Wait | Consult | Phrase
-CallSteps = Generator[Step, Any, Outcome[Any]]
 
 NO_ATTEMPTS = Attempts()
 
@@ -333,32 +299,3 @@ class Progress(NamedTuple):
 
 
 NO_PROGRESS = Progress()
-
-
-class Candidate:
-    """One tool on the way: the one that was asked for, or one that stands in for it."""
-
-    __slots__ = (
-        "absent", "acted_before", "attempts", "began", "cause", "effect", "family", "health", "invoke", "policy", "probing", "retried", "retry",
-        "ticket", "timeout", "tool",
-    )  # fmt: skip
-
-    def __init__(
-        self, rt: HealthSource, call: Call, tool: Tool, via: Fallback | None, ticket: Ticket | None = None
-    ) -> None:
-        self.tool = tool
-        self.health: ToolHealth = rt.health_of(call.tool, tool, via)
-        self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
-        self.timeout = tool.configured_timeout if call.timeout is None else call.timeout
-        self.invoke = Invoke(tool, self.timeout)
-        self.attempts = NO_ATTEMPTS
-        self.effect: Effect = "none"  # the worst of its attempts
-        self.acted_before = False  # a tool of this call before it may have acted, and was not a read
-        self.ticket = ticket
-        self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
-        self.probing = False  # the latest attempt was a half-open probe
-        self.policy: Policy | None = None  # the one that speaks of the latest failure
-        self.family: Family | None = None  # of the latest failure
-        self.retried: tuple[Family, ...] = ()  # families that retries were made for
-        self.cause: Family | None = None  # what this tool stands in on account of
-        self.began = call.started

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
     from failsoft.runtime.call.in_flight import InFlight
     from failsoft.runtime.call.model import AttemptResult, Call, Phraser, Progress
+    from failsoft.runtime.call.steps import PipelineOptions
     from failsoft.runtime.conversation.conversation_log import ConversationLog
-    from failsoft.runtime.execution.clock import Clock
     from failsoft.runtime.execution.deadline import LoopDeadlines, Queue
     from failsoft.runtime.execution.processes.pool import Workers
     from failsoft.runtime.execution.thread_pool import ThreadPool
@@ -115,6 +115,12 @@ class CallPlaces(Protocol):
     def deadline_queue(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]: ...
 
 
+class DriverPlaces(CallPlaces, Protocol):
+    """The places where tools run, and the event loops that are watched."""
+
+    def deadlines_of(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines: ...
+
+
 class ClockCheck(Protocol):
     """A check that the current clock is the runtime's."""
 
@@ -141,6 +147,14 @@ class Runner(Protocol):
     ) -> Outcome[Any]: ...
     def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
     def refuse_if_closed(self) -> None: ...
+
+
+class PipelineRunner(Protocol):
+    """The settings of the pipeline, and the end of a call whose caller has left."""
+
+    @property
+    def pipeline_options(self) -> PipelineOptions: ...
+    def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
 
 
 # --- bundles ----------------------------------------------------------------------------------------------------------
@@ -213,19 +227,27 @@ class RefusalServices(Protocol):
     def texts(self) -> Texts: ...
 
 
-# --- the pipeline takes the concerns one by one, not yet as objects ------------------------------------------------------
-
-
-class PipelineServices(Time, CallEvents, Tools, Judgement, Texts, CallBooks, RefusalServices, Protocol):
-    """Services for the pipeline."""
-
-
-class DriverServices(PipelineServices, AttemptServices, MisfitServices, Protocol):
-    """Services for a driver, which also performs the pipeline's steps."""
+class InPlaceServices(Protocol):
+    """Services for the steps of the pipeline that take no time."""
 
     @property
-    def clock(self) -> Clock: ...
+    def time(self) -> Time: ...
     @property
-    def calls(self) -> dict[Call, None]: ...
-    def deadlines_of(self, loop: asyncio.AbstractEventLoop) -> LoopDeadlines: ...
-    def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
+    def log(self) -> CallEvents: ...
+    @property
+    def toolbox(self) -> Tools: ...
+    @property
+    def judgement(self) -> Judgement: ...
+    @property
+    def texts(self) -> Texts: ...
+    @property
+    def books(self) -> CallBooks: ...
+    @property
+    def runner(self) -> PipelineRunner: ...
+
+
+class DriverServices(InPlaceServices, Protocol):
+    """Services for a driver, which performs all steps of the pipeline."""
+
+    @property
+    def places(self) -> DriverPlaces: ...

@@ -14,7 +14,6 @@ from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.attempt import run_body, start_async
 from failsoft.runtime.call.attempt_blocking import run_function
 from failsoft.runtime.call.first_attempt import error_result, misfit_result, value_result
-from failsoft.runtime.call.pipeline import with_queue_time
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import Box, finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
@@ -117,7 +116,7 @@ def run_fast_blocking(rt: FastCallServices, call: Call, ticket: Ticket) -> Outco
             SCOPE.set(before)
         finally:
             rt.in_flight.calls.pop(call, None)
-    first = with_queue_time(first, first.started - call.started)
+    first = first.with_queue_time(first.started - call.started)
     at_once = first.error is None is first.fault and first.value.__class__ is not Partial and not first.notes
     if at_once and tool.closed_ticket is ticket:
         return succeed_fast(rt, call, first.started, first.ended, first.value)

@@ -30,9 +30,9 @@ from failsoft.core.resilience.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
 from failsoft.observe.sinks.log import INFO, is_logged
 from failsoft.runtime.call.admission import count_successes
+from failsoft.runtime.call.event_fields import recovery_fields, success_fields
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
-from failsoft.runtime.call.pipeline import recovery_fields, success_fields
 from failsoft.runtime.execution.deadline import Box, finish, step
 from failsoft.runtime.scope import LIGHT, leave, made_call_of
 from failsoft.runtime.tools.known_errors import KnownError, look_up

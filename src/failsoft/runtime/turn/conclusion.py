@@ -22,7 +22,8 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decide
 from failsoft.observe import events
-from failsoft.runtime.call.error_handler import consult, handler_failed_fields, refusal_reason
+from failsoft.runtime.call.error_handler import consult
+from failsoft.runtime.call.event_fields import handler_failed_fields, refusal_reason
 from failsoft.runtime.call.user_text import PATIENCE, phrase, phrase_turn
 from failsoft.runtime.turn.commands import report_skip
 from failsoft.runtime.turn.turn_state import Skipped, TurnState

@@ -1,0 +1,192 @@
+"""Assessment after an attempt: classify its result, count its failure, look up what a decision depends on.
+
+Each function performs one step of the pipeline. The decisions themselves are pure functions of ``core``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from failsoft.core.classify import classify, key_of
+from failsoft.core.classify.exception_reader import read
+from failsoft.core.classify.nested import adopt_fault, failures_inside
+from failsoft.core.effects.call_effect import effect_of_call
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.effect import worst_effect
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.partial import Partial
+from failsoft.core.resilience.fallback import alternatives, does_it_again
+from failsoft.runtime.call.admission import can_replace, report_to_breaker, set_rate_hold, spend_retry
+from failsoft.runtime.call.steps import FallbacksFound, Standing
+from failsoft.runtime.call.tracebacks import without_callers
+from failsoft.runtime.execution.processes.reply import WorkerError
+from failsoft.runtime.tools.control import MisfitError
+from failsoft.runtime.tools.known_errors import MOST_KNOWN, KnownError
+from failsoft.runtime.tools.tool import count_as_write
+
+if TYPE_CHECKING:
+    from failsoft.core.model.options import Fallback
+    from failsoft.runtime.call.candidate import Candidate
+    from failsoft.runtime.call.model import AttemptResult, Call
+    from failsoft.runtime.call.ports import InPlaceServices
+    from failsoft.runtime.call.steps import Assess, FindFallbacks, Spend
+    from failsoft.runtime.tools.tool import Tool
+
+
+# --- the fault --------------------------------------------------------------------------------------------------------
+
+
+def classify_result(rt: InPlaceServices, call: Call, tool: Tool, result: AttemptResult) -> Fault | None:
+    """Return the fault of an attempt, with the effect that the call had; None if it succeeded."""
+    fault = _find_fault(rt, tool, result)
+    if fault is not None:
+        many = tool.options.requests == "many" or _has_asked_elsewhere(rt, fault)
+        effect = effect_of_call(fault, entered=result.entered, acted_inside=call.may_have_acted_inside, many=many)
+        if effect != fault.effect:
+            fault = fault._replace(effect=effect)
+    call.report_effect(tool, "happened" if fault is None else fault.effect)
+    return fault
+
+
+def _find_fault(rt: InPlaceServices, tool: Tool, result: AttemptResult) -> Fault | None:
+    options = tool.options
+    if result.error is not None:
+        error = without_callers(result.error)
+        if isinstance(error, MisfitError | WorkerError):  # failsoft's own: the fault is known
+            return error.fault._replace(cause=error)
+        judged = read(error, "remote_fault")  # by the worker process, which had the whole error
+        if isinstance(judged, Fault) and not options.classification:
+            return judged._replace(cause=error)
+        fault = classify(error, tool=tool.id, overrides=options.classification, now=rt.time.wall())
+        if isinstance(judged, Fault):
+            fault = fault._replace(effect=worst_effect((fault.effect, judged.effect)))
+        return adopt_fault(fault, error)
+    if result.fault is not None:
+        return result.fault
+    if isinstance(result.value, Partial):
+        return None if options.accept_partial is True else builtin_faults.partial_result(result.value.missing)
+    return tool.check_output(result.value)
+
+
+def _has_asked_elsewhere(rt: InPlaceServices, fault: Fault) -> bool:
+    """True if an inner call failed that is safe to repeat: whatever else the tool does is another request."""
+    if fault.source != "remote" or not fault.rule.startswith(builtin_faults.NESTED):
+        return False
+    inner = [rt.toolbox.tools.get(failed.tool) for failed in failures_inside(fault.cause)]
+    return not inner or any(tool is None or tool.safe_to_repeat for tool in inner)  # none: it ran in another process
+
+
+def check_inside(call: Call, tool: Tool) -> bool:
+    """True if an inner call of the latest attempt may have acted, or may still act. The outer call is told."""
+    acted = call.may_have_acted_inside
+    if acted:
+        call.report_effect(tool, "unknown")
+    return acted
+
+
+# --- after a failure --------------------------------------------------------------------------------------------------
+
+
+def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
+    """Count a failure, and look at everything that a decision depends on."""
+    candidate, fault, entered, ticket, verdict, hold = step
+    tool, health, memory = candidate.tool, candidate.health, rt.judgement.memory
+    if hold:
+        set_rate_hold(rt, call, tool, fault)
+    opened = ticket is not None and report_to_breaker(rt, call, candidate, ticket, verdict, fault) == "open"
+    family = evidence = None
+    if memory is not None:
+        known_by = fault if entered else None
+        if entered is None and fault.rule == builtin_faults.CIRCUIT_OPEN:
+            known_by = health.opened_by
+        if known_by is not None:
+            family = memory.meet(call.tenant, tool.id, known_by)
+            evidence = memory.evidence(family)
+    now, turn = rt.time.now(), call.turn
+    draws = entered is not None or (fault.rule == builtin_faults.RATE_HOLD and not call.abandoned)
+    return Standing(
+        now,
+        "half_open" if candidate.probing else health.observe(now),
+        opened,
+        None if turn is None else turn.left(),
+        call.abandoned,
+        rt.time.random() if draws else 0.0,
+        family,
+        evidence,
+    )
+
+
+def find_fallbacks(rt: InPlaceServices, call: Call, step: FindFallbacks) -> FallbacksFound:
+    """Find the tools that may replace a candidate now, best first."""
+    candidate, fault, memory = step.candidate, step.fault, rt.judgement.memory
+    opened_by = candidate.health.opened_by if fault.rule == builtin_faults.CIRCUIT_OPEN else None
+    options = candidate.tool.options
+    found = [*alternatives(options, fault, tried=step.tried, opened_by=opened_by, wanted=step.wanted)]
+    if memory is not None and memory.mode == "act" and candidate.family is not None and step.wanted is None:
+        found = [*memory.order(candidate.family, found)]
+    absent = tuple([fallback.tool for fallback in found if fallback.tool not in rt.toolbox.tools])
+    return FallbacksFound([*_usable(rt, call, [*found, *step.later], step)], absent)
+
+
+def _usable(rt: InPlaceServices, call: Call, fallbacks: list[Fallback], step: FindFallbacks) -> Iterator[Fallback]:
+    """Yield those that are available and were not tried; each once, although two chains may name it."""
+    seen = set(step.tried)
+    for fallback in fallbacks:
+        if fallback.tool in seen or not can_replace(rt, call, fallback):
+            continue
+        tool = rt.toolbox.tools[fallback.tool]
+        if step.acted:
+            known = (count_as_write(tool) if call.by_agent else tool).known_effect
+            if does_it_again(known, tool.options, tool.description):
+                continue
+        seen.add(fallback.tool)
+        yield fallback
+
+
+def spend(rt: InPlaceServices, call: Call, step: Spend) -> bool:
+    """Pay for a retry and remember its error; False if the retry budget is spent."""
+    candidate, fault, error = step
+    tool = candidate.tool
+    if candidate.retry.budget and not spend_retry(rt, tool, candidate.health):
+        return False
+    if fault.effect == "unknown" and tool.safe_to_repeat is None:
+        tool.warn_undeclared()
+    if error is not None:
+        if tool.known_errors is not None:
+            _remember_error(rt, call, candidate, fault, error)
+        error.__traceback__ = None  # it holds the frames that hold the error
+    return True
+
+
+def _remember_error(rt: InPlaceServices, call: Call, candidate: Candidate, fault: Fault, error: Exception) -> None:
+    """Let the fast path retry the next error like this one, if only attempts, time, budget and breaker decided."""
+    known = candidate.tool.known_errors
+    if known is None or rt.judgement.handler is not None or rt.judgement.policies:
+        return
+    if rt.judgement.memory is not None and rt.judgement.memory.mode == "act":
+        return
+    if call.turn is not None or call.tenant is not None or fault.retry_after is not None:
+        return
+    if candidate.retry is not candidate.tool.options.retry:
+        return  # the call, or the fallback, has its own retry options
+    key = key_of(error)
+    if key is None or type(key[1]) is not str or key[1] != fault.message:
+        return  # type and text do not say everything, or something in the text was masked
+    if read(error, "fault") is not None or read(error, "remote_fault") is not None:
+        return  # it was classified elsewhere
+    if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
+        return
+    if len(known) >= MOST_KNOWN:
+        known.clear()
+    known[type(error), error.args] = KnownError(fault, candidate.family, rt.log.trace.retries(candidate.tool.id))
+
+
+def learn(rt: InPlaceServices, candidate: Candidate, now: float, *, worked: bool) -> None:
+    """Let the memory know what came of a candidate's retries, and of switching to it."""
+    if rt.judgement.memory is None:
+        return
+    for family in candidate.retried:
+        rt.judgement.memory.learn(family, None, worked=worked, seconds=now - candidate.attempts.first_failed_at)
+    if candidate.cause is not None:
+        rt.judgement.memory.learn(candidate.cause, candidate.tool.id, worked=worked, seconds=now - candidate.began)

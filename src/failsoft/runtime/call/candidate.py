@@ -1,0 +1,138 @@
+"""One tool that the pipeline tries for a call: the tool that was called, or a fallback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failsoft.core.model.effect import worst_effect
+from failsoft.core.model.fault import Effect, Fault
+from failsoft.core.resilience.fallback import may_have_acted
+from failsoft.core.resilience.rate_hold import plan_wait
+from failsoft.core.resilience.retry import NoRetry, Retry, Wish, add_failure, add_hinted_wait, plan_retry
+from failsoft.runtime.call.model import NO_ATTEMPTS, Invoke
+
+if TYPE_CHECKING:
+    from failsoft.core.model.options import Fallback
+    from failsoft.core.resilience.circuit_breaker import Result, Ticket
+    from failsoft.core.resilience.policy import Policy
+    from failsoft.core.resilience.recovery_memory import Family
+    from failsoft.runtime.call.model import AttemptResult, Call
+    from failsoft.runtime.tools.health import ToolHealth
+    from failsoft.runtime.tools.tool import Tool
+
+
+class Candidate:
+    """A tool, and what this call has seen of it. Only the pipeline writes here; drivers read."""
+
+    __slots__ = (
+        "absent",
+        "acted_before",
+        "attempts",
+        "began",
+        "cause",
+        "effect",
+        "family",
+        "health",
+        "invoke",
+        "policy",
+        "probing",
+        "retried",
+        "retry",
+        "ticket",
+        "timeout",
+        "tool",
+    )
+
+    def __init__(
+        self, call: Call, tool: Tool, health: ToolHealth, via: Fallback | None = None, ticket: Ticket | None = None
+    ) -> None:
+        self.tool = tool
+        self.health = health  # for the driver: the pipeline reads no state of it
+        self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
+        self.timeout = tool.configured_timeout if call.timeout is None else call.timeout
+        self.invoke = Invoke(tool, self.timeout)
+        self.attempts = NO_ATTEMPTS
+        self.effect: Effect = "none"  # the worst of its attempts
+        self.acted_before = False  # an earlier candidate of this call may have acted, and was not a read
+        self.ticket = ticket
+        self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
+        self.probing = False  # the latest attempt was a half-open probe
+        self.policy: Policy | None = None  # the one that matches the latest failure
+        self.family: Family | None = None  # of the latest failure
+        self.retried: tuple[Family, ...] = ()  # families for which retries were made
+        self.cause: Family | None = None  # of the failure that this candidate is a fallback for
+        self.began = call.started
+
+    @property
+    def counts_calls(self) -> bool:
+        """True if the breaker is told of the last attempt only. A probe is one attempt, whatever is counted."""
+        return self.health.options.count == "calls" and not self.probing
+
+    @property
+    def may_have_acted(self) -> bool:
+        """True if this candidate or an earlier one may have acted, and was not a read."""
+        return self.acted_before or may_have_acted(self.effect, self.tool.known_effect)
+
+    @property
+    def has_lesson(self) -> bool:
+        """True if the recovery memory can learn from what became of this candidate."""
+        return bool(self.retried) or self.cause is not None
+
+    def take_ticket(self) -> Ticket | None:
+        """Give up the ticket: it is handed back once."""
+        ticket, self.ticket = self.ticket, None
+        return ticket
+
+    def add_effect(self, effect: Effect) -> None:
+        """Take in the effect of a failed attempt."""
+        if effect != self.effect:
+            self.effect = worst_effect((self.effect, effect))
+
+    def count_failure(self, fault: Fault, result: AttemptResult) -> Ticket | None:
+        """Count a failed attempt; return the ticket that the breaker is to get back now."""
+        self.attempts = add_failure(
+            self.attempts, self.retry, fault, duration=result.ended - result.started, now=result.ended
+        )
+        self.probing = self.ticket is not None and self.ticket.probe is not None
+        return None if self.counts_calls else self.take_ticket()
+
+    def count_retry(self) -> None:
+        """A retry follows the latest failure."""
+        if self.family is not None and self.family not in self.retried:
+            self.retried += (self.family,)
+
+    def count_hinted_wait(self, seconds: float) -> None:
+        """Count a wait that the server asked for."""
+        self.attempts = add_hinted_wait(self.attempts, seconds)
+
+    def plan_retry(
+        self, fault: Fault, result: AttemptResult, *, wish: Wish | None, waited: float, jitter: float
+    ) -> Retry | NoRetry:
+        """Plan a retry as far as attempts, time and effect decide about it."""
+        return plan_retry(
+            self.retry,
+            fault,
+            self.attempts,
+            safe=self.tool.safe_to_repeat,
+            jitter=jitter,
+            now=result.ended,
+            wish=wish,
+            running=result.still_running,
+            waited=waited,
+        )
+
+    def plan_wait(self, seconds: float, *, waited: float, turn_left: float | None, jitter: float) -> Retry | NoRetry:
+        """Plan the wait for the end of a rate hold."""
+        return plan_wait(
+            seconds,
+            waited=waited,
+            patience=self.retry.max_hint_wait,
+            turn_left=turn_left,
+            jitter=jitter,
+            jitter_percent=self.retry.jitter_percent,
+        )
+
+
+def verdict_on(fault: Fault, *, entered: bool) -> Result:
+    """The verdict that the breaker gets on a failed attempt."""
+    return "failure" if fault.retryable and entered else "neutral"

@@ -1,0 +1,144 @@
+"""The steps that every driver answers in the same way: at once, without waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from failsoft.core.model import builtin_faults
+from failsoft.observe import events
+from failsoft.runtime.call.admission import admit, is_absent, report_to_breaker
+from failsoft.runtime.call.assessment import assess, check_inside, classify_result, find_fallbacks, learn, spend
+from failsoft.runtime.call.model import Call
+from failsoft.runtime.call.pipeline import Pipeline
+from failsoft.runtime.call.steps import (
+    Admit,
+    AskMemory,
+    Assess,
+    CallSteps,
+    CheckInside,
+    Classify,
+    Emit,
+    EmitBug,
+    EndRecord,
+    Escalate,
+    FindFallbacks,
+    FindLoop,
+    Interrupted,
+    Learn,
+    LoopFound,
+    NoteAttempt,
+    NoteOutcome,
+    Report,
+    Spend,
+    Step,
+    Switched,
+    SwitchTo,
+    WarnMissing,
+)
+from failsoft.runtime.tools.tool import count_as_write
+
+if TYPE_CHECKING:
+    from failsoft.runtime.call.ports import InPlaceServices
+    from failsoft.runtime.tools.tool import Tool
+
+T = TypeVar("T")
+
+
+def answer_in_place(rt: InPlaceServices, call: Call, step: Step) -> Any:
+    """Perform a step that takes no time, and return the answer to it."""
+    return IN_PLACE[type(step)](rt, call, step)
+
+
+def interrupt(rt: InPlaceServices, call: Call, steps: CallSteps) -> None:
+    """End a pipeline whose caller has left, and perform the last steps that it asks for."""
+    try:
+        step = steps.throw(Interrupted())
+        while True:
+            step = steps.send(answer_in_place(rt, call, step))
+    except Interrupted:
+        return
+
+
+def can_be_replaced(rt: InPlaceServices, tool: Tool, thread: str | None, tenant: str | None) -> bool:
+    """True if a fallback would replace this tool, which is missing."""
+    call = Call("", tool, (), {}, rt.time.now(), thread=thread, tenant=tenant)
+    fault = tool.unavailable_fault or builtin_faults.tool_marked_unavailable(tool.id)
+    return _run_in_place(rt, call, Pipeline(rt.runner.pipeline_options, call).can_be_replaced(fault))
+
+
+def _run_in_place(rt: InPlaceServices, call: Call, steps: Generator[Step, Any, T]) -> T:
+    answer: Any = None
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        answer = answer_in_place(rt, call, step)
+
+
+def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
+    return LoopFound(None if is_absent(rt, call, call.tool) else rt.books.conversations.find_loop(call), rt.time.now())
+
+
+def _ask_memory(rt: InPlaceServices, _: Call, step: AskMemory) -> str | None:
+    record = None if rt.judgement.memory is None else rt.judgement.memory.skips_retry(step.family)
+    return None if record is None else str(record)
+
+
+def _switch_to(rt: InPlaceServices, call: Call, step: SwitchTo) -> Switched:
+    tool = rt.toolbox.tools[step.via.tool]
+    if call.by_agent:
+        tool = count_as_write(tool)
+    return Switched(tool, rt.toolbox.health_of(call.tool, tool, step.via), rt.time.now())
+
+
+def _report(rt: InPlaceServices, call: Call, step: Report) -> None:
+    candidate, ticket, verdict, fault, effect = step
+    if ticket is not None:
+        report_to_breaker(rt, call, candidate, ticket, verdict, fault)
+    if effect != "none":
+        call.report_effect(candidate.tool, effect)
+
+
+def _emit(rt: InPlaceServices, call: Call, step: Emit) -> None:
+    rt.log.emit(step.event_type, step.tool, call, step.fields)
+
+
+def _emit_bug(rt: InPlaceServices, call: Call, step: EmitBug) -> None:
+    rt.log.emit(events.INTERNAL_ERROR, step.tool, call, rt.log.debug_fields(step.fault))
+
+
+def _end_record(rt: InPlaceServices, call: Call, step: EndRecord) -> None:
+    if rt.books.ledger is not None and call.write_record is not None:
+        rt.books.ledger.end(call, acted=step.acted)
+
+
+def _note_outcome(rt: InPlaceServices, call: Call, step: NoteOutcome) -> None:
+    if step.outcome.fault is None:
+        rt.books.conversations.note_success(call)
+    else:
+        rt.books.conversations.note_failure(call, step.outcome)
+
+
+IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
+    FindLoop: _find_loop,
+    Admit: lambda rt, call, step: admit(rt, call, step.candidate),
+    Classify: lambda rt, call, step: classify_result(rt, call, step.candidate.tool, step.result),
+    CheckInside: lambda _, call, step: check_inside(call, step.tool),
+    NoteAttempt: lambda rt, call, step: rt.books.conversations.note_attempt(call, step.tool, step.fault, ran=step.ran),
+    Assess: assess,
+    FindFallbacks: find_fallbacks,
+    AskMemory: _ask_memory,
+    Spend: spend,
+    SwitchTo: _switch_to,
+    Report: _report,
+    Learn: lambda rt, _, step: learn(rt, step.candidate, step.at, worked=step.worked),
+    Emit: _emit,
+    EmitBug: _emit_bug,
+    WarnMissing: lambda rt, _, step: step.tool.warn_absent(step.absent, rt.toolbox.tools),
+    EndRecord: _end_record,
+    NoteOutcome: _note_outcome,
+    Escalate: lambda rt, call, step: rt.log.escalate(call, step.outcome),
+}

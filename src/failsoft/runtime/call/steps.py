@@ -1,0 +1,291 @@
+"""The steps of the pipeline, and the answers that a driver gives to them.
+
+The pipeline decides and yields steps. A driver performs each step and sends the answer back. Only ``Invoke``, ``Wait``,
+``Consult``, ``Phrase``, ``TakeOffer`` and ``RecordWrite`` take time; ``in_place`` answers the others at once. Time, random
+numbers and the state of others reach the pipeline in these answers and in no other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from failsoft.core.model.outcome import Outcome
+from failsoft.runtime.call.model import AttemptResult, Invoke
+
+if TYPE_CHECKING:
+    from failsoft.core.conversation.thread_state import Failure, Offer
+    from failsoft.core.model.explanation import Explanation
+    from failsoft.core.model.fault import Effect, Fault
+    from failsoft.core.model.options import Fallback
+    from failsoft.core.model.outcome import Decision
+    from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
+    from failsoft.core.resilience.error_handler import ErrorReport
+    from failsoft.core.resilience.policy import Policy
+    from failsoft.core.resilience.recovery_memory import Evidence, Family
+    from failsoft.runtime.call.candidate import Candidate
+    from failsoft.runtime.tools.health import ToolHealth
+    from failsoft.runtime.tools.tool import Tool
+
+
+class Interrupted(BaseException):
+    """Thrown into the pipeline at a step that takes time: the caller has left, or the interpreter wants to end.
+
+    The pipeline may yield steps that take no time, and raises it again. It is not the caller's exception because a
+    generator that delegates to another one must not yield after ``GeneratorExit``.
+    """
+
+
+class PipelineOptions(NamedTuple):
+    """The settings of a runtime that the pipeline follows."""
+
+    explain: Callable[..., Explanation]  # kept in failed outcomes, never called by the pipeline
+    policies: tuple[Policy, ...] = ()
+    consults: bool = False  # the user has set an Error Handler
+    phrases: bool = False  # the user has set a callable that phrases texts
+    records_writes: bool = False  # there is a ledger of writes
+    store_required: bool = False  # a write that could not be recorded is refused
+    memory_acts: bool = False  # the recovery memory may skip retries
+
+
+# --- before an attempt ------------------------------------------------------------------------------------------------
+
+
+class FindLoop(NamedTuple):
+    """Look for a failure that this very call has just had twice. The answer is a ``LoopFound``."""
+
+
+class LoopFound(NamedTuple):
+    """The answer to ``FindLoop``."""
+
+    failure: Failure | None
+    now: float
+
+
+class Admit(NamedTuple):
+    """Ask availability, rate hold and breaker, in this order. The answer is a ``Ticket``, or the ``Fault`` of a refusal."""
+
+    candidate: Candidate
+
+
+class TakeOffer(NamedTuple):
+    """Use up the retry offer behind the call. The answer is whether it was still there."""
+
+    offer: Offer
+
+
+class RecordWrite(NamedTuple):
+    """Record a write before it starts. The answer is an ``Answer`` of the ledger."""
+
+
+# --- after an attempt -------------------------------------------------------------------------------------------------
+
+
+class Classify(NamedTuple):
+    """Classify the result of an attempt. The answer is a ``Fault`` with the effect of the call, or None: it succeeded."""
+
+    candidate: Candidate
+    result: AttemptResult
+
+
+class CheckInside(NamedTuple):
+    """Find out whether an inner call of the attempt may have acted, or may still act. The answer is a bool."""
+
+    tool: Tool
+
+
+class NoteAttempt(NamedTuple):
+    """Let the call's thread know whether the tool is available."""
+
+    tool: Tool
+    fault: Fault | None
+    ran: bool  # the tool was entered
+
+
+class Assess(NamedTuple):
+    """Count a failure or a refusal, and look at everything that a decision depends on. The answer is a ``Standing``."""
+
+    candidate: Candidate
+    fault: Fault
+    entered: bool | None  # the tool ran; None: the call was refused before an attempt
+    ticket: Ticket | None  # to hand back with ``verdict``; None: the breaker is not told now
+    verdict: Result
+    hold: bool  # the service asked to be left alone
+
+
+class Standing(NamedTuple):
+    """The answer to ``Assess``."""
+
+    now: float
+    breaker: CircuitState  # half_open for a probe, although its failure has opened the circuit
+    opened: bool  # this failure has opened the circuit
+    turn_left: float | None  # seconds until the turn's deadline
+    abandoned: bool  # the turn has gone on without the call
+    jitter: float  # a random number in [0, 1)
+    family: Family | None  # of the error, in the recovery memory
+    evidence: Evidence | None  # of that family
+
+
+class FindFallbacks(NamedTuple):
+    """Find the tools that may replace a candidate now. The answer is a ``FallbacksFound``."""
+
+    candidate: Candidate
+    fault: Fault
+    acted: bool  # a tool of this call may have acted: no write may follow
+    tried: frozenset[str]
+    later: Sequence[Fallback]  # fallbacks of an earlier candidate that have not been tried
+    wanted: str | None  # a tool that a policy or an Error Handler asks for
+
+
+class FallbacksFound(NamedTuple):
+    """The answer to ``FindFallbacks``."""
+
+    usable: list[Fallback]  # best first
+    absent: tuple[str, ...] = ()  # fallbacks that do not exist
+
+
+class AskMemory(NamedTuple):
+    """Ask the recovery memory whether a retry is to be skipped. The answer is why, or None."""
+
+    family: Family
+
+
+class Consult(NamedTuple):
+    """Ask the user's Error Handler. The answer is a ``Consulted``."""
+
+    report: ErrorReport
+
+
+class Consulted(NamedTuple):
+    """The answer to ``Consult``."""
+
+    decision: Decision | None  # None: it failed, or took too long
+    now: float
+    turn_left: float | None
+    abandoned: bool
+
+
+class Spend(NamedTuple):
+    """Pay for a retry from the tool's retry budget. The answer is False if there is too little in it.
+
+    If the retry is paid for, the driver remembers its error for the fast path, and warns if nothing tells whether the
+    tool may be repeated.
+    """
+
+    candidate: Candidate
+    fault: Fault
+    error: Exception | None
+
+
+class Wait(NamedTuple):
+    """Let some time pass. The answer is the time."""
+
+    delay: float
+
+
+class SwitchTo(NamedTuple):
+    """Look up a fallback. The answer is a ``Switched``."""
+
+    via: Fallback
+
+
+class Switched(NamedTuple):
+    """The answer to ``SwitchTo``."""
+
+    tool: Tool
+    health: ToolHealth
+    now: float
+
+
+class Report(NamedTuple):
+    """Hand a ticket back to the breaker with the verdict on the attempt.
+
+    ``effect`` is that of an attempt whose caller left.
+    """
+
+    candidate: Candidate
+    ticket: Ticket | None
+    verdict: Result
+    fault: Fault | None = None
+    effect: Effect = "none"
+
+
+class Learn(NamedTuple):
+    """Let the recovery memory know what came of a candidate's retries, or of switching to it."""
+
+    candidate: Candidate
+    at: float
+    worked: bool
+
+
+# --- the outside ------------------------------------------------------------------------------------------------------
+
+
+class Emit(NamedTuple):
+    """Record an event."""
+
+    event_type: str
+    tool: Tool
+    fields: dict[str, Any]
+
+
+class EmitBug(NamedTuple):
+    """Record the event that helps to find a contract bug."""
+
+    tool: Tool
+    fault: Fault
+
+
+class WarnMissing(NamedTuple):
+    """Log, once for each, the fallbacks that are needed and do not exist."""
+
+    tool: Tool
+    absent: tuple[str, ...]
+
+
+class Phrase(NamedTuple):
+    """Let the user's callable phrase the outcome for the user."""
+
+    outcome: Outcome[Any]
+
+
+class EndRecord(NamedTuple):
+    """End the record of a write."""
+
+    acted: bool  # its tool may have had an effect
+
+
+class NoteOutcome(NamedTuple):
+    """Let the call's thread know how the call ended."""
+
+    outcome: Outcome[Any]
+
+
+class Escalate(NamedTuple):
+    """Escalate an outcome."""
+
+    outcome: Outcome[Any]
+
+
+InPlaceStep = (
+    FindLoop
+    | Admit
+    | Classify
+    | CheckInside
+    | NoteAttempt
+    | Assess
+    | FindFallbacks
+    | AskMemory
+    | Spend
+    | SwitchTo
+    | Report
+    | Learn
+    | Emit
+    | EmitBug
+    | WarnMissing
+    | EndRecord
+    | NoteOutcome
+    | Escalate
+)
+Step = Invoke | RecordWrite | TakeOffer | Wait | Consult | Phrase | InPlaceStep
+CallSteps = Generator[Step, Any, Outcome[Any]]
