@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import Any
 
 import pytest
+from tests.torture.interrupting import At
 
 from failsoft.observe import delivery
 from failsoft.observe.delivery import Delivery
@@ -222,3 +224,34 @@ def test_one_that_is_in_no_hurry_is_woken_for_a_lot_for_those_who_wait_and_now_a
     assert came.wait(20)
     assert asked.is_set()
     lazy.close(1)
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["with a thread", "before there is a thread"])
+def test_an_interrupted_offer_neither_loses_count_nor_stops_the_thread(begun: bool) -> None:
+    """At each moment in turn at which a signal can be handled."""
+    taken: list[Any] = []
+    number, over = 1, False
+    line = Delivery(taken.extend, name="sink", wait=False)
+    while not over:
+        if not begun:
+            line.close(5.0)
+            line = Delivery(taken.extend, name="sink", wait=False)
+        at = At(number, delivery.__file__, "/threading.py")
+        try:
+            sys.settrace(at)
+            line.offer([number, number])
+            over = at.left > 0
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        line.offer([-number])
+        until = time.monotonic() + 5
+        while line._taken < line._given and time.monotonic() < until:
+            time.sleep(0.001)  # nobody flushes
+        assert (line.queued, line._taken, line.failed) == (0, line._given, 0), at.where
+        number += 1
+    line.close(5.0)
+    assert number > 10
+    assert [-one for one in taken if one < 0] == [*range(1, number)]
+    assert {taken.count(one) for one in range(1, number)} <= {0, 2}

@@ -105,11 +105,14 @@ class Delivery:
             lost = size
             if not self._closed and self._start():
                 lost = self._make_room(size)
-                self._queue.append((batch, size, self._given + 1))
+                # An interrupt may come after each call. So the thread, which has to wait for the lock, is woken before there
+                # is a batch, and the batch is counted before it is queued.
+                if self._ask is None or self._size + size >= min(LOT, self._capacity // 2):
+                    self._wanted = self._given + 1
+                    self._changed.notify_all()
                 self._size += size
                 self._given += 1
-                if self._ask is None or self._size >= min(LOT, self._capacity // 2):
-                    self._want()
+                self._queue.append((batch, size, self._given))
             first = lost and not self.dropped and not self._closed
             self.dropped += lost
         if first and self._on_drop is not None:
@@ -169,13 +172,13 @@ class Delivery:
             return True  # a consumer does not wait for itself
         waiter = threading.Lock()
         waiter.acquire()
-        with self._lock:
-            goal = self._given
-            self._want()
-            if self._taken >= goal:
-                return True
-            self._waiters.append((goal, waiter))
         try:
+            with self._lock:
+                goal = self._given
+                self._want()
+                if self._taken >= goal:
+                    return True
+                self._waiters.append((goal, waiter))
             # Not a Condition: an interrupt in its wait() could leave the lock in either state
             return waiter.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)) or self._taken >= goal
         finally:
@@ -218,11 +221,15 @@ class Delivery:
         """Start the thread unless it runs; False if none can be started: the interpreter is ending."""
         if self._thread is None:
             thread = _DeliveryThread(target=self._run, name=f"failsoft {self.name}", daemon=True)
+            self._thread = thread
             try:
                 thread.start()
             except RuntimeError:
+                self._thread = None
                 return False
-            self._thread = thread
+            except BaseException:  # interrupted; if the thread has been started, it ends at once
+                self._thread = None
+                raise
         return True
 
     def _run(self) -> None:
@@ -230,6 +237,8 @@ class Delivery:
         wait = None if self._ask is None else idle
         while True:
             with self._lock:
+                if self._thread is not threading.current_thread():  # an interrupt kept it from being known
+                    return
                 self._changed.wait_for(self._is_due, wait)
                 if not self._queue and self._closed:
                     break
@@ -274,7 +283,7 @@ class Delivery:
                 self._complain(error)
 
     def _is_due(self) -> bool:
-        return self._taken < self._wanted or self._closed
+        return (bool(self._queue) and self._taken < self._wanted) or self._closed
 
     def _hand_over(self, batch: Any) -> None:
         self._began = monotonic()

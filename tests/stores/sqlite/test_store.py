@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.torture.interrupting import At
 
 from failsoft.observe.success_runs import Run
 from failsoft.stores.sqlite import database as sqlite_file
@@ -695,4 +696,67 @@ def test_a_request_that_nobody_waits_for_any_more_does_nothing(tmp_path: Path) -
     assert store.flush(10)
     assert store.get("pending", "c2") is None
     assert store.claim("pending", {"c2": 2}, timeout=5) == {}
+    store.close()
+
+
+def wait_for_writer(store: SqliteStore) -> None:
+    """Wait until everything is written, without a flush."""
+    until = time.monotonic() + 5
+    while store._size > 0 and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def count_writers() -> int:
+    return len([one for one in threading.enumerate() if one.name == "failsoft sqlite" and one.is_alive()])
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["with a writer", "before there is a writer"])
+def test_an_interrupted_append_neither_loses_count_nor_stops_the_writer(tmp_path: Path, begun: bool) -> None:
+    """At each moment in turn at which a signal can be handled."""
+    number, over, path = 1, False, tmp_path / "a.db"
+    store = SqliteStore(path)
+    while not over:
+        if not begun:
+            store.close()
+            store = SqliteStore(path)
+        at = At(number, str(Path(sqlite.__file__).parent), "/threading.py")
+        try:
+            sys.settrace(at)
+            store.append([{"number": number}, {"number": number}])
+            over = at.left > 0
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        store.append([{"after": number}])
+        wait_for_writer(store)
+        assert (store._size, store._waiting, store._waiters) == (0, [], []), at.where
+        assert count_writers() == 1, at.where
+        number += 1
+    assert number > 10
+    assert store.flush(5)
+    events = [event for _, event in store.read(limit=10 * number)]
+    assert [event["after"] for event in events if "after" in event] == [*range(1, number)]
+    assert {len([1 for event in events if event.get("number") == one]) for one in range(1, number)} <= {0, 2}
+    store.close()
+
+
+def test_an_interrupted_flush_leaves_no_waiter(tmp_path: Path) -> None:
+    number, over = 1, False
+    store = SqliteStore(tmp_path / "a.db")
+    while not over:
+        store.append([{"number": number}])
+        at = At(number, str(Path(sqlite.__file__).parent))
+        try:
+            sys.settrace(at)
+            assert store.flush(5)
+            over = at.left > 0
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        wait_for_writer(store)
+        assert store._waiters == [], at.where
+        number += 1
+    assert number > 5
     store.close()

@@ -157,11 +157,13 @@ class SqliteStore:
 
         Requests that wait at the same time share a transaction.
         """
-        if self._queue([request]):
-            self._is_written(timeout)
-        with self._lock:
-            request.withdrawn = not request.done
-            return request.done
+        try:
+            if self._queue([request]):
+                self._is_written(timeout)
+        finally:
+            with self._lock:
+                request.withdrawn = not request.done
+        return request.done
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
         if isinstance(events, Run):
@@ -178,23 +180,27 @@ class SqliteStore:
             if self._closed or self._size + size > MOST_WAITING:
                 self._dropped += size
                 return False
-            begins = not self._waiting
-            self._waiting.extend(operations)
+            # An interrupt may come after each call. So the writer, which has to wait for the lock, is woken before there is
+            # work, and the size is counted before the list grows.
+            if not self._waiting or self._size + size >= ENOUGH:  # otherwise the writer is awake already
+                self._changed.notify_all()
             self._size += size
+            self._waiting.extend(operations)
             if self._writer is None:
                 self._start_writer()
-            elif begins or self._size >= ENOUGH:  # otherwise the writer is awake already
-                self._changed.notify_all()
             return True
 
     def _start_writer(self) -> None:
         """Start the writer. If the interpreter is shutting down and refuses, ``flush`` writes instead."""
         writer = threading.Thread(target=self._write_all, name="failsoft sqlite", daemon=True)
+        self._writer = writer
         try:
             writer.start()
         except RuntimeError:
-            return
-        self._writer = writer
+            self._writer = None
+        except BaseException:  # interrupted; if the thread has been started, it ends at once
+            self._writer = None
+            raise
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything is in the file; False if it is not in time, or if there were losses since last time."""
@@ -209,15 +215,15 @@ class SqliteStore:
         """Wait until everything queued so far is written or dropped."""
         waiter = threading.Lock()
         waiter.acquire()
-        with self._lock:
-            goal = self._finished + self._size
-            if self._finished >= goal:
-                return True
-            self._waiters.append((goal, waiter))
-            self._changed.notify_all()
-            if self._waiting and self._writer is None:
-                self._write_here(time.monotonic() + timeout)
         try:
+            with self._lock:
+                goal = self._finished + self._size
+                if self._finished >= goal:
+                    return True
+                self._waiters.append((goal, waiter))
+                self._changed.notify_all()
+                if self._waiting and self._writer is None:
+                    self._write_here(time.monotonic() + timeout)
             wait = 0.0 if self._closed else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
             return waiter.acquire(timeout=wait) or self._finished >= goal
         finally:
@@ -339,6 +345,8 @@ class SqliteStore:
         connection: sqlite3.Connection | None = None
         while True:
             with self._lock:
+                if self._writer is not threading.current_thread():  # an interrupt kept it from being known
+                    break
                 self._changed.wait_for(lambda: self._waiting or self._closed)
                 self._changed.wait_for(lambda: self._waiters or self._closed or self._size >= ENOUGH, LINGER)
                 if not self._waiting:
@@ -359,6 +367,10 @@ class SqliteStore:
             return self._recover(connection, error)
         except Exception as error:
             return self._recover(connection, error, hopeless=not is_no_database(error))
+        except BaseException:  # an interrupt, where no writer can be started
+            with self._lock:
+                self._waiting, self._writing = self._writing + self._waiting, []
+            raise
         for operation in self._writing:
             if isinstance(operation, Append):
                 self._added += len(operation.body) + ROW
@@ -393,6 +405,7 @@ class SqliteStore:
         for goal, waiter in self._waiters:
             if goal <= self._finished and waiter.locked():
                 waiter.release()
+        self._waiters = [other for other in self._waiters if other[0] > self._finished]  # interrupted ones, too
 
     def _retain(self, connection: sqlite3.Connection) -> None:
         """Prune from time to time, by ``max_age`` and ``max_size``."""
