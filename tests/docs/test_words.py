@@ -55,7 +55,6 @@ TO_RENAME = {
     "list_dangling",
     "note_dangling",
     "orphans",
-    "quick",
     "refuse_foreign",
     "run_orphan",
     "settle",

@@ -398,8 +398,8 @@ def test_a_batch_is_a_sequence_whichever_way_it_is_stored() -> None:
             got.append(batch)
 
     stop = add_sink(stream, Keeps(), name="keeps")
-    for _ in range(5):
-        stream.record(("CallSucceeded", 10.5, "search", None, "t", 10.0))
+    for number in range(5):
+        stream.record(("CallSucceeded", 10.5, "search", number + 1, "t", 10.0))
     stream.drain()
     stream.record(("CallSucceeded", 10.5, "search", 7, None, 10.0))
     stream.record(("TurnEnded", 11.0, None, None, "t", {"message": "x"}))
@@ -410,7 +410,7 @@ def test_a_batch_is_a_sequence_whichever_way_it_is_stored() -> None:
     assert len(batch) == 7
     assert [*batch] == stream.events()
     assert batch[0] == batch[-7]
-    assert (batch[1].call_id, batch[1].turn_id, batch[1].fields["duration_ms"]) == ("search.2", "t", 500.0)
+    assert (batch[1].call_id, batch[1].turn_id, batch[1].fields["duration_ms"]) == ("search-2", "t", 500.0)
     assert [event.event_type for event in batch[5:]] == ["CallSucceeded", "TurnEnded"]
     for batch in (*got, stream.events()):
         flat = [record for stretch in flat_records(batch) for record in stretch]

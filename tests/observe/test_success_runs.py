@@ -31,6 +31,8 @@ def test_a_run_is_a_sequence_of_flat_records() -> None:
         "timestamp": "2023-11-14T22:13:20.250Z",
         "duration_ms": 250.0,
         "attempts": 1,
+        "total_ms": 250.0,
+        "primary": "search",
     }
     assert (second["call_id"], second["duration_ms"]) == ("search-4", 0.124)
     assert (third["call_id"], third["tool_id"], third["seq"]) == ("mine", "book", 9)

@@ -21,7 +21,7 @@ from tests.torture.scale import times
 from tests.torture.test_t24_fork_and_context import locks_of
 
 from failsoft import Runtime
-from failsoft.runtime.scope import LIGHT, SCOPE
+from failsoft.runtime.scope import SCOPE
 from failsoft.stores.sqlite.store import SqliteStore
 
 pytestmark = [  # an interrupt may come between making a coroutine and awaiting it
@@ -203,7 +203,6 @@ def test_t38_an_interrupt_at_any_moment_leaves_no_lock_held(program: Program) ->
 def works(program: Program) -> None:
     """All of it still works, for another thread as well, and nothing is left of the calls that were interrupted."""
     assert SCOPE.get() is None
-    assert LIGHT.get() is None
     done: list[str] = []
 
     def other() -> None:

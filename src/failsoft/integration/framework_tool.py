@@ -13,7 +13,7 @@ from failsoft.core.model.builtin_faults import quote
 from failsoft.core.model.options import TurnOptions
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.scope import LIGHT, AskedFor, leave
+from failsoft.runtime.scope import ASKED, NOWHERE, SCOPE, AskedFor, leave
 from failsoft.runtime.tools.control import BrokenOffError, ControlFlow
 from failsoft.runtime.tools.framework_tool import (
     RUNNING,
@@ -63,11 +63,14 @@ def asked_for(
     run.
     """
     asked = AskedFor(getattr(guarded, "__failsoft__", None), id, thread, turn)
-    token = LIGHT.set(asked)
+    token = ASKED.set(asked)
+    placed = SCOPE.set(NOWHERE) if SCOPE.get() is None else None
     try:
         yield
     finally:
-        leave(LIGHT, token)
+        if placed is not None:
+            leave(SCOPE, placed)
+        leave(ASKED, token)
     if asked.run is not None:
         asked.run.note_success()
 

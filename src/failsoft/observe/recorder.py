@@ -28,10 +28,11 @@ from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.observe.delivery import Delivery, left
 from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
-from failsoft.observe.success_runs import Run, name_call
+from failsoft.observe.success_runs import Run, success_fields
 
 BATCH = 1024
 SHORTEST_RUN = 4
+PLAIN = 6  # items of the record of a plain success; the record of an inner call has more
 CAPACITY = 2_048  # fits a processor's cache; older events are in the store and in the turns
 
 Raw = tuple[str, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
@@ -60,7 +61,8 @@ class Recorder:
         self.pending: list[Raw] = []
         self.record = self.pending.append
         self.limit = BATCH  # drain when more records are pending; 0 while there are prompt deliveries
-        self.number = count(1).__next__  # numbers for calls without an id
+        self.numbers = count(1)  # for calls without an id
+        self.number = self.numbers.__next__
         self._ring: deque[Batch] = deque()
         self._capacity = capacity
         self._monotonic = monotonic
@@ -235,7 +237,7 @@ class Recorder:
         for delivery in self._prompt:
             delivery.offer(taken, len(batch))
         if self._lazy:
-            whole = len(plain) == len(batch) and len(turns) == 1
+            whole = len(plain) == len(batch) and len(turns) == 1 and max(map(len, batch)) == PLAIN
             run = run_of(batch, offset, first, plain) if whole else taken
             for delivery in self._lazy:
                 delivery.offer(run, len(batch))
@@ -324,8 +326,10 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
     event_type, at, tool, call_id, turn_id, fields = raw[:6]
     tool_id = tool if tool is None or isinstance(tool, str) else tool.id
     if type(fields) is float:
-        fields = {"duration_ms": round((at - fields) * 1000, 3), "attempts": 1}
-        call_id = name_call(tool_id, call_id, seq)
+        began, parent_id = raw[6:] or (fields, None)
+        fields = success_fields(tool, 1, at - fields, at - began)
+        if parent_id is not None:
+            fields["parent_id"] = parent_id
     elif fields is REFUSED:
         fields = _refusal_fields(raw[6])
     elif type(fields) is FunctionType:
@@ -372,6 +376,6 @@ def _run_end(raws: list[Raw], begin: int) -> int:
     turn = raws[begin][4]
     for at in range(begin, len(raws)):
         raw = raws[at]
-        if type(raw[5]) is not float or raw[4] != turn:
+        if type(raw[5]) is not float or raw[4] != turn or len(raw) > PLAIN:
             return at
     return len(raws)

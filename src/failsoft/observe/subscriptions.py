@@ -22,7 +22,7 @@ from failsoft.core.model.json_values import plain
 from failsoft.observe.delivery import Delivery, each
 from failsoft.observe.events import CALL_SUCCEEDED, Event
 from failsoft.observe.recorder import Batch, Recorder, cut, make
-from failsoft.observe.success_runs import Record, Run, name_call
+from failsoft.observe.success_runs import Record, Run, name_call, success_fields
 
 LAST = 1.0  # seconds
 
@@ -86,7 +86,7 @@ def _make_all(batch: Run | Batch) -> Iterator[Event]:
         return
     columns = zip(batch.tools, batch.calls, batch.began, batch.ended, strict=False)
     for seq, (tool, call, began, ended) in enumerate(columns, batch.first):
-        fields = {"duration_ms": round((ended - began) * 1000, 3), "attempts": 1}
+        fields = success_fields(tool, 1, ended - began, ended - began)
         call_id = name_call(tool, call, seq)
         yield Event(seq, CALL_SUCCEEDED, ended + batch.offset, tool, call_id, batch.turn_id, fields)
 

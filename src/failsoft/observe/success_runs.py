@@ -3,7 +3,7 @@
 Rules
 -----
 - A run is a gapless part of the event stream: ``CallSucceeded`` events, all outside turns or all of one turn, with no
-  more data than tool, time and duration.
+  more data than tool, call id, time and duration. A call inside another call is not part of a run.
 - A run is a sequence of the flat records that ``Event.to_dict()`` returns, so code that does not know runs can read it.
   ``pack`` and ``unpack`` convert it to bytes and back without loss.
 
@@ -63,6 +63,7 @@ class Run(Sequence[Record]):
 
     def _record(self, at: int) -> Record:
         tool, ended, seq = self.tools[at], self.ended[at], self.first + at
+        seconds = ended - self.began[at]
         return {
             "seq": seq,
             "event_type": "CallSucceeded",
@@ -70,9 +71,18 @@ class Run(Sequence[Record]):
             "call_id": name_call(tool, self.calls[at], seq),
             "tool_id": tool,
             "timestamp": iso(ended + self.offset),
-            "duration_ms": round((ended - self.began[at]) * 1000, 3),
-            "attempts": 1,
+            **success_fields(tool, 1, seconds, seconds),
         }
+
+
+def success_fields(primary: str, attempts: int, seconds: float, total: float) -> Record:
+    """The fields of ``CallSucceeded``: ``seconds`` of the last attempt, ``total`` of the call."""
+    return {
+        "duration_ms": round(seconds * 1000, 3),
+        "attempts": attempts,
+        "total_ms": round(total * 1000, 3),
+        "primary": primary,
+    }
 
 
 def name_call(tool: str | None, call_id: str | int | None, seq: int) -> str:

@@ -16,7 +16,7 @@ from failsoft.runtime.call.emit import emit_cancelled
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progress
 from failsoft.runtime.call.steps import PipelineOptions
 from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
-from failsoft.runtime.scope import LIGHT, SCOPE, AskedFor, call_of
+from failsoft.runtime.scope import ASKED, SCOPE, AskedFor, find_scope
 from failsoft.runtime.tools.tool import Tool, count_as_write
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn
@@ -71,14 +71,16 @@ class CallRunner:
         id: str | int | None = None,
     ) -> Call:  # fmt: skip
         """A call of a guarded function, placed in the turn or the call that it is made from."""
+        scope, asked = find_scope(), ASKED.get()
         call = self.new_call(tool, args, kwargs, self._rt.time.now() if started is None else started, id)
-        scope, light = SCOPE.get(), LIGHT.get()
-        if scope is None:
-            call.caller = call_of(light) if light else None
-        elif isinstance(outer := scope.full_call(), Call):
-            call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
-        if isinstance(light, AskedFor) and light.tool is tool and not (light.taken or tool.safe_to_repeat):
-            self._take_asked(call, light)
+        if scope is not None:
+            outer = scope.full_call()
+            if isinstance(outer, Call):
+                call.parent, call.turn, call.thread, call.tenant = outer, outer.turn, outer.thread, outer.tenant
+            else:
+                call.caller = outer
+        if asked is not None and asked.tool is tool and not (asked.taken or tool.safe_to_repeat):
+            self._take_asked(call, asked)
         return call
 
     def _take_asked(self, call: Call, asked: AskedFor) -> None:
@@ -112,7 +114,7 @@ class CallRunner:
         scope, ticket = SCOPE.get(), call.tool.closed_ticket
         if isinstance(scope, Turn) and scope.engine.runner is self and call.turn is None:
             return await scope.adopt(call)
-        if scope is None and ticket is not None and call.tool.kind == "async" and is_fast_eligible(self._fast, call):
+        if ticket is not None and call.tool.kind == "async" and is_fast_eligible(self._fast, call):
             return await run_fast(self._fast, call, ticket)
         return await driver.drive(self._rt, call)
 
@@ -132,7 +134,7 @@ class CallRunner:
         scope, ticket = SCOPE.get(), call.tool.closed_ticket
         if isinstance(scope, Turn) and scope.engine.runner is self and call.turn is None:
             return scope.adopt_blocking(call)
-        if scope is None and ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self._fast, call):
+        if ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self._fast, call):
             return run_fast_blocking(self._fast, call, ticket)
         return driver.drive_blocking(self._rt, call)
 

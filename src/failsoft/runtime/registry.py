@@ -67,8 +67,7 @@ def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool 
     if why is not None:
         tool.disable(why)
     tool.guarded = guard(engine, tool)
-    tool.quick = make_fast_call(engine, tool) if tool.kind == "async" else None
-    tool.by_name = None if tool.safe_to_repeat is False else tool.quick
+    tool.by_name = make_fast_call(engine, tool) if tool.kind == "async" and not tool.is_write else None
     _warn_of_odd_options(tool, settings, engine.toolbox.tools)
     if tool.label != tool.id.replace("_", " "):
         engine.toolbox.labels[tool.id] = tool.label

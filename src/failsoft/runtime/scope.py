@@ -1,9 +1,8 @@
 """The scope that a call is made from: none, the body of a turn, or another call.
 
-``SCOPE`` is a turn, or a call whose inner calls are its children. ``LIGHT`` is the attempt of an undeclared tool on the
-happy path: its inner calls are not its children, but what they did is asked for if it fails. Tools that are declared
-safe to repeat have neither there, so nothing is paid for them. While an agent framework runs a guarded function, ``LIGHT``
-says which call of the model's that is (``AskedFor``).
+``SCOPE`` holds a turn, a call, the handle of a turn's call, or an attempt of the fast path, which becomes a call when an
+inner call asks for its parent. Read it with ``find_scope``. While an agent framework runs a guarded function, ``ASKED``
+says which call of the model that is, and ``SCOPE`` is ``NOWHERE`` unless there is a turn or a call around it.
 """
 
 from __future__ import annotations
@@ -42,22 +41,36 @@ class CountsSuccess(Protocol):
     def note_success(self) -> None: ...
 
 
-# An attempt's box (``runtime.execution.deadline``), and after what that holds: runner, tool, arguments, keywords, start; then its
-# call, once somebody has asked for it. A list, because anything else costs more than all the rest of it.
+# An attempt of the fast path: its value (``runtime.execution.deadline.step``), its call's id, its start, the runner and the
+# tool, arguments, keywords, the fast attempt around it; then its call, once an inner call has asked for it. A list: an
+# object costs more than all the rest of the attempt.
 LightAttempt = list[Any]
 _CALL = 7
 
-SCOPE: ContextVar[Scope | None] = ContextVar("failsoft_scope", default=None)
-LIGHT: ContextVar[LightAttempt | None] = ContextVar("failsoft_light", default=None)
+
+class _Nowhere:
+    """A scope without a turn or a call."""
+
+    is_turn: ClassVar[bool] = False
+
+    def full_call(self) -> None:
+        return None
+
+    def step_out(self, tool: object, started: float) -> Scope:  # noqa: ARG002
+        return self
 
 
-class AskedFor(list[Any]):
-    """The model's call behind a guarded function that a framework runs. Empty: no light attempt."""
+NOWHERE: Scope = _Nowhere()  # keeps guarded functions off the fast path, which does not look for ``ASKED``
+SCOPE: ContextVar[Scope | LightAttempt | None] = ContextVar("failsoft_scope", default=None)
+ASKED: ContextVar[AskedFor | None] = ContextVar("failsoft_asked", default=None)
+
+
+class AskedFor:
+    """The model's call behind a guarded function that a framework runs."""
 
     __slots__ = ("id", "run", "taken", "thread", "tool", "turn")
 
     def __init__(self, tool: object, id: str | None, thread: str | None, turn: Callable[[], object] | None) -> None:
-        super().__init__()
         self.tool = tool  # of the guarded function
         self.id = id
         self.thread = thread
@@ -66,34 +79,43 @@ class AskedFor(list[Any]):
         self.taken = False  # by the first call of that tool: others inside it are not the model's
 
 
-def call_of(light: LightAttempt) -> Caller:
-    """The call of a light attempt; it is made when an inner call asks for it."""
+def call_of(light: LightAttempt) -> Any:
+    """The call of a fast attempt; it is made when an inner call asks for it."""
     if len(light) == _CALL:
-        runner, tool, args, kwargs, started = light[2:]
-        light.append(runner.new_call(tool, args, kwargs, started))
-    call: Caller = light[_CALL]
-    return call
+        _, id, started, (runner, tool), args, kwargs, outer = light
+        call = runner.new_call(tool, args, dict(kwargs), started, id)
+        if outer is not None:
+            around = call_of(outer)
+            if isinstance(around, CallElsewhere):
+                call.caller = around
+            else:
+                call.parent = around
+        light.append(call)
+    return light[_CALL]
 
 
-def is_watched(light: LightAttempt) -> bool:
-    """True for the box of an undeclared tool: its inner calls may ask for its call."""
-    return len(light) >= _CALL
+def name_of(light: LightAttempt) -> str | None:
+    """The id of the call that a fast attempt belongs to; None if that call is in another process."""
+    tool = light[3][1]
+    return None if tool is None else f"{tool.id}-{light[1]}"
 
 
 def made_call_of(light: LightAttempt) -> Any:
-    """The call of a light attempt if an inner call has asked for it, else None."""
+    """The call of a fast attempt if an inner call has asked for it, else None."""
     return light[_CALL] if len(light) > _CALL else None
 
 
 def watch_alone() -> LightAttempt:
-    """A light attempt of a tool whose runtime is in another process. To be set as ``LIGHT`` while the tool runs."""
-    return [None, None, _Elsewhere, None, (), {}, 0.0]
+    """An attempt of a tool whose runtime is in another process. To be set as ``SCOPE`` while the tool runs."""
+    return [None, 0, 0.0, (_Elsewhere, None), (), {}, None]
 
 
 class CallElsewhere:
     """The call of another process whose tool runs in this one: inner calls report here what they did."""
 
     __slots__ = ("acted", "inside")
+
+    is_turn: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.acted = False
@@ -104,25 +126,38 @@ class CallElsewhere:
         """True if an inner call may have had an effect that must not be had twice, or may still have one."""
         return self.acted or bool(self.inside)
 
+    def full_call(self) -> Caller:
+        """Return this call."""
+        return self
+
+    def step_out(self, tool: object, started: float) -> Scope:  # noqa: ARG002
+        """Return this call: it is around every attempt of this process."""
+        return self
+
 
 class _Elsewhere:
-    """Replaces the runner of a light attempt whose runtime is in another process."""
+    """Replaces the runner of an attempt whose runtime is in another process."""
 
     @staticmethod
     def new_call(*_: object) -> CallElsewhere:
         return CallElsewhere()
 
 
+def find_scope() -> Scope | None:
+    """The turn, the call or the handle around this; None if there is none. Makes the call of a fast attempt."""
+    scope = SCOPE.get()
+    if scope is None or scope is NOWHERE:
+        return None
+    return call_of(scope) if isinstance(scope, list) else scope
+
+
 def find_caller() -> Caller | None:
-    """The call from whose tool this is asked, whether its inner calls are its children or not.
+    """The call from whose tool this is asked.
 
     None in the body of a turn: the turn itself reports what its calls did.
     """
-    scope = SCOPE.get()
-    if scope is not None:
-        return scope.full_call()
-    light = LIGHT.get()
-    return call_of(light) if light else None
+    scope = find_scope()
+    return None if scope is None else scope.full_call()
 
 
 def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
@@ -164,8 +199,14 @@ def step_out(tool: object, started: float) -> None:
     """Leave the calls and turns under way inside an attempt of ``tool`` that began then and has been abandoned."""
     scope = SCOPE.get()
     while scope is not None:
-        around = scope.step_out(tool, started)
+        around = _step_out_light(scope, tool, started) if isinstance(scope, list) else scope.step_out(tool, started)
         if around is scope:
             break
         scope = around
     SCOPE.set(scope)
+
+
+def _step_out_light(light: LightAttempt, tool: object, started: float) -> LightAttempt | None:
+    """``Scope.step_out`` of a fast attempt."""
+    _, _, began, (_, own), _, _, outer = light[:_CALL]
+    return outer if began > started or (began == started and own is not tool) else light

@@ -156,18 +156,19 @@ def test_blocking_tools_inside_blocking_tools() -> None:
     assert (outcome.status, len(attempts)) == ("failed", 3)
 
 
+@pytest.mark.parametrize("options", [{}, {"output": object}], ids=["fast path", "full path"])
 @virtual
-async def test_a_failure_further_in_is_told_once_and_the_outer_error_names_it():
+async def test_a_failure_further_in_is_told_once_and_the_outer_error_names_it(options: Any) -> None:
     told = []
     rt = Runtime(on_escalation=told.append)
-    inner = rt.add(Scripted(INVALID), id="inner")
+    inner = rt.add(Scripted(INVALID), id="inner", **options)
 
-    @rt.tool
+    @rt.tool(**options)
     async def outer():
         return await inner()
 
     await rt.call("outer")
-    assert [outcome.tool for outcome in told] == ["inner"]
+    assert [outcome.tool for outcome in told] == ["outer"]
     [error] = [event for event in records(rt, "ToolError") if event["tool_id"] == "outer"]
     assert error["inner_call_id"].startswith("inner-")
 

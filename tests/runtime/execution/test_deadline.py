@@ -44,10 +44,10 @@ async def test_an_attempt_that_an_interrupt_has_left_in_its_queue_disturbs_no_de
     search = rt.add(Scripted(Takes(1), Takes(100)), id="search", timeout="2s", retry=ONCE)
     await search()
     queue = rt._engine.toolbox.tools["search"].queue
-    over = step(asyncio.sleep(0, "a value"), box := [0.0, None])
+    over = step(asyncio.sleep(0, "a value"), [None])
     for _ in over:
         pass
-    queue.live[over] = [box, None, rt._engine.toolbox.tools["search"]]
+    queue.live[over] = [0.0, None, 1, rt._engine.toolbox.tools["search"]]
     with pytest.raises(ToolTimeout) as late:
         await search()
     assert late.value.outcome.duration == pytest.approx(2)

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import time
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, real, records, vir
 
 import failsoft
 from failsoft import CallFailed, CircuitOpen, ManifestError, Runtime
+from failsoft.runtime.scope import SCOPE, watch_alone
 
 
 class Hotels:
@@ -268,3 +270,38 @@ def test_the_default_runtime_serves_one_file_users() -> None:
 
     assert of_one_file(1) == 2
     assert "of_one_file" in failsoft.default_runtime().tools
+
+
+def test_a_read_inside_a_tool_of_another_process_has_no_parent_in_this_one() -> None:
+    rt = Runtime()
+    look = rt.add(lambda: "seen", id="look", read_only=True, timeout=None)
+
+    def tool() -> str:
+        SCOPE.set(watch_alone())
+        return look()
+
+    assert copy_context().run(tool) == "seen"
+    [done] = records(rt)
+    assert (done["event_type"], done.get("parent_id")) == ("CallSucceeded", None)
+
+
+@pytest.mark.parametrize("way", ["guarded", "by name"])
+@virtual
+async def test_reads_inside_reads_are_children_at_every_depth(way: str) -> None:
+    rt = Runtime()
+
+    @rt.tool(read_only=True)
+    async def leaf() -> int:
+        return 1
+
+    @rt.tool(read_only=True)
+    async def middle() -> int:
+        return await leaf() if way == "guarded" else (await rt.call("leaf")).unwrap()
+
+    @rt.tool(read_only=True)
+    async def top() -> int:
+        return await middle() if way == "guarded" else (await rt.call("middle")).unwrap()
+
+    assert await top() == 1
+    found = {event["call_id"]: event.get("parent_id") for event in records(rt)}
+    assert found == {"leaf-3": "middle-2", "middle-2": "top-1", "top-1": None}

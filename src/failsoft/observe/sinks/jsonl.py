@@ -91,9 +91,10 @@ def _lines(run: Run) -> Iterator[str]:
         at, micro = divmod(round((ended + run.offset) * 1_000_000), 1_000_000)
         if at != second:
             second, stamp = at, iso(at)[:-4]
+        name, taken = quote(tool), round((ended - began) * 1000, 3)
         yield (
             f'{{"seq": {seq}, "event_type": "CallSucceeded", "turn_id": {turn}, '
-            f'"call_id": {quote(name_call(tool, call, seq))}, "tool_id": {quote(tool)}, '
+            f'"call_id": {quote(name_call(tool, call, seq))}, "tool_id": {name}, '
             f'"timestamp": "{stamp}{micro // 1000:03}Z", '
-            f'"duration_ms": {round((ended - began) * 1000, 3)}, "attempts": 1}}\n'
+            f'"duration_ms": {taken}, "attempts": 1, "total_ms": {taken}, "primary": {name}}}\n'
         )

@@ -116,12 +116,12 @@ async def run_coroutine(
     """Step a coroutine inside this task, under the tool's deadline: the tool's own, or one that stands for it."""
     tool, timeout = invoke
     started = rt.time.now() if began is None else began
-    box: Box = [started, None]
+    box: Box = [None]
     try:
         running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt.time, tool))
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, timeout, box, rt.places.deadline_queue, call)
+            await finish(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, call)
     except Expired as expired:
         return timeout_result(rt, call, tool, started, timeout, expired)
     except Exception as error:

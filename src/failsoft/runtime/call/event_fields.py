@@ -71,16 +71,6 @@ def recovery_fields(attempt: int, seconds: float) -> dict[str, Any]:
     }
 
 
-def success_fields(primary: str, attempts: int, seconds: float, total: float) -> dict[str, Any]:
-    """The fields of ``CallSucceeded`` for a call that took the pipeline."""
-    return {
-        "duration_ms": milliseconds(seconds),
-        "attempts": attempts,
-        "total_ms": milliseconds(total),
-        "primary": primary,
-    }
-
-
 def failed_fields(outcome: Outcome[Any], fault: Fault, safe_to_repeat: bool | None) -> dict[str, Any]:
     """The fields of ``CallFailed``."""
     return {

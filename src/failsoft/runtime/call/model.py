@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
 
 
-_QUEUED = 0.001  # seconds; a shorter wait is not recorded
+UNNOTICED = 0.001  # seconds; a shorter wait is not recorded
 
 Phraser = Callable[[Mapping[str, Any]], str | Awaitable[str]]  # phrases a text for the user, given its facts
 
@@ -281,7 +281,7 @@ class AttemptResult(NamedTuple):
 
     def with_queue_time(self, seconds: float) -> AttemptResult:
         """The same result with the time that the attempt waited for a slot, an OS thread or a process."""
-        if seconds < _QUEUED:
+        if seconds < UNNOTICED:
             return self
         return self._replace(notes={**self.notes, "queued_ms": round(seconds * 1000, 3)})
 

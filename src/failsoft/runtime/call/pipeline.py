@@ -27,12 +27,12 @@ from failsoft.core.model.partial import Partial, more_complete
 from failsoft.core.resilience.error_handler import decide, refuse_retry
 from failsoft.core.resilience.retry import Retry
 from failsoft.observe import events
+from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.candidate import Candidate, verdict_on
 from failsoft.runtime.call.event_fields import (
     failed_fields,
     loop_fields,
     recovery_fields,
-    success_fields,
 )
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progress
 from failsoft.runtime.call.recovery import Recovery, Steps

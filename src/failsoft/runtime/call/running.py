@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from failsoft.observe.events import CALL_RUNNING
 from failsoft.observe.success_runs import iso
 from failsoft.runtime.call.model import Call, TurnCall
-from failsoft.runtime.scope import call_of, is_watched
 
 if TYPE_CHECKING:
     import asyncio
 
     from failsoft.runtime.call.ports import RunningServices
-    from failsoft.runtime.execution.deadline import LoopDeadlines, Suspended
+    from failsoft.runtime.execution.deadline import LoopDeadlines
 
 LONG = 1.0  # seconds
 _ALMOST = LONG - 0.001  # timers are not exact: without it, one could be armed again for no time at all
@@ -35,7 +34,7 @@ class RunningCall(NamedTuple):
     """A call in flight."""
 
     tool: str
-    call_id: str | None  # None: a guarded function outside of a turn has no id before it is reported, or ends
+    call_id: str
     turn_id: str | None
     thread: str | None
     since: str  # ISO time
@@ -47,14 +46,13 @@ class RunningCall(NamedTuple):
 class _Found(NamedTuple):
     key: Hashable
     tool: Any
-    call_id: str | None
+    call_id: str
     turn_id: str | None
     thread: str | None
     started: float
     attempt: int
     waits_for: WaitsFor
     parent_id: str | None = None
-    unnamed: Suspended | None = None  # the attempt of a call that has no id yet
 
 
 def list_running(rt: RunningServices) -> list[RunningCall]:
@@ -75,22 +73,22 @@ def _name(tool: Any, call_id: str | int) -> str:
 
 def _find(rt: RunningServices) -> Iterator[_Found]:
     """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path."""
-    for call in list(rt.in_flight.calls):
+    calls = dict(rt.in_flight.calls)
+    for call in calls:
         yield _of_call(call)
     retrying = dict(rt.in_flight.retrying)
     for deadlines in rt.loops():
-        for stepper, suspended in deadlines.suspended():
-            box, who, tool = suspended
+        for started, _, who, tool in deadlines.suspended():
             if isinstance(who, tuple):
                 if (found := retrying.pop(who, None)) is not None:
                     yield _of_retry(who, *found, waits_for="tool")
-            elif who is None:
-                yield _Found((tool.id, id(stepper)), tool, None, None, None, box[0], 1, "tool", unnamed=suspended)
             elif isinstance(who, str | int):
                 name = _name(tool, who)
-                yield _Found((tool.id, name), tool, name, None, None, box[0], 1, "tool")
-            elif not isinstance(who, Call):  # those have been found
+                yield _Found((tool.id, name), tool, name, None, None, started, 1, "tool")
+            elif not isinstance(who, Call):
                 yield _of_handle(who)
+            elif who not in calls:
+                yield _of_call(who)
     for key, found in retrying.items():
         yield _of_retry(key, *found, waits_for="next attempt")
 
@@ -115,17 +113,6 @@ def _of_handle(handle: TurnCall) -> _Found:
     return _Found((turn.id, handle.id), handle.tool, handle.id, turn.id, turn.thread, handle.started, 1, "tool")
 
 
-def _named(rt: RunningServices, found: _Found) -> _Found:
-    """The same call with the id that it keeps until its end."""
-    if found.unnamed is None:
-        return found
-    box = found.unnamed[0]
-    number = cast("Call", call_of(box)).raw_id if is_watched(box) else rt.log.trace.number()
-    found.unnamed[1] = number
-    name = _name(found.tool, number)
-    return found._replace(key=(found.tool.id, name), call_id=name, unnamed=None)
-
-
 class Watch:
     """Reports the calls of one event loop that take long."""
 
@@ -147,7 +134,7 @@ class Watch:
         self.timer = None
         rt, now = self._rt, self._rt.time.now()
         found = list(_find(rt))
-        old = [_named(rt, call) for call in found if now - call.started >= _ALMOST]
+        old = [call for call in found if now - call.started >= _ALMOST]
         for call in old:
             if call.key not in self._reported:
                 report(rt, call, now)

@@ -86,7 +86,7 @@ def run_anywhere(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def leave_turn() -> None:
     """Make calls from here belong to no turn."""
     scope = SCOPE.get()
-    if scope is not None and scope.is_turn:
+    if not (scope is None or isinstance(scope, list)) and scope.is_turn:
         SCOPE.set(None)
 
 

@@ -38,11 +38,9 @@ from failsoft.runtime.scope import step_out
 
 T = TypeVar("T")
 Stepper = Generator[Any, None, None]
-# Of one attempt: when it began, then its value; the caller's task while it is suspended, then whose attempt it was; more in
-# ``runtime.scope``
-Box = list[Any]
+Box = list[Any]  # its first item is the value of an attempt that has ended; more in ``runtime.scope``
 ENDS = (asyncio.CancelledError, Exception)
-# A suspended attempt: its box, whose it is (a Call, a Handle, an id, or None until it needs an id), and its tool
+# A suspended attempt: its start, its caller's task, whose it is (a Call, a Handle, an id), and its tool
 Suspended = list[Any]
 OVER = object()  # what stepping a tool gives that has ended
 QUEUES = 64  # of one loop, before those that nobody is in are looked for
@@ -85,10 +83,10 @@ class LoopDeadlines:
         self._most = QUEUES
         self.watch: Callable[[], None] | None = None  # has calls that take long reported
 
-    def suspended(self) -> Iterator[tuple[Stepper, Suspended]]:
+    def suspended(self) -> Iterator[Suspended]:
         """The attempts that are suspended now; any OS thread may ask."""
         for queue in list(self._queues.values()):
-            yield from [(stepper, of) for stepper, of in list(queue.live.items()) if not has_ended(stepper)]
+            yield from [of for stepper, of in list(queue.live.items()) if not has_ended(stepper)]
 
     def start_watch(self) -> None:
         """Have calls that take long reported from now on."""
@@ -161,11 +159,10 @@ class Queue:
         waits = False
         delay: float | None = None
         ended: list[Stepper] = []
-        for stepper, (box, _, _) in self.live.items():
+        for stepper, (started, task, _, _) in self.live.items():
             if has_ended(stepper):
                 ended.append(stepper)
                 continue
-            started, task = box[0], box[1]
             left = started + self.timeout - now
             if left > 0:
                 delay = 0.0 if waits else left
@@ -189,7 +186,7 @@ class Queue:
         """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
         if stepper not in self.hits:
             return stepper.throw(error)
-        started, task = self.live[stepper][0][:2]
+        started, task = self.live[stepper][:2]
         deadlines = self.deadlines
         others = deadlines.others(stepper, task)
         if others > 0:
@@ -222,7 +219,7 @@ class Queue:
         """The deadline's cancellation, if there was one, was of no use: it has not come to the tool."""
         if stepper not in self.hits:
             return False
-        self.deadlines.take_back(stepper, self.live[stepper][0][1])
+        self.deadlines.take_back(stepper, self.live[stepper][1])
         return True
 
 
@@ -236,13 +233,13 @@ Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
 
 
 def finish(
-    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, box: Box, place: Place, whose: Any = None
+    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, started: float, place: Place, whose: Any
 ) -> Awaitable[None]:
     """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes.
 
     The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
     ``place`` finds the right one otherwise. ``whose`` says whose attempt it is, for a list of calls in flight: a Call, a
-    Handle, an id, or nothing.
+    Handle or an id.
     """
     if timeout == math.inf and (get_running_loop() is None or current_task() is None):
         return run_orphan(stepper, waiting)
@@ -252,10 +249,9 @@ def finish(
         task = current_task(queue.loop)
     if task is None or queue is None:
         queue, task = place(timed, timeout)
-    box[1] = task
-    queue.live[stepper] = [box, whose, timed]
+    queue.live[stepper] = [started, task, whose, timed]
     if not queue.armed:
-        queue.arm(box[0] + timeout - queue.deadlines.now())
+        queue.arm(started + timeout - queue.deadlines.now())
     if task.cancelling():
         queue.deadlines.before[stepper] = task.cancelling()
     return _finish(stepper, waiting, timed, queue)
@@ -284,10 +280,10 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
         pass
     except BaseException:
         queue.take_back(stepper)
-        box, box[1], _ = queue.live.pop(stepper)  # whoever goes on with the box has nothing to do with the task
+        del queue.live[stepper]
         raise
     late = queue.hits and queue.take_back(stepper)
-    box, box[1], _ = queue.live.pop(stepper)
+    del queue.live[stepper]
     if late:
         raise Expired(late=True)  # what it waited for has kept the cancellation to itself
 
@@ -302,12 +298,12 @@ def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], 
     attempt = inside.gi_frame.f_locals
     queue, stepper = attempt["queue"], attempt["stepper"]
     placed = queue.live.get(stepper)
-    if placed is not None and (box := placed[0])[1] is caller:
+    if placed is not None and placed[1] is caller:
         if queue.take_back(stepper):
             queue.disarm()
             queue.arm(0.0)
         queue.deadlines.before[stepper] = -1  # the call around it is over, whatever has swallowed that cancellation
-        box[1] = orphan
+        placed[1] = orphan
 
 
 def _wake(task: asyncio.Task[Any]) -> None:
@@ -400,7 +396,7 @@ def run_orphan(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -
 
 async def in_context(context: Context, coro: Coroutine[Any, Any, T]) -> T:
     """Await a coroutine in a context of its own."""
-    box: Box = [None, None]
+    box: Box = [None]
     stepper = step(coro, box)
     await run_orphan(stepper, context.run(next, stepper, OVER), context.run)
     return cast("T", box[0])

@@ -1,8 +1,8 @@
 """Guarded functions: what ``@rt.tool`` gives back. The happy path lives here, and nothing else does.
 
 A call that succeeds at once reads its ticket and its scope, steps the tool and appends one record. Whatever is not
-that simple (a circuit that is not closed, a turn, a limit, a failure, a tool that must not be repeated) goes to
-``Runner.run`` or ``Runner.run_blocking``.
+that simple (a circuit that is not closed, a turn, a limit, a failure, a tool that must not be repeated) goes to ``rt.run``
+or ``rt.run_blocking``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.attempt import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
-from failsoft.runtime.execution.deadline import Box, finish, step
+from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import LIGHT, SCOPE, leave, made_call_of
+from failsoft.runtime.scope import SCOPE, call_of, leave, made_call_of, name_of
 
 if TYPE_CHECKING:
     from failsoft.runtime.fastpath.ports import FastServices
+    from failsoft.runtime.scope import LightAttempt
     from failsoft.runtime.tools.tool import Tool
 
 
-scope, light, enter, reset = SCOPE.get, LIGHT.get, LIGHT.set, LIGHT.reset
-_EMPTY: Box = []  # of a tool that is not watched
+scope, enter, reset = SCOPE.get, SCOPE.set, SCOPE.reset
 NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
 
 
@@ -46,58 +46,57 @@ def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     return made
 
 
-def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - the happy path, written out
+def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     # No more than this: ten thousand may wait, and each has what is used here.
-    now, trace, pending, runner = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.runner
-    watched = (
-        tool.safe_to_repeat is None
-    )  # whether its inner calls acted matters, and nobody has said what the tool does
+    now, trace, pending, numbers, site = (
+        rt.time.now,
+        rt.log.trace,
+        rt.log.trace.pending,
+        rt.log.trace.numbers,
+        (rt.runner, tool),
+    )
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        ticket = tool.closed_ticket
-        if ticket is None or scope() is not None or (watched and light() is not None):
+        ticket, outer = tool.closed_ticket, scope()
+        if ticket is None or (outer is not None and not (type(outer) is list and tool.safe_to_repeat)):
             shut = tool.cached_refusal
-            if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
+            if shut is not None and outer is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
-            return (await runner.run(runner.open_call(tool, args, kwargs))).unwrap()
-        started = now()
-        stepper = None
-        if watched:
-            box: Box = [started, None, runner, tool, args, kwargs, started]
-            token = enter(box)
-        else:
-            box, token = [started, None], None
+            return (await rt.runner.run(rt.runner.open_call(tool, args, kwargs))).unwrap()
+        started, id, stepper = now(), next(numbers), None
+        box: LightAttempt = [None, id, started, site, args, kwargs, outer]
+        token = enter(box)
         try:
             try:
                 # Without keywords no dict is made for them.
                 stepper = step(tool.fn(*args, **kwargs) if kwargs else tool.fn(*args), box)
                 for waiting in stepper:
-                    kwargs = kwargs or NO_KWARGS
-                    await finish(stepper, waiting, tool, tool.timeout, box, rt.places.deadline_queue)
+                    kwargs = box[5] = kwargs or NO_KWARGS
+                    await finish(stepper, waiting, tool, tool.timeout, started, rt.places.deadline_queue, id)
             finally:
-                if token is not None:
-                    try:
-                        reset(token)
-                    except ValueError:  # an orphan goes on in another context
-                        leave(LIGHT, token)
+                try:
+                    reset(token)
+                except ValueError:  # an orphan goes on in another context
+                    leave(SCOPE, token)
         except Exception as error:
-            id, entered = box[1] or trace.number(), stepper is not None
-            rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made_call_of(box))
+            entered, made = stepper is not None, made_call_of(box) if outer is None else call_of(box)
+            rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made)
         except BaseException as error:
-            runner.on_caller_cancelled(
-                made_call_of(box) or runner.open_call(tool, args, kwargs, started, box[1]), error
-            )
+            rt.runner.on_caller_cancelled(call_of(box), error)
             raise
         else:
             ended = now()
             value = box[0]
             if ended - started <= tool.timeout and tool.closed_ticket is ticket and type(value) is not Partial:
-                pending.append((CALL_SUCCEEDED, ended, tool.id, box[1], None, started))
+                if outer is None:
+                    pending.append((CALL_SUCCEEDED, ended, tool.id, id, None, started))
+                else:
+                    pending.append((CALL_SUCCEEDED, ended, tool.id, id, None, started, started, name_of(outer)))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
-            call = made_call_of(box) or runner.open_call(tool, args, kwargs, started, box[1])
-            rest = runner.drive(call, value_result(rt, call, started, ended, value), ticket)
+            call = call_of(box)
+            rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
         # Out here, so that the errors of further attempts do not get the first one as their context.
         return (await rest).unwrap()
 
@@ -117,47 +116,53 @@ def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    fn, now, tool_id, pending, trace = tool.fn, rt.time.now, tool.id, rt.log.trace.pending, rt.log.trace
-    runner = rt.runner
-    simple = math.isinf(tool.timeout) and tool.safe_to_repeat is not False
-    watched = tool.safe_to_repeat is None
+    fn, now, tool_id, pending, trace, numbers = (
+        tool.fn,
+        rt.time.now,
+        tool.id,
+        rt.log.trace.pending,
+        rt.log.trace,
+        rt.log.trace.numbers,
+    )
+    simple, site = math.isinf(tool.timeout) and tool.safe_to_repeat is not False, (rt.runner, tool)
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        ticket = tool.closed_ticket
-        if ticket is None or not simple or scope() is not None or (watched and light() is not None):
+        ticket, outer = tool.closed_ticket, scope()
+        if ticket is None or not simple or (outer is not None and not (type(outer) is list and tool.safe_to_repeat)):
             shut = tool.cached_refusal
-            if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
+            if shut is not None and outer is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
-            return runner.run_blocking(runner.open_call(tool, args, kwargs)).unwrap()
-        started, token = now(), None
-        box: Box = _EMPTY
+            return rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)).unwrap()
+        started, id, token = now(), next(numbers), None
+        box: LightAttempt = [None, id, started, site, args, kwargs, outer]
         try:
             try:
-                if watched:
-                    box = [started, None, runner, tool, args, kwargs, started]
-                    token = enter(box)
+                token = enter(box)
                 value = fn(*args, **kwargs) if kwargs else fn(*args)
             finally:
                 if token is not None:
                     reset(token)
-                elif watched:  # an interrupt came when the box was entered already, and the token not there yet
-                    enter(None)
+                else:  # an interrupt came when the box was entered already, and the token not there yet
+                    enter(outer)
         except Exception as error:
-            call = made_call_of(box) or runner.open_call(tool, args, kwargs, started)
+            call = call_of(box)
             first = error_result(rt, call, started, error, entered=False)
         except BaseException as error:
-            runner.on_caller_cancelled(made_call_of(box) or runner.open_call(tool, args, kwargs, started), error)
+            rt.runner.on_caller_cancelled(call_of(box), error)
             raise
         else:
             ended = now()
             if tool.closed_ticket is ticket and type(value) not in _ODD:
-                pending.append((CALL_SUCCEEDED, ended, tool_id, None, None, started))
+                if outer is None:
+                    pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started))
+                else:
+                    pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started, started, name_of(outer)))
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
-            call = made_call_of(box) or runner.open_call(tool, args, kwargs, started)
+            call = call_of(box)
             first = value_result(rt, call, started, ended, value)
-        return runner.drive_blocking(call, first, ticket).unwrap()
+        return rt.runner.drive_blocking(call, first, ticket).unwrap()
 
     return guarded
 

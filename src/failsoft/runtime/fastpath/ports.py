@@ -31,8 +31,8 @@ class FastServices(Protocol):
     def runner(self) -> Runner: ...
 
 
-class FastCallServices(Protocol):
-    """Services for a call that was opened and may take the fast path."""
+class AwaitedCallServices(Protocol):
+    """Services for an opened call that is awaited on the fast path."""
 
     @property
     def time(self) -> Time: ...
@@ -43,6 +43,11 @@ class FastCallServices(Protocol):
     @property
     def places(self) -> CallPlaces: ...
     @property
-    def in_flight(self) -> InFlight: ...
-    @property
     def runner(self) -> Runner: ...
+
+
+class FastCallServices(AwaitedCallServices, Protocol):
+    """Services for an opened call that may take the fast path."""
+
+    @property
+    def in_flight(self) -> InFlight: ...

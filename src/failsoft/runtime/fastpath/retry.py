@@ -9,8 +9,8 @@ Rules
   inside that one must know that they are.
 - Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
   which takes up the call with all that has happened so far (``Progress``).
-- The stream says the same, and its words are made when somebody reads them. As on the happy path, calls made inside an
-  attempt are not its children. If one was made by an unsafe tool, the long way goes on and asks what it has done.
+- The stream says the same, and its words are made when somebody reads them. If calls were made inside an attempt, the
+  long way goes on and asks what they have done.
 
 Why: an agent's tools fail in the same few ways, and what is decided each time anew costs ten times as much.
 """
@@ -29,12 +29,13 @@ from failsoft.core.resilience.recovery_memory import QUOTABLE
 from failsoft.core.resilience.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
 from failsoft.observe.sinks.log import INFO, is_logged
+from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.admission import count_successes
-from failsoft.runtime.call.event_fields import recovery_fields, success_fields
+from failsoft.runtime.call.event_fields import recovery_fields
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
-from failsoft.runtime.execution.deadline import Box, finish, step
-from failsoft.runtime.scope import LIGHT, leave, made_call_of
+from failsoft.runtime.execution.deadline import finish, step
+from failsoft.runtime.scope import SCOPE, leave, made_call_of
 from failsoft.runtime.tools.known_errors import KnownError, look_up
 
 if TYPE_CHECKING:
@@ -43,14 +44,15 @@ if TYPE_CHECKING:
     from failsoft.observe.recorder import Raw
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.fastpath.ports import FastServices
+    from failsoft.runtime.scope import LightAttempt
     from failsoft.runtime.tools.tool import Tool
 
 
-enter, reset = LIGHT.set, LIGHT.reset
+enter, reset = SCOPE.set, SCOPE.reset
 _CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client has raised
 
 
-async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call costs a tenth of a retry
+async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a tenth of a retry
     rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
@@ -61,7 +63,6 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
     """
     plain = entered and call is None and not is_logged(INFO)  # log lines are the pipeline's
     known = look_up(tool, error) if plain else None
-    watched = tool.safe_to_repeat is None
     now, wall, random, record = (
         rt.time.now,
         rt.time.wall,
@@ -74,7 +75,7 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
     met: list[KnownError] = []
     families: tuple[Family, ...] = ()
     first: AttemptResult | None = None
-    key = (tool.id, id)
+    key, site = (tool.id, id), (rt.runner, tool)
     while known is not None:
         family = known.family
         new = None if family in families else family
@@ -102,7 +103,7 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
             families += (new,)
         invoked = False
         rt.in_flight.retrying[key] = (tool, began, made + 1)
-        box: Box = [None, None]
+        box: LightAttempt = []
         try:
             if delay:
                 await asyncio.sleep(delay)
@@ -110,25 +111,24 @@ async def retry_fast(  # noqa: C901, PLR0912, PLR0915 - one function: each call 
                     break
             invoked = True
             started = now()
-            box = [started, None, rt.runner, tool, args, kwargs, began]
-            token = enter(box) if watched else None
+            box = [None, id, began, site, args, kwargs, None]
+            token = enter(box)
             try:
                 stepper = step(fn(*args, **kwargs), box)
                 for waiting in stepper:
-                    await finish(stepper, waiting, tool, timeout, box, rt.places.deadline_queue, key)
+                    await finish(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, key)
             finally:
-                if token is not None:
-                    try:
-                        reset(token)
-                    except ValueError:  # an orphan goes on in another context
-                        leave(LIGHT, token)
+                try:
+                    reset(token)
+                except ValueError:  # an orphan goes on in another context
+                    leave(SCOPE, token)
         except Exception as failed:
             call = made_call_of(box)
             error, known, ended = failed, look_up(tool, failed) if call is None else None, now()
             continue
         except BaseException as left:  # its caller has, or the interpreter wants to end
             rt.in_flight.retrying.pop(key)
-            whole = _full_call(rt, tool, args, kwargs, id, began)
+            whole = made_call_of(box) or _full_call(rt, tool, args, kwargs, id, began)
             whole.attempts_ended, whole.invoked = made, invoked
             rt.runner.on_caller_cancelled(whole, left)
             raise
@@ -198,7 +198,7 @@ def _progress(met: list[KnownError], error: Exception, attempts: Attempts, famil
 def _full_call(
     rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
 ) -> Call:
-    return rt.runner.open_call(tool, args, dict(kwargs), began, id)
+    return rt.runner.new_call(tool, args, dict(kwargs), began, id)
 
 
 # --- what the stream says, made when somebody reads it ----------------------------------------------------------------

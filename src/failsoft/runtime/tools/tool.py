@@ -66,7 +66,6 @@ class Tool:
         "label",
         "options",
         "queue",
-        "quick",
         "safe_to_repeat",
         "slots",
         "target",
@@ -100,10 +99,7 @@ class Tool:
         self.slots = None if options.concurrency is None else Bulkhead(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop that was used last
         self.guarded: Callable[..., Any] = fn
-        self.quick: FastCall | None = None  # the happy path of an async tool, in a turn's body
-        self.by_name: FastCall | None = (
-            None  # the same outside of turns, unless calls inside it have to know that they are
-        )
+        self.by_name: FastCall | None = None  # the fast path of an async tool that is no write, outside of turns
         self.unavailable_fault = self._missing = missing  # why it cannot be used here, if it cannot
         self.disabled: Fault | None = None  # by the operator
         self.cached_refusal: CachedRefusal | None = None  # while the circuit is open
@@ -330,7 +326,7 @@ class CountedAsWrite(Tool):
         self.original = original
         for name in _COPIED:
             setattr(self, name, getattr(original, name))
-        self.safe_to_repeat, self.known_errors, self.quick, self.by_name = False, None, None, None
+        self.safe_to_repeat, self.known_errors, self.by_name = False, None, None
 
     def renew_ticket(self) -> None:
         self.original.renew_ticket()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet, finalize
 
 from failsoft.observe import events
-from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.scope import find_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +116,7 @@ class AgentRuns:
 
         ``key`` must allow weak references. ``at_end`` is given a function that ends the turn. None inside a turn or a call.
         """
-        if SCOPE.get() is not None:
+        if find_scope() is not None:
             return None
         run = self._open.get(id(key))
         return self._start(key, thread, at_end) if run is None else run

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.turn.machine import Start
+from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.turn.dependencies import refuse_misused
 from failsoft.runtime.turn.handle import Handle
 from failsoft.runtime.turn.scheduler import Scheduler
-from failsoft.runtime.turn.turn_state import TurnState
 
 if TYPE_CHECKING:
     from failsoft.runtime.call.model import Call
@@ -78,10 +78,10 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
     SCOPE.set(handle)
     scheduler.attach()
     try:
-        if ticket is not None and tool.quick is not None and not notes.wary and _is_fast_eligible(turn, call):
-            outcome = await tool.quick(call.kwargs, handle.id, ticket, handle)
+        scheduler.suspend(handle)
+        if ticket is not None and tool.kind == "async" and not notes.wary and is_fast_eligible(engine, call):
+            outcome = await run_fast(engine, call, ticket)
         else:
-            scheduler.suspend(handle)
             outcome = await engine.runner.drive(call)
     except BaseException as error:
         late = handle.outcome is not None
@@ -94,14 +94,3 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
     if notes.wary and outcome.status == "succeeded":
         engine.books.conversations.note_success(call)
     scheduler.finish(handle, outcome)
-
-
-def _is_fast_eligible(turn: TurnState, call: Call) -> bool:
-    """True if the call has no options that the fast path would ignore."""
-    if not call.fits_exactly:
-        return False
-    said = (call.timeout, call.retry, call.key if call.offer is None else call.offer)
-    ledger = turn.engine.books.ledger
-    if ledger is not None and ledger.wants(call, call.tool):
-        return False
-    return said == (None, None, None) and not call.args and (call.thread, call.tenant) == (turn.thread, turn.tenant)

@@ -224,7 +224,7 @@ class Scheduler:
                 next(stepper),
                 tool,
                 tool.timeout,
-                [handle.started, None],
+                handle.started,
                 self.turn.engine.places.deadline_queue,
                 handle,
             )

@@ -33,7 +33,7 @@ from failsoft.runtime.call.model import Call
 from failsoft.runtime.call_options import refuse_options
 from failsoft.runtime.conversation.conversation_log import BLANK
 from failsoft.runtime.execution.blocking_loop import running_loop
-from failsoft.runtime.scope import SCOPE, Caller, Scope, find_caller, leave
+from failsoft.runtime.scope import SCOPE, Caller, LightAttempt, Scope, find_caller, find_scope, leave
 from failsoft.runtime.turn import body_calls
 from failsoft.runtime.turn.commands import report_skip
 from failsoft.runtime.turn.conclusion import conclude
@@ -77,7 +77,7 @@ class Turn(TurnState):
         self._started = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._message: str | None = None  # to the user, if it was phrased
-        self._outer: Token[Scope | None] | None = None
+        self._outer: Token[Scope | LightAttempt | None] | None = None
         self._report: TurnReport | None = None
 
     # -- for users ---------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Turn(TurnState):
         self._loop = running_loop()
         self._os_thread = get_ident()
         self._started = self.engine.time.now()
-        outer = SCOPE.get()
+        outer = find_scope()
         call = None if outer is None else outer.full_call()
         self.parent = call if isinstance(call, Call) else None
         around = outer if isinstance(outer, Turn) else self.parent

@@ -233,7 +233,7 @@ def _run(
     kwargs: Mapping[str, Any],
 ) -> tuple[int, Any]:  # fmt: skip
     context = contextvars.Context()
-    context.run(scope.LIGHT.set, attempt)
+    context.run(scope.SCOPE.set, attempt)
     try:
         if carried:
             for path, value in carried.items():
