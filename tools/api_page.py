@@ -139,7 +139,13 @@ INSIDE = {
     "RecoveryMemory": {"evidence", "meet", "spares", "order", "learn", "save", "renew_after_fork"},
     "Dangling": {"from_dict"},
 }
-INHERITED = {"Turn": ("left", "expired", "over")}  # public members of a base class that is not public
+INHERITED = {
+    "Runtime": (
+        *("health", "running", "inspect", "metrics", "policies", "memory", "threads", "explain"),
+        *("subscribe", "subscribe_batches", "events", "workers", "tools"),
+    ),
+    "Turn": ("left", "expired", "over"),
+}  # public members of a base class that is not public
 WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft", "MemoryStore"}
 WITHOUT_SIGNATURE = {
     *(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, cast
+from weakref import WeakSet
 
 from failsoft.observe.delivery import left
 from failsoft.observe.sinks.log import flush as flush_log
@@ -14,6 +16,25 @@ if TYPE_CHECKING:
     from failsoft.stores.failsafe import FailsafeStore
 
 CANCEL_PATIENCE = 1.0  # seconds for which a cancelled task is waited for; one that ignores this goes on
+
+
+_ALIVE: WeakSet[Services] = WeakSet()
+
+
+def begin(rt: Services) -> None:
+    """Have a runtime renewed in forked child processes from now on."""
+    _ALIVE.add(rt)
+
+
+async def flush(rt: Services, seconds: float) -> bool:
+    """Wait until all consumers have every event so far, and the store has saved it. False if that took longer."""
+    write = rt.log.trace.flush if rt.books.writer is None else rt.books.writer.flush
+    deadline = real_time() + seconds
+    flushed = await asyncio.to_thread(write, deadline)
+    if rt.toolbox.circuits is not None:
+        flushed = await asyncio.to_thread(rt.toolbox.circuits.flush, deadline) and flushed
+    await asyncio.to_thread(flush_log, left(deadline))
+    return flushed
 
 
 async def close(rt: Services, grace: float) -> None:
@@ -81,3 +102,11 @@ def renew_after_fork(rt: Services) -> None:
         tool.queue = None
         if tool.slots is not None:
             tool.slots.renew()
+
+
+def _after_fork() -> None:
+    for rt in list(_ALIVE):
+        renew_after_fork(rt)
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -3,74 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random as random_source
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import copy_context
-from time import monotonic as real_time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
-from uuid import uuid4
-from weakref import WeakSet
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import (
-    Settings,
-    read_manifest,
-    read_mode,
     read_policies,
     read_time,
-    read_undeclared,
-    refuse_odd_flag,
     refuse_odd_parts,
     require_callables,
-    require_capacity,
-    require_sink,
     require_text_names,
     tool_options,
 )
 from failsoft.core.effects.tool_effect import Undeclared
 from failsoft.core.model.durations import Duration
-from failsoft.core.model.options import OnTimeout, TurnOptions
+from failsoft.core.model.options import OnTimeout
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
-from failsoft.observe import subscriptions
-from failsoft.observe.delivery import CAPACITY
-from failsoft.observe.events import EVENTS_DROPPED, Event
-from failsoft.observe.sinks.log import flush as flush_log
-from failsoft.observe.subscriptions import EventSink
 from failsoft.runtime import agent_calls, lifecycle
+from failsoft.runtime.assembly import add_memory, connect_store, load_tools, open_store, read_settings, turn_options
 from failsoft.runtime.call import build as calling
 from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.build import as_coroutine, make_call
 from failsoft.runtime.call.model import Phraser
-from failsoft.runtime.call.running import RunningCall, list_running
 from failsoft.runtime.call.user_text import Catalogue
 from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
-from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
+from failsoft.runtime.reference import Reference
 from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.services import Services
-from failsoft.runtime.threads import Threads
 from failsoft.runtime.tools.framework_tool import Control, Metadata, Runners, RunnerSet
-from failsoft.runtime.tools.health import HealthView
 from failsoft.runtime.tools.tool import unguarded
-from failsoft.runtime.tools.tool_info import ToolIds
 from failsoft.runtime.turn.agent_run import AgentRun, AgentRuns
 from failsoft.runtime.turn.turn import Turn
+from failsoft.runtime.view import RuntimeView
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from failsoft.core.model.explanation import Explanation
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Mode
-    from failsoft.runtime.execution.processes.pool import Counts
-    from failsoft.runtime.inspect import Inspector, RuntimeSnapshot
     from failsoft.stores.ports import BreakerStore, Store
 
 P = ParamSpec("P")
@@ -79,12 +58,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Mapping[str, Any] | None
 
 FLUSH_PATIENCE = 5.0  # seconds that ``flush`` waits for consumers
-VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
-DEFAULT_INTERVAL = "500ms"  # between batches for a sink
 _scope = SCOPE.get
 
 
-class Runtime:
+class Runtime(RuntimeView):
     """Holds the tools and their health, makes calls and turns, and shows what happened.
 
     One for the whole application is usual; it serves any number of threads and event loops. ``async with Runtime() as
@@ -130,62 +107,32 @@ class Runtime:
         require_callables(error_handler, on_escalation=on_escalation, explain=explain)
         refuse_odd_parts(clock, random, trace, store_required)
         self._random = source = random or random_source.Random()
-        self._settings = Settings() if manifest is None else read_manifest(manifest)
-        if undeclared is not None:
-            self._settings = self._settings._replace(undeclared=read_undeclared(undeclared))
-        if check_types is not None:
-            self._settings = self._settings.with_default("check_types", check_types)
         clock = clock or clocks.current()
-        kept: Store | None = None
-        if store != "memory:":
-            from failsoft.stores.failsafe import open_failsafe
-
-            kept = open_failsafe(store, wall=clock.wall)
-        if store_required and kept is None:
-            raise ManifestError('store_required: there is no store: give one, like store="sqlite:///failsoft.db"')
+        settings = read_settings(manifest, undeclared, check_types)
+        kept = open_store(store, clock, required=store_required)
         self._owned = kept if isinstance(store, str) else None
-        self._engine = Services(
+        engine = Services(
             clock,
             source,
             handler=error_handler,
             on_escalation=on_escalation,
-            policies=(*self._settings.policies, *read_policies(policies or ())),
+            policies=(*settings.policies, *read_policies(policies or ())),
             store=kept,
             store_required=store_required,
             phraser=explain,
-            catalogue=Catalogue(self._settings.explanations, self._settings.language),
+            catalogue=Catalogue(settings.explanations, settings.language),
         )
-        engine = self._engine
+        super().__init__(engine, settings, add_memory(engine, settings.memory if memory is None else memory))
         self._tool_index, self._numbers = engine.toolbox.index, engine.log.trace.numbers  # FAST: 0.6 % of rt.call
-        mode = read_mode(self._settings.memory if memory is None else memory)
-        metrics = engine.log.trace.metrics
-        self._memory = RecoveryMemory(mode, clock.wall, lambda tool: metrics(tool).successes, kept)
-        engine.judgement.memory = None if mode == "off" else self._memory
-        self._threads = Threads(self._engine)
-        if kept is not None:
-            from failsoft.runtime.persistence.event_writer import StoreWriter
-
-            engine.books.writer = StoreWriter(kept, engine.log.trace, clock)
-            engine.books.writer.ledger = engine.books.ledger
-        if kept is not None or breakers is not None:
-            from failsoft.runtime.persistence.circuits import open_circuits
-
-            engine.toolbox.circuits = open_circuits(breakers, kept, clock, lambda: engine.toolbox.lock)
-        for id, tool in self._settings.tools.items():
-            if not tool.options.enabled:
-                engine.toolbox.disabled[id] = "enabled: false"
-            if tool.entrypoint is not None:
-                from failsoft.runtime.tools.entrypoint import load_entrypoint
-
-                register(engine, self._settings, load_entrypoint(tool, self._settings.defaults))
+        connect_store(engine, breakers)
+        load_tools(engine, settings)
         if trace is not None:
             from failsoft.observe.sinks.jsonl import write_to
 
             write_to(engine.log.trace, trace)
         self._runs = AgentRuns(engine, self._new_turn_id)
-        self._key = uuid4().hex  # for pickles
-        self._inspector: Inspector | None = None
-        _ALIVE.add(self)
+        self._reference = Reference(self)  # for pickles
+        lifecycle.begin(engine)
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Raise: frameworks call what they are given as a capability, a tool or a hook."""
@@ -384,15 +331,7 @@ class Runtime:
         """
         self._engine.runner.refuse_if_closed()
         require_text_names("turn", thread=thread, tenant=tenant, id=id)
-        options = self._settings.turn
-        if timeout is not None or on_timeout is not None:
-            try:
-                options = TurnOptions(
-                    timeout=options.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
-                    on_timeout=on_timeout or options.on_timeout,
-                )
-            except ValueError as error:
-                raise ManifestError(f"turn: {error}") from None
+        options = turn_options(self._settings.turn, timeout, on_timeout)
         return Turn(
             self._engine,
             id or self._new_turn_id(),
@@ -411,130 +350,11 @@ class Runtime:
 
         return await run_plan(self.turn, self._engine.toolbox.tools, plan)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
-
-    def health(self, tool_id: str | Callable[..., Any], *, fallback_of: str | None = None) -> HealthView:
-        """A tool's circuit, as of now; with ``fallback_of`` the one that it has as the fallback of that tool.
-
-        ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
-        ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through.
-        """
-        engine = self._engine
-        found = engine.toolbox.find(tool_id)
-        id = found if isinstance(found, str) else found.id
-        health = None if fallback_of is None else engine.toolbox.health_as_fallback(id, fallback_of)
-        if isinstance(found, str):
-            engine.toolbox.warn_of_typo(found)
-            return HealthView("closed", 0, available=False)
-        return engine.toolbox.health_view(found, health)
-
-    def running(self) -> list[RunningCall]:
-        """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
-        return list_running(self._engine.places)
-
-    def inspect(self) -> RuntimeSnapshot:
-        """Everything at this moment as plain data: tools with schema, options, health and metrics, calls in flight, circuits …
-
-        ``.to_dict()`` can be written as JSON. It holds no secrets, and is cheap enough to be asked every second.
-        """
-        if self._inspector is None:
-            from failsoft.runtime.inspect import Inspector
-
-            self._inspector = Inspector(self._engine)
-        return self._inspector.snapshot()
-
-    def metrics(self, tool_id: str | Callable[..., Any]) -> dict[str, Any]:
-        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more).
-
-        A name that no tool has gives zeros, and one warning in the log.
-        """
-        engine = self._engine
-        found = engine.toolbox.find(tool_id)
-        if isinstance(found, str) and found not in self._settings.tools and not engine.log.trace.has_metrics(found):
-            engine.toolbox.warn_of_typo(found, always=True)
-        return engine.log.trace.metrics(found if isinstance(found, str) else found.id).figures()
-
-    @property
-    def policies(self) -> tuple[Policy, ...]:
-        """The policy book: the manifest's policies, then those given here."""
-        return self._engine.judgement.policies
-
-    @property
-    def memory(self) -> RecoveryMemory:
-        """The recovery memory: ``rt.memory.families()`` shows what has helped against which errors."""
-        return self._memory
-
-    @property
-    def threads(self) -> Threads:
-        """Conversations: ``rt.threads["chat-42"]``, or ``rt.threads("chat-42", tenant="acme")``."""
-        return self._threads
-
-    def explain(self, outcome: Outcome[Any], language: str | None = None) -> Explanation:
-        """An outcome's three texts, in another language that the manifest has words for."""
-        if not isinstance(outcome, Outcome):
-            raise TypeError(f"explain: give the Outcome of a call, not {type(outcome).__name__}")
-        return self._engine.texts.explain(outcome, language)
-
-    def subscribe(
-        self, fn: Callable[[Event], None], *, wait: bool = False, capacity: int = CAPACITY
-    ) -> Callable[[], None]:
-        """Have ``fn`` called with every event from now on; the function returned ends that.
-
-        ``fn`` runs on an OS thread of its own, and calls do not wait for it. If it cannot keep up, about ``capacity`` events
-        wait for it, and the oldest are dropped; the event ``EventsDropped`` and the log say so. With ``wait=True`` every
-        call waits until ``fn`` has had its events, for 50 ms at most; in virtual time that is always so.
-        """
-        self._engine.runner.refuse_if_closed()
-        require_callables(subscribe=fn)
-        refuse_odd_flag("subscribe: wait", wait)
-        require_capacity("subscribe", capacity)
-        virtual = self._engine.time.clock is not clocks.SYSTEM
-        patience = VIRTUAL_PATIENCE if virtual else None
-        return subscriptions.subscribe(
-            self._engine.log.trace, fn, wait=wait or virtual, patience=patience, capacity=capacity,
-            on_drop=self._report_dropped,
-        )  # fmt: skip
-
-    def subscribe_batches(
-        self, sink: EventSink, *, every: Duration = DEFAULT_INTERVAL, capacity: int = CAPACITY
-    ) -> Callable[[], None]:
-        """Have all events from now on written to ``sink`` in batches; the function returned ends that and closes the sink.
-
-        ``sink.write(batch)`` runs on an OS thread of its own, with a sequence of events: ``every`` so often, when there are
-        many, on ``flush`` and on ``close``, which also calls ``sink.close()``. This is cheaper than ``subscribe``. About
-        ``capacity`` events wait for a slow sink; then the oldest are dropped.
-        """
-        self._engine.runner.refuse_if_closed()
-        require_sink(sink)
-        require_capacity("subscribe_batches", capacity)
-        return subscriptions.add_sink(
-            self._engine.log.trace, sink, name=f"sink {type(sink).__qualname__!r}",
-            every=read_time("subscribe_batches: every", every), capacity=capacity, on_drop=self._report_dropped,
-        )  # fmt: skip
-
-    def _report_dropped(self, consumer: str, dropped: int) -> None:
-        fields = {"message": f"{consumer} is too slow and missed events", "consumer": consumer, "dropped": dropped}
-        self._engine.log.record_event(EVENTS_DROPPED, None, None, None, fields)
-
-    def events(self) -> list[Event]:
-        """The latest events, oldest first: as many as the ring in memory holds."""
-        return self._engine.log.trace.events()
-
-    @property
-    def workers(self) -> Counts:
-        """The processes of tools with ``isolation: process`` and of commands: alive, kills, respawns …"""
-        return self._engine.places.workers.counts
-
-    @property
-    def tools(self) -> ToolIds:
-        """The ids of all tools; ``rt.tools["pay"]`` has what is known of one."""
-        return ToolIds(self._engine.toolbox.tools)
-
     # -- life --------------------------------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as a reference: what holds a runtime keeps the very same one."""
-        return _find, (self._key,)
+        return self._reference.reduce()
 
     async def flush(self, patience: Duration | None = None) -> bool:
         """Wait until everybody who listens has had every event so far, and the store has all of it safe on disk.
@@ -543,14 +363,7 @@ class Runtime:
         """
         self._memory.save()
         limit = FLUSH_PATIENCE if patience is None else read_time("flush: patience", patience)
-        engine = self._engine
-        flush = engine.log.trace.flush if engine.books.writer is None else engine.books.writer.flush
-        deadline = real_time() + limit
-        flushed = await asyncio.to_thread(flush, deadline)
-        if engine.toolbox.circuits is not None:
-            flushed = await asyncio.to_thread(engine.toolbox.circuits.flush, deadline) and flushed
-        await asyncio.to_thread(flush_log, max(0.0, deadline - real_time()))
-        return flushed
+        return await lifecycle.flush(self._engine, limit)
 
     async def close(self, grace: Duration | Literal[0] | None = 0) -> None:
         """End what turns have left behind, record it, hand out the last events. Twice is harmless.
@@ -579,24 +392,3 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-_ALIVE: WeakSet[Runtime] = WeakSet()
-
-
-def _find(key: str) -> Runtime:
-    for runtime in list(_ALIVE):
-        if runtime._key == key:
-            return runtime
-    raise FailsoftError(
-        "a Runtime stays in its process: it cannot be unpickled in another one, or when it is gone. Pickle the bare agent, "
-        "and guard the agent again where it is loaded"
-    )
-
-
-def _after_fork() -> None:
-    for runtime in list(_ALIVE):
-        lifecycle.renew_after_fork(runtime._engine)
-
-
-os.register_at_fork(after_in_child=_after_fork)

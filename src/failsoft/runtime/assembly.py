@@ -1,0 +1,92 @@
+"""The assembly of a runtime: its settings, its store, its memory, and the tools that its manifest names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from failsoft.config.settings import Settings, read_manifest, read_mode, read_undeclared
+from failsoft.core.model.options import TurnOptions
+from failsoft.errors import ManifestError
+from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
+from failsoft.runtime.registry import register
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from failsoft.core.effects.tool_effect import Undeclared
+    from failsoft.core.model.durations import Duration
+    from failsoft.core.model.options import OnTimeout
+    from failsoft.core.resilience.recovery_memory import Mode
+    from failsoft.runtime.execution.clock import Clock
+    from failsoft.runtime.services import Services
+    from failsoft.stores.ports import BreakerStore, Store
+
+
+def read_settings(
+    manifest: str | Path | Mapping[str, Any] | None, undeclared: Undeclared | None, check_types: bool | None
+) -> Settings:
+    """The settings in a manifest, with the options that override it."""
+    settings = Settings() if manifest is None else read_manifest(manifest)
+    if undeclared is not None:
+        settings = settings._replace(undeclared=read_undeclared(undeclared))
+    if check_types is not None:
+        settings = settings.with_default("check_types", check_types)
+    return settings
+
+
+def turn_options(said: TurnOptions, timeout: Duration | None, on_timeout: OnTimeout | None) -> TurnOptions:
+    """The options of a turn: those of the settings, unless the caller gives others."""
+    if timeout is None and on_timeout is None:
+        return said
+    try:
+        return TurnOptions(
+            timeout=said.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
+            on_timeout=on_timeout or said.on_timeout,
+        )
+    except ValueError as error:
+        raise ManifestError(f"turn: {error}") from None
+
+
+def open_store(store: str | Store, clock: Clock, *, required: bool) -> Store | None:
+    """Open the store, shielded against its failures; None if everything stays in the process."""
+    if store == "memory:":
+        if required:
+            raise ManifestError('store_required: there is no store: give one, like store="sqlite:///failsoft.db"')
+        return None
+    from failsoft.stores.failsafe import open_failsafe
+
+    return open_failsafe(store, wall=clock.wall)
+
+
+def add_memory(engine: Services, mode: Mode) -> RecoveryMemory:
+    """Add the recovery memory, which also remembers in the store; with mode "off" it is made, but not used."""
+    metrics, read = engine.log.trace.metrics, read_mode(mode)
+    memory = RecoveryMemory(read, engine.time.wall, lambda tool: metrics(tool).successes, engine.books.store)
+    engine.judgement.memory = None if read == "off" else memory
+    return memory
+
+
+def connect_store(engine: Services, breakers: str | BreakerStore | None) -> None:
+    """Have events written to the store, and circuits shared through it or through the breaker store given."""
+    store, clock, toolbox = engine.books.store, engine.time.clock, engine.toolbox
+    if store is not None:
+        from failsoft.runtime.persistence.event_writer import StoreWriter
+
+        engine.books.writer = StoreWriter(store, engine.log.trace, clock)
+        engine.books.writer.ledger = engine.books.ledger
+    if store is not None or breakers is not None:
+        from failsoft.runtime.persistence.circuits import open_circuits
+
+        toolbox.circuits = open_circuits(breakers, store, clock, lambda: toolbox.lock)
+
+
+def load_tools(engine: Services, settings: Settings) -> None:
+    """Register the tools whose entrypoints the manifest names, and disable those that are not enabled."""
+    for id, tool in settings.tools.items():
+        if not tool.options.enabled:
+            engine.toolbox.disabled[id] = "enabled: false"
+        if tool.entrypoint is not None:
+            from failsoft.runtime.tools.entrypoint import load_entrypoint
+
+            register(engine, settings, load_entrypoint(tool, settings.defaults))

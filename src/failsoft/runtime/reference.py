@@ -1,0 +1,36 @@
+"""References to a runtime in pickles and copies: whatever holds a runtime keeps the very same one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from failsoft.errors import FailsoftError
+
+_ALIVE: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+
+class Reference:
+    """The name of an object, by which it is found again in this process."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, referent: object) -> None:
+        self._key = uuid4().hex
+        _ALIVE[self._key] = referent
+
+    def reduce(self) -> tuple[Any, ...]:
+        """The answer of ``__reduce__``."""
+        return find, (self._key,)
+
+
+def find(key: str) -> Any:
+    """The object of this name; raise in another process, or when the object is gone."""
+    found = _ALIVE.get(key)
+    if found is not None:
+        return found
+    raise FailsoftError(
+        "a Runtime stays in its process: it cannot be unpickled in another one, or when it is gone. Pickle the bare agent, "
+        "and guard the agent again where it is loaded"
+    )

@@ -1,0 +1,165 @@
+"""The part of a ``Runtime`` that shows what it knows and does: health, metrics, calls in flight, events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from failsoft.config.settings import (
+    Settings,
+    read_time,
+    refuse_odd_flag,
+    require_callables,
+    require_capacity,
+    require_sink,
+)
+from failsoft.core.model.durations import Duration
+from failsoft.core.model.outcome import Outcome
+from failsoft.observe import subscriptions
+from failsoft.observe.delivery import CAPACITY
+from failsoft.observe.events import EVENTS_DROPPED, Event
+from failsoft.observe.subscriptions import EventSink
+from failsoft.runtime.call.running import RunningCall, list_running
+from failsoft.runtime.execution import clock as clocks
+from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
+from failsoft.runtime.services import Services
+from failsoft.runtime.threads import Threads
+from failsoft.runtime.tools.health import HealthView
+from failsoft.runtime.tools.tool_info import ToolIds
+
+if TYPE_CHECKING:
+    from failsoft.core.model.explanation import Explanation
+    from failsoft.core.resilience.policy import Policy
+    from failsoft.runtime.execution.processes.pool import Counts
+    from failsoft.runtime.inspect import Inspector, RuntimeSnapshot
+
+VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
+DEFAULT_INTERVAL = "500ms"  # between batches for a sink
+
+
+class RuntimeView:
+    """Shows the tools, conversations, figures and events of a runtime, and its calls in flight."""
+
+    def __init__(self, engine: Services, settings: Settings, memory: RecoveryMemory) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._memory = memory
+        self._threads = Threads(engine)
+        self._inspector: Inspector | None = None
+
+    def health(self, tool_id: str | Callable[..., Any], *, fallback_of: str | None = None) -> HealthView:
+        """A tool's circuit, as of now; with ``fallback_of`` the one that it has as the fallback of that tool.
+
+        ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
+        ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through.
+        """
+        engine = self._engine
+        found = engine.toolbox.find(tool_id)
+        id = found if isinstance(found, str) else found.id
+        health = None if fallback_of is None else engine.toolbox.health_as_fallback(id, fallback_of)
+        if isinstance(found, str):
+            engine.toolbox.warn_of_typo(found)
+            return HealthView("closed", 0, available=False)
+        return engine.toolbox.health_view(found, health)
+
+    def running(self) -> list[RunningCall]:
+        """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
+        return list_running(self._engine.places)
+
+    def inspect(self) -> RuntimeSnapshot:
+        """Everything at this moment as plain data: tools with schema, options, health and metrics, calls in flight, circuits …
+
+        ``.to_dict()`` can be written as JSON. It holds no secrets, and is cheap enough to be asked every second.
+        """
+        if self._inspector is None:
+            from failsoft.runtime.inspect import Inspector
+
+            self._inspector = Inspector(self._engine)
+        return self._inspector.snapshot()
+
+    def metrics(self, tool_id: str | Callable[..., Any]) -> dict[str, Any]:
+        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more).
+
+        A name that no tool has gives zeros, and one warning in the log.
+        """
+        engine = self._engine
+        found = engine.toolbox.find(tool_id)
+        if isinstance(found, str) and found not in self._settings.tools and not engine.log.trace.has_metrics(found):
+            engine.toolbox.warn_of_typo(found, always=True)
+        return engine.log.trace.metrics(found if isinstance(found, str) else found.id).figures()
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policy book: the manifest's policies, then those given here."""
+        return self._engine.judgement.policies
+
+    @property
+    def memory(self) -> RecoveryMemory:
+        """The recovery memory: ``rt.memory.families()`` shows what has helped against which errors."""
+        return self._memory
+
+    @property
+    def threads(self) -> Threads:
+        """Conversations: ``rt.threads["chat-42"]``, or ``rt.threads("chat-42", tenant="acme")``."""
+        return self._threads
+
+    def explain(self, outcome: Outcome[Any], language: str | None = None) -> Explanation:
+        """An outcome's three texts, in another language that the manifest has words for."""
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"explain: give the Outcome of a call, not {type(outcome).__name__}")
+        return self._engine.texts.explain(outcome, language)
+
+    def subscribe(
+        self, fn: Callable[[Event], None], *, wait: bool = False, capacity: int = CAPACITY
+    ) -> Callable[[], None]:
+        """Have ``fn`` called with every event from now on; the function returned ends that.
+
+        ``fn`` runs on an OS thread of its own, and calls do not wait for it. If it cannot keep up, about ``capacity`` events
+        wait for it, and the oldest are dropped; the event ``EventsDropped`` and the log say so. With ``wait=True`` every
+        call waits until ``fn`` has had its events, for 50 ms at most; in virtual time that is always so.
+        """
+        self._engine.runner.refuse_if_closed()
+        require_callables(subscribe=fn)
+        refuse_odd_flag("subscribe: wait", wait)
+        require_capacity("subscribe", capacity)
+        virtual = self._engine.time.clock is not clocks.SYSTEM
+        patience = VIRTUAL_PATIENCE if virtual else None
+        return subscriptions.subscribe(
+            self._engine.log.trace, fn, wait=wait or virtual, patience=patience, capacity=capacity,
+            on_drop=self._report_dropped,
+        )  # fmt: skip
+
+    def subscribe_batches(
+        self, sink: EventSink, *, every: Duration = DEFAULT_INTERVAL, capacity: int = CAPACITY
+    ) -> Callable[[], None]:
+        """Have all events from now on written to ``sink`` in batches; the function returned ends that and closes the sink.
+
+        ``sink.write(batch)`` runs on an OS thread of its own, with a sequence of events: ``every`` so often, when there are
+        many, on ``flush`` and on ``close``, which also calls ``sink.close()``. This is cheaper than ``subscribe``. About
+        ``capacity`` events wait for a slow sink; then the oldest are dropped.
+        """
+        self._engine.runner.refuse_if_closed()
+        require_sink(sink)
+        require_capacity("subscribe_batches", capacity)
+        return subscriptions.add_sink(
+            self._engine.log.trace, sink, name=f"sink {type(sink).__qualname__!r}",
+            every=read_time("subscribe_batches: every", every), capacity=capacity, on_drop=self._report_dropped,
+        )  # fmt: skip
+
+    def _report_dropped(self, consumer: str, dropped: int) -> None:
+        fields = {"message": f"{consumer} is too slow and missed events", "consumer": consumer, "dropped": dropped}
+        self._engine.log.record_event(EVENTS_DROPPED, None, None, None, fields)
+
+    def events(self) -> list[Event]:
+        """The latest events, oldest first: as many as the ring in memory holds."""
+        return self._engine.log.trace.events()
+
+    @property
+    def workers(self) -> Counts:
+        """The processes of tools with ``isolation: process`` and of commands: alive, kills, respawns …"""
+        return self._engine.places.workers.counts
+
+    @property
+    def tools(self) -> ToolIds:
+        """The ids of all tools; ``rt.tools["pay"]`` has what is known of one."""
+        return ToolIds(self._engine.toolbox.tools)
