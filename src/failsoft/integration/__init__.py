@@ -64,8 +64,8 @@ Its parts, in the order of an adapter's work:
   too. ``control`` lists the exceptions by which the framework steers itself: they come out as they are.
 - **Group** the calls of one run: ``Runtime.agent_run`` with the framework's own object for the run. ``open_turn`` is for a
   run that the adapter itself encloses.
-- **Answer** the model with ``outcome.value`` or ``outcome.explanation.model``. ``explain_dangling`` answers calls whose
-  run was interrupted.
+- **Answer** the model with ``outcome.value`` or ``outcome.explanation.model``. ``explain_dangling``, or
+  ``explain_unanswered_async`` on an event loop, answers calls whose run was interrupted.
 - **Block** without hanging at exit: ``use_daemon_threads`` and ``executor_of`` run a framework's blocking tools on
   daemon threads.
 '''
@@ -90,7 +90,7 @@ from failsoft.integration.framework_tool import (
     require_runtime,
     tools_to_hide,
 )
-from failsoft.integration.unanswered import Unanswered, explain_dangling
+from failsoft.integration.unanswered import Unanswered, explain_dangling, explain_unanswered_async
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn
@@ -116,6 +116,7 @@ __all__ = [
     "declare_from_metadata",
     "executor_of",
     "explain_dangling",
+    "explain_unanswered_async",
     "find_misfit",
     "open_turn",
     "read_arguments",

@@ -1,14 +1,16 @@
-"""Calls that nobody has answered: the process died, or the turn was cancelled, while they ran."""
+"""Calls without an answer: the process died, or the turn was cancelled, while they ran."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from failsoft.core.conversation.thread_state import Dangling
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
+from failsoft.runtime.persistence.store_reads import ask_store
 from failsoft.runtime.runtime import Runtime
 
 
@@ -27,15 +29,35 @@ def explain_dangling(
     thread: str | None = None,
     tenant: str | None = None,
 ) -> list[Outcome[Any]]:
-    """The outcomes of calls that were never answered. What the thread knows of them is told now.
+    """Return the outcomes of calls that were never answered, and forget them. Reads the store, so it may block.
 
     A call may have run, unless its arguments could not be read: no framework runs such a call.
     """
-    known = (
-        {}
-        if thread is None
-        else {call.call_id: call.text for call in runtime.threads(thread, tenant=tenant).close_dangling()}
-    )
+    closed = [] if thread is None else runtime.threads(thread, tenant=tenant).close_dangling()
+    return _explain_all(runtime, calls, closed)
+
+
+async def explain_unanswered_async(
+    runtime: Runtime,
+    calls: Iterable[Unanswered | tuple[str, str]],
+    *,
+    thread: str | None = None,
+    tenant: str | None = None,
+) -> list[Outcome[Any]]:
+    """``explain_dangling`` for an event loop: the store is read on another thread.
+
+    A store that does not answer in time adds nothing to the texts.
+    """
+    closed: list[Dangling] = []
+    if thread is not None:
+        closed = await ask_store(runtime.threads(thread, tenant=tenant).close_dangling, closed)
+    return _explain_all(runtime, calls, closed)
+
+
+def _explain_all(
+    runtime: Runtime, calls: Iterable[Unanswered | tuple[str, str]], closed: Iterable[Dangling]
+) -> list[Outcome[Any]]:
+    known = {call.call_id: call.text for call in closed}
     return [_explain(runtime, Unanswered(*call), known.get(mask_id(call[0]))) for call in calls]
 
 

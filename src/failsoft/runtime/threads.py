@@ -46,7 +46,7 @@ class Thread:
 
     @property
     def offers(self) -> list[Offer]:
-        """The calls that may be retried if the user asks, the oldest first."""
+        """The calls that may be retried if the user asks, the oldest first. Reads the store, so it may block."""
         return self._rt.books.conversations.list_offers(self._key)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
@@ -127,7 +127,10 @@ class Thread:
 
     @property
     def dangling(self) -> list[Dangling]:
-        """The calls of turns that were cancelled or crashed: the model does not know what became of them."""
+        """The calls of turns that were cancelled or crashed: the model does not know what became of them.
+
+        Reads the store, so it may block.
+        """
         return self._rt.books.conversations.list_dangling(self._key)
 
     def close_dangling(self) -> list[Dangling]:

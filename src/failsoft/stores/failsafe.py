@@ -8,6 +8,8 @@ Rules
 - A store written for version 0.1.0 has no ``take`` and no ``claim``. Both are then composed of ``get``, ``put`` and
   ``delete``, which is atomic only within this process; a warning says so.
 - ``append`` may raise: the thread that writes events counts the loss.
+- A read on the thread of an event loop is made on another thread and waited for no longer than ``PATIENCE``: a store that
+  hangs does not stop the loop for good. Calls do not read there at all (``runtime.persistence.store_reads``).
 - An object that does not implement the protocol is refused, naming the missing methods.
 
 Why failsoft's own stores are wrapped too: one code path, and no store has to be trusted.
@@ -15,6 +17,7 @@ Why failsoft's own stores are wrapped too: one code path, and no store has to be
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -28,6 +31,8 @@ from failsoft.stores.ports import BreakerStore, Kind, Store
 from failsoft.stores.url import open_store
 
 METHODS = ("put", "get", "find", "delete", "append", "flush", "close")  # required by a runtime
+
+PATIENCE = 5.0  # seconds
 
 R = TypeVar("R")
 log = logging.getLogger("failsoft")
@@ -86,10 +91,10 @@ class FailsafeStore:
         self._try(lambda: self._store.delete(kind, key), None, loses=True)
 
     def get(self, kind: Kind, key: str) -> Any:
-        return self._try(lambda: self._store.get(kind, key), None)
+        return self._read(lambda: self._store.get(kind, key), None)
 
     def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
-        return self._try(lambda: self._store.find(kind, scope), [])
+        return self._read(lambda: self._store.find(kind, scope), [])
 
     def take(self, kind: Kind, key: str) -> Any:
         return self._try(lambda: self._take(kind, key), None)
@@ -153,8 +158,34 @@ class FailsafeStore:
             self._complain(error)
             return otherwise
 
+    def _read(self, use: Callable[[], R], otherwise: R) -> R:
+        """Read. An event loop's thread has another thread read, and waits for it no longer than ``PATIENCE``."""
+        if not _is_on_loop():
+            return self._try(use, otherwise)
+        found: list[R] = []
+        reader = threading.Thread(
+            target=lambda: found.append(self._try(use, otherwise)), name="failsoft store", daemon=True
+        )
+        try:
+            reader.start()
+        except RuntimeError:  # the interpreter is about to end
+            return self._try(use, otherwise)
+        reader.join(PATIENCE)
+        if not found:
+            self._complain(TimeoutError(f"a read took longer than {PATIENCE:g} s"))
+        return found[0] if found else otherwise
+
     def _complain(self, error: Exception) -> None:
         if not self._complained:
             self._complained = True
             name = type(self._store).__name__
             log.error("the store %s failed; calls go on without it\n%s", name, exception_text(error))
+
+
+def _is_on_loop() -> bool:
+    """True if an event loop is running in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -35,10 +35,12 @@ from failsoft.integration.framework_tool import (
     require_runtime,
     tools_to_hide,
 )
-from failsoft.integration.unanswered import explain_dangling
+from failsoft.integration.unanswered import explain_dangling, explain_unanswered_async
 
 KEY = "failsoft"  # key of failsoft's options in a tool's metadata
 ANY = ("any", "required", True)  # choices that name no tool
+
+Dangling = dict[tuple[int, str], str]  # unanswered calls: (index of the asking message, call id) -> tool name
 
 _NAME = attrgetter("name")
 
@@ -135,21 +137,36 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     # --- the model ---------------------------------------------------------------------------------------------------
 
     def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Coroutine[Any, Any, Any]:
+        dangling = find_dangling(request.messages)
+        if dangling:
+            return self._close_and_call(request, dangling, handler)
         answer: Coroutine[Any, Any, Any] = handler(self._prepare(request))
         return answer
 
-    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
-        return handler(self._prepare(request))
+    async def _close_and_call(self, request: ModelRequest[Any], dangling: Dangling, handler: Callable[..., Any]) -> Any:
+        outcomes = await explain_unanswered_async(
+            self.runtime, _unanswered(dangling), thread=thread_of(current_config())
+        )
+        return await handler(self._prepare(request, (dangling, outcomes)))
 
-    def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        dangling = find_dangling(request.messages)
+        if not dangling:
+            return handler(self._prepare(request))
+        outcomes = explain_dangling(self.runtime, _unanswered(dangling), thread=thread_of(current_config()))
+        return handler(self._prepare(request, (dangling, outcomes)))
+
+    def _prepare(
+        self, request: ModelRequest[Any], closed: tuple[Dangling, list[Outcome[Any]]] | None = None
+    ) -> ModelRequest[Any]:
         config = current_config()
         thread = thread_of(config)
         self._turn(config)  # starts the turn at the first request, not at the first call
         changes: dict[str, Any] = {}
         if self.runtime.threads[thread or ""].unavailable:
             changes["tools"] = self._offer(request, thread)
-        if dangling := find_dangling(request.messages):
-            changes["messages"] = self._close(request.messages, dangling, thread)
+        if closed is not None:
+            changes["messages"] = _close(request.messages, *closed)
         return request.override(**changes) if changes else request
 
     def _offer(self, request: ModelRequest[Any], thread: str | None) -> list[Any]:
@@ -157,18 +174,6 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         forced = name_of(request.tool_choice)
         hidden = tools_to_hide(self.runtime, thread, {*self._declared, *names}, names if forced in ANY else [forced])
         return [tool for name, tool in zip(names, request.tools, strict=True) if name not in hidden]
-
-    def _close(
-        self, messages: list[AnyMessage], dangling: dict[tuple[int, str], str], thread: str | None
-    ) -> list[AnyMessage]:
-        """Insert an answer to every unanswered call, right after the message that asked for it."""
-        calls = [(id, tool) for (_, id), tool in dangling.items()]
-        outcomes = explain_dangling(self.runtime, calls, thread=thread)
-        answers = [(place, to_message(id, outcome)) for (place, id), outcome in zip(dangling, outcomes, strict=True)]
-        closed = list(messages)
-        for place, answer in reversed(answers):
-            closed.insert(place + 1, answer)
-        return closed
 
 
 def _answer(runners: Runners, outcome: Outcome[Any]) -> Any:
@@ -216,3 +221,16 @@ def _schema(tool: BaseTool) -> Mapping[str, Any]:
     wanted: Any = tool.tool_call_schema
     schema: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else wanted.model_json_schema()
     return schema
+
+
+def _unanswered(dangling: Dangling) -> list[tuple[str, str]]:
+    return [(id, tool) for (_, id), tool in dangling.items()]
+
+
+def _close(messages: list[AnyMessage], dangling: Dangling, outcomes: list[Outcome[Any]]) -> list[AnyMessage]:
+    """Insert an answer to every unanswered call, right after the message that asked for it."""
+    answers = [(place, to_message(id, outcome)) for (place, id), outcome in zip(dangling, outcomes, strict=True)]
+    closed = list(messages)
+    for place, answer in reversed(answers):
+        closed.insert(place + 1, answer)
+    return closed

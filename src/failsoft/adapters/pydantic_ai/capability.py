@@ -89,7 +89,7 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
         if self.runtime.threads[ctx.conversation_id or ""].unavailable:
             self._hide_unavailable(request_context, ctx.conversation_id)
         if ctx.run_step <= 1:
-            explain_interrupted(self.runtime, request_context.messages, ctx.conversation_id)
+            await explain_interrupted(self.runtime, request_context.messages, ctx.conversation_id)
         return await super().before_model_request(ctx, request_context)
 
     def _hide_unavailable(self, request_context: Any, thread: str | None) -> None:

@@ -16,12 +16,12 @@ from failsoft.adapters.pydantic_ai.private import SYNTHESIZED
 from failsoft.core.model.builtin_faults import bad_arguments
 from failsoft.core.model.fault import Fault
 from failsoft.integration.api import Runtime
-from failsoft.integration.unanswered import Unanswered, explain_dangling
+from failsoft.integration.unanswered import Unanswered, explain_unanswered_async
 
 _OUTCOME_KEY = "failsoft"  # metadata key of the outcome, in an answer that pydantic-ai synthesised
 
 
-def explain_interrupted(runtime: Runtime, messages: Iterable[ModelMessage], thread: str | None) -> None:
+async def explain_interrupted(runtime: Runtime, messages: Iterable[ModelMessage], thread: str | None) -> None:
     """Replace the text of pydantic-ai's synthesised answers. They keep it for this run and later ones."""
     found: list[Any] = []
     calls: list[Unanswered] = []
@@ -33,7 +33,8 @@ def explain_interrupted(runtime: Runtime, messages: Iterable[ModelMessage], thre
             found.append(part)
             calls.append(Unanswered(part.tool_call_id, part.tool_name, _find_misfit(asked.get(part.tool_call_id))))
     if found:
-        for part, outcome in zip(found, explain_dangling(runtime, calls, thread=thread), strict=True):
+        outcomes = await explain_unanswered_async(runtime, calls, thread=thread)
+        for part, outcome in zip(found, outcomes, strict=True):
             part.content, part.metadata = outcome.explanation.model, {**part.metadata, _OUTCOME_KEY: outcome.to_dict()}
 
 
