@@ -50,9 +50,9 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     6: Protection(
         "a blocking tool runs in a thread that can be left",
-        "runtime/call/attempt.py",
-        "    return await _awaited(rt, call, invoke, await _threaded(rt, call, invoke))\n",
-        "    return inline(rt, call, tool)\n",
+        "runtime/call/attempt_on_loop.py",
+        "        return await _await_value(rt, call, invoke, await _run_in_thread(rt, call, invoke))\n",
+        "        return run_inline(rt, call, tool)\n",
     ),
     7: Protection(
         "the caller goes at the deadline, whatever the tool does about its cancellation",
@@ -92,7 +92,7 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     14: Protection(
         "what is no Exception is nobody's failure",
-        "runtime/call/attempt.py",
+        "runtime/call/attempt_on_loop.py",
         "    except Exception as error:\n        return AttemptResult(started, rt.time.now(), error=error)\n    ended = rt.time.now()\n",
         "    except BaseException as error:\n        return AttemptResult(started, rt.time.now(), error=error)\n    ended = rt.time.now()\n",
     ),

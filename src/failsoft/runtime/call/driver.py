@@ -12,8 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.outcome import Outcome
-from failsoft.runtime.call.attempt import attempt
-from failsoft.runtime.call.attempt_blocking import attempt_blocking
+from failsoft.runtime.call.attempt import attempt, attempt_blocking
 from failsoft.runtime.call.first_attempt import misfit_result
 from failsoft.runtime.call.in_place import IN_PLACE, interrupt
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Invoke, Progress

@@ -11,7 +11,7 @@ from failsoft.observe.exception_text import exception_text
 from failsoft.observe.recorder import Recorder
 from failsoft.observe.sinks.log import is_logged, level_of
 from failsoft.observe.sinks.log import put as log_event
-from failsoft.runtime.call.attempt import emit_abandoned
+from failsoft.runtime.call.attempt_result import emit_abandoned
 from failsoft.runtime.call.escalation import Escalations
 from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.tools.tool import Tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from failsoft.runtime.call.attempt import blocked_loop_result, timeout_result, unawaited
+from failsoft.runtime.call.attempt_result import blocked_loop_result, timeout_result, unawaited
 from failsoft.runtime.call.model import AttemptResult, Call
 from failsoft.runtime.call.tracebacks import was_entered
 from failsoft.runtime.execution.deadline import Expired

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.core.model.partial import Partial
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.call.attempt import run_body, run_coroutine, start_async
 from failsoft.runtime.call.attempt_blocking import run_function
+from failsoft.runtime.call.attempt_on_loop import run_coroutine
 from failsoft.runtime.call.first_attempt import misfit_result, value_result
 from failsoft.runtime.call.model import UNNOTICED, Invoke
+from failsoft.runtime.call.tool_body import run_body, start_async
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast

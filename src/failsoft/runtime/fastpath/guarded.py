@@ -17,7 +17,7 @@ from failsoft.core.model.partial import Partial
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.admission import refuse_from_cache
-from failsoft.runtime.call.attempt import UNAWAITED
+from failsoft.runtime.call.attempt_result import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast

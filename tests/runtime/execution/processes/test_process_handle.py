@@ -11,8 +11,9 @@ import pytest
 
 from failsoft.runtime.execution.processes import wire
 from failsoft.runtime.execution.processes.process_handle import Process, ProcessGone
-from failsoft.runtime.execution.processes.readiness import Blocking, finish
+from failsoft.runtime.execution.processes.readiness import Blocking
 from failsoft.runtime.execution.processes.worker_attempt import next_frame
+from failsoft.runtime.execution.waiting import run_blocking
 
 Pair = tuple[Process, socket.socket]
 
@@ -28,7 +29,7 @@ def pair() -> Iterator[Pair]:
 
 
 def take(process: Process, seconds: float = 0.2) -> object:
-    frame = finish(next_frame(Blocking(), process, time.monotonic() + seconds))
+    frame = run_blocking(next_frame(Blocking(), process, time.monotonic() + seconds))
     return None if frame is None else (frame[0], pickle.loads(frame[1]))
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from failsoft.runtime.execution.processes import readiness
-from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop, finish
+from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop
+from failsoft.runtime.execution.waiting import run_blocking
 
 Pair = tuple[socket.socket, socket.socket]
 
@@ -32,7 +33,7 @@ def pair() -> Iterator[Pair]:
 def wait(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A function that calls a method of one kind of waiting and gives its result."""
     if request.param == "blocking":
-        yield lambda method, *args: finish(getattr(Blocking(), method)(*args))
+        yield lambda method, *args: run_blocking(getattr(Blocking(), method)(*args))
         return
     if request.param == "loop without epoll":
         loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop(__import__("selectors").PollSelector())
@@ -155,5 +156,5 @@ def test_a_blocking_algorithm_must_not_suspend() -> None:
 
     coro = suspends()
     with pytest.raises(RuntimeError, match="suspended"):
-        finish(coro)
+        run_blocking(coro)
     coro.close()

@@ -32,10 +32,11 @@ from failsoft.runtime.execution.clock import outside_finished, outside_started
 from failsoft.runtime.execution.processes import command_attempt as commands
 from failsoft.runtime.execution.processes import worker as this_process
 from failsoft.runtime.execution.processes.process_handle import EndedBy, Process, Supervisor
-from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop, Waiting, finish
+from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop, Waiting
 from failsoft.runtime.execution.processes.reply import Reply
 from failsoft.runtime.execution.processes.target import Target
 from failsoft.runtime.execution.processes.worker_attempt import call
+from failsoft.runtime.execution.waiting import run_blocking
 
 IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is let go
 _DEFAULT: Final = Isolation(kind="process")
@@ -125,9 +126,10 @@ class Workers:
         *,
         timeout: float | None,
         options: Isolation = _DEFAULT,
+        begun: Callable[[], None] = _ignore,
     ) -> Reply:
-        """The same for callers without an event loop."""
-        return finish(call(self._for(options), Blocking(), target, args, kwargs, timeout, options, _ignore))
+        """Like ``run``, for callers without an event loop."""
+        return run_blocking(call(self._for(options), Blocking(), target, args, kwargs, timeout, options, begun))
 
     async def run_command(
         self,
@@ -145,9 +147,16 @@ class Workers:
         finally:
             outside_finished(loop)
 
-    def run_command_blocking(self, command: Command, args: Mapping[str, Any], *, timeout: float | None) -> Reply:
-        """The same for callers without an event loop."""
-        return finish(commands.run(self, Blocking(), command, args, timeout, _ignore))
+    def run_command_blocking(
+        self,
+        command: Command,
+        args: Mapping[str, Any],
+        *,
+        timeout: float | None,
+        begun: Callable[[], None] = _ignore,
+    ) -> Reply:
+        """Like ``run_command``, for callers without an event loop."""
+        return run_blocking(commands.run(self, Blocking(), command, args, timeout, begun))
 
     def prepare(self, *targets: Target) -> None:
         """Start the spare workers ahead of the first call, with the modules of these tools."""

@@ -3,7 +3,7 @@
 Rules
 -----
 - A ``Waiting`` is awaited. On an event loop it suspends; the blocking kind blocks and never suspends, so that
-  ``finish`` can run a whole algorithm to its end without a loop.
+  ``execution.waiting.run_blocking`` can run a whole algorithm to its end without a loop.
 - Deadlines are real time, also where the event loop's time is virtual: processes live in real time.
 
 Why ``LoopReadiness``: asyncio takes ten microseconds to begin and end listening to a descriptor, a fair part of a whole call.
@@ -18,10 +18,8 @@ import select
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
-
-T = TypeVar("T")
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 
 class Waiting(Protocol):
@@ -182,13 +180,3 @@ class Blocking:
 
     async def rung(self, bell: Bell) -> None:
         bell.wait()
-
-
-def finish(coro: Coroutine[Any, Any, T]) -> T:
-    """Run to its end what waits ``Blocking`` only."""
-    try:
-        coro.send(None)
-    except StopIteration as done:
-        value: T = done.value
-        return value
-    raise RuntimeError("a blocking call has suspended")

@@ -1,0 +1,46 @@
+"""The function of a tool, run in the current OS thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from failsoft.runtime.call.model import AttemptResult, Call
+from failsoft.runtime.call.streams import begin_blocking
+from failsoft.runtime.execution.blocking_loop import run_on_loop_thread
+from failsoft.runtime.tools.framework_tool import FrameworkFunction, run_here
+
+if TYPE_CHECKING:
+    from failsoft.runtime.call.ports import AttemptServices
+    from failsoft.runtime.tools.tool import Tool
+
+
+def run_body(rt: AttemptServices, tool: Tool, call: Call) -> Any:
+    """Run a tool: a stream up to its first item, an async tool on the event loop of another OS thread."""
+    fn, args, arguments = tool.fn, call.args, call.arguments(rt.time, tool)
+    if tool.kind == "sync":
+        return fn(*args, **arguments)
+    if tool.kind == "stream":
+        return begin_blocking(fn(*args, **arguments))
+    return (
+        run_here(fn, arguments)
+        if isinstance(fn, FrameworkFunction)
+        else run_on_loop_thread(lambda: start_async(fn, args, arguments))
+    )
+
+
+def start_async(
+    fn: Callable[..., Coroutine[Any, Any, Any]], args: tuple[Any, ...], arguments: Mapping[str, Any]
+) -> Coroutine[Any, Any, Any]:
+    """Call an async tool. The frame of this function shows in a traceback whether the arguments fitted."""
+    return fn(*args, **arguments)
+
+
+def run_inline(rt: AttemptServices, call: Call, tool: Tool) -> AttemptResult:
+    """Run a tool without a deadline."""
+    started = rt.time.now()
+    try:
+        value = run_body(rt, tool, call)
+    except Exception as error:
+        return AttemptResult(started, rt.time.now(), error=error)
+    return AttemptResult(started, rt.time.now(), value)
