@@ -98,6 +98,8 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "AdapterDriver",
             "Ask",
             "Seen",
+            "check_driver",
+            "Checked",
         ),
     ),
     (
