@@ -18,8 +18,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.runtime.call.build import make_call, run
-from failsoft.runtime.call.error_handler import decide_unknown_tool, unknown_tool_outcome
-from failsoft.runtime.call.user_text import phrase
+from failsoft.runtime.call.impossible_call import refuse_call
 from failsoft.runtime.call_options import CallKeywords
 from failsoft.runtime.execution.blocking_loop import leave_turn
 from failsoft.runtime.registry import declare
@@ -49,7 +48,7 @@ def call_for_model(
 
 
 async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
-    """The outcome of a call of a tool that there is not."""
+    """The outcome of a call of a tool that does not exist."""
     if not isinstance(tool, str):
         engine.toolbox.find(tool)  # raises: a function that is no tool is the caller's mistake
     require_text_names(tool, id=id)
@@ -57,17 +56,8 @@ async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | No
     if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
         return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
     fault = builtin_faults.unknown_tool(tool, engine.toolbox.tools)
-    outcome = unknown_tool_outcome(
-        engine.texts.explain, mask_id(id) if id else engine.log.trace.number(), builtin_faults.quote(tool), fault
-    )
-    for event_type, fields in await decide_unknown_tool(engine.judgement, outcome):
-        engine.log.record_event(event_type, None, outcome.id, None, fields)
-    engine.log.drain_if_due()
-    if engine.texts.phraser is not None:
-        await phrase(engine, None, outcome)
-    if outcome.escalated:
-        engine.log.notify_escalation(outcome)
-    return outcome
+    call_id = mask_id(id) if id else engine.log.trace.number()
+    return await refuse_call(engine, call_id, builtin_faults.quote(tool), fault)
 
 
 call_unknown_tool.__qualname__ = "Runtime.call"  # what Python names if its await is forgotten

@@ -5,7 +5,6 @@ Rules
 - It has ``PATIENCE``. One that is slower is cancelled and not waited for any more; one that raises, or answers with
   anything but a decision that makes sense, has not decided. The built-in handler decides then, and the stream says so.
 - What it asks for must be possible and safe: ``runtime.call.recovery`` turns down the rest, and the stream says that too.
-- Calls of tools that do not exist reach it too; escalating or failing gracefully is all there is to choose from.
 """
 
 from __future__ import annotations
@@ -15,19 +14,12 @@ import math
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, get_args
 
-from failsoft.core.model.outcome import Decision, Outcome, Strategy
+from failsoft.core.model.outcome import Decision, Strategy
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience.backoff import LONGEST_HINT
-from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields
-from failsoft.observe import events
-from failsoft.runtime.call.event_fields import handler_failed_fields, refusal_reason
+from failsoft.core.resilience.error_handler import ErrorReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from failsoft.core.model.explanation import Explanation
-    from failsoft.core.model.fault import Fault
-    from failsoft.runtime.call.model import HandleTurn
     from failsoft.runtime.call.ports import Judgement
 
 PATIENCE = 2.0  # seconds
@@ -73,54 +65,3 @@ def _validate(decision: Any) -> Decision:
 def _forget(asked: asyncio.Future[Any]) -> None:
     if not asked.cancelled():
         asked.exception()  # looked at, so that nobody is warned of it
-
-
-def unknown_tool_outcome(
-    explain: Callable[[Outcome[Any]], Explanation], call_id: str | int, name: str, fault: Fault
-) -> Outcome[Any]:
-    """The outcome of a call of a tool that does not exist, before anything is decided about it."""
-    return Outcome(
-        call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
-        escalated=True, explanation=explain,
-    )  # fmt: skip
-
-
-async def decide_unknown_tool(
-    rt: Judgement, outcome: Outcome[Any], turn: HandleTurn | None = None
-) -> list[tuple[str, dict[str, Any]]]:
-    """Decide about a call of a tool that does not exist; the events that tell of it."""
-    fault = outcome.fault
-    assert fault is not None
-    left = None if turn is None else turn.left()
-    policy = None
-    if rt.policies:
-        from failsoft.core.resilience.policy import match
-
-        policy = match(
-            rt.policies, tool=outcome.tool, tags=(), fault=fault, attempt=0, breaker="closed", turn_left=left
-        )
-    report = ErrorReport(
-        fault,
-        outcome.tool,
-        outcome.id,
-        0,
-        0,
-        "closed",
-        None,
-        "permanent error",
-        (),
-        turn_id=None if turn is None else turn.id,
-        turn_left=left,
-        thread=None if turn is None else turn.thread,
-        tenant=None if turn is None else turn.tenant,
-        policy=policy,
-    )
-    answer = None if rt.handler is None else await consult(rt, report)
-    told = [(events.HANDLER_FAILED, handler_failed_fields(answer))] if isinstance(answer, str) else []
-    usual = decide(report)
-    decision = answer if isinstance(answer, Decision) else usual
-    if decision.strategy not in ("escalate", "fail_gracefully"):
-        told.append((events.HANDLER_FAILED, handler_failed_fields(refusal_reason(decision, "there is no such tool"))))
-        decision = usual
-    outcome.decision, outcome.escalated = decision, decision.strategy == "escalate"
-    return [*told, (events.CALL_REFUSED, decision_fields(report, decision))]

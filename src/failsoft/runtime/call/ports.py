@@ -183,6 +183,13 @@ class PhraserServices(Protocol):
     def places(self) -> CallPlaces: ...
 
 
+class ImpossibleCallServices(PhraserServices, Protocol):
+    """Services for refusing a call that cannot be made at all."""
+
+    @property
+    def judgement(self) -> Judgement: ...
+
+
 class BuildServices(Protocol):
     """Services for building a call from its caller's options."""
 

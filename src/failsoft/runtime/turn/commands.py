@@ -47,6 +47,14 @@ def stopped(turn: TurnState, handle: Handle[Any], error: BaseException) -> Outco
     return _outcome(turn, handle, status, fault, _attempts(handle))
 
 
+def _end_call(
+    turn: TurnState, handle: Handle[Any], outcome: Outcome[Any], event_type: str, fields: dict[str, Any]
+) -> None:
+    """Record the end of a call that the turn decides on, and give the call its outcome."""
+    turn.emit(event_type, handle.tool, handle.id, fields)
+    turn.resolve(handle, outcome)
+
+
 def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
     handle, root, because = command.call, command.root, command.because
     if root is None or because is None:
@@ -62,10 +70,9 @@ def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
     skipped = Skipped(handle, outcome, fields)
     if command.escalate and (turn.engine.judgement.handler is not None or turn.engine.texts.phraser is not None):
         turn.undecided_skips.append(skipped)
-        turn.resolve(handle, outcome)
+        turn.resolve(handle, outcome)  # its event follows when the turn ends
         return
-    turn.emit(events.CALL_SKIPPED, handle.tool, handle.id, skipped.describe())
-    turn.resolve(handle, outcome)
+    _end_call(turn, handle, outcome, events.CALL_SKIPPED, skipped.describe())
     if command.escalate:
         _escalate(turn, skipped)
 
@@ -79,8 +86,7 @@ def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     attempts = _attempts(handle)
     fault = builtin_faults.turn_timed_out(turn.timeout, started=attempts > 0)
     outcome = _outcome(turn, handle, "timed_out", fault, attempts)
-    turn.emit(events.CALL_LEFT, handle.tool, handle.id, {"duration_ms": round(outcome.duration * 1000, 3)})
-    turn.resolve(handle, outcome)
+    _end_call(turn, handle, outcome, events.CALL_LEFT, {"duration_ms": round(outcome.duration * 1000, 3)})
     if turn.thread is not None and not handle.fills and not isinstance(handle.tool, str):
         turn.engine.books.conversations.note_cut_off(handle.full_call(), outcome)
     task = handle.task
@@ -98,8 +104,7 @@ def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
     attempts = _attempts(handle)
     outcome = _outcome(turn, handle, "cancelled", builtin_faults.cancelled(started=attempts > 0), attempts)
     fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
-    turn.emit(events.CALL_CANCELLED, handle.tool, handle.id, fields)
-    turn.resolve(handle, outcome)
+    _end_call(turn, handle, outcome, events.CALL_CANCELLED, fields)
     call = None if handle.task is None else handle.full_call()
     if turn.thread is not None and turn.parent is None:
         turn.engine.books.conversations.note_dangling((turn.tenant, turn.thread), turn.id, outcome, call)

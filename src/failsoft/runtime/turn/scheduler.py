@@ -28,10 +28,9 @@ from failsoft.core.model.partial import Partial
 from failsoft.core.turn.cascade import used_default
 from failsoft.core.turn.machine import Command, Start
 from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
-from failsoft.runtime.call.error_handler import decide_unknown_tool, unknown_tool_outcome
 from failsoft.runtime.call.first_attempt import error_result, value_result
+from failsoft.runtime.call.impossible_call import refuse_call
 from failsoft.runtime.call.tracebacks import without_frames
-from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_orphan
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.turn.commands import end, stopped
@@ -235,22 +234,27 @@ class Scheduler:
         self, handle: Handle[Any], first: AttemptResult | None = None, ticket: Ticket | None = None
     ) -> None:
         """Run a call through the pipeline: it is not plain, or its first attempt has not succeeded."""
+        turn, engine = self.turn, self.turn.engine
         handle.task = asyncio.current_task()
         self._release()
         try:
             wrong = self._fill_or_fault(handle) if handle.fills else None
             if isinstance(handle.tool, str):
-                fault = builtin_faults.unknown_tool(handle.tool, self.turn.engine.toolbox.tools)
-                outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool, fault))
+                fault = builtin_faults.unknown_tool(handle.tool, engine.toolbox.tools)
+                outcome = await in_context(
+                    handle.context.copy(), refuse_call(engine, handle.id, handle.tool, fault, turn)
+                )
             elif wrong is not None:
-                outcome = await in_context(handle.context.copy(), self._refuse(handle, handle.tool.id, wrong))
+                outcome = await in_context(
+                    handle.context.copy(), refuse_call(engine, handle.id, handle.tool.id, wrong, turn)
+                )
             else:
                 call = handle.full_call()
                 call.kwargs = cast(
                     "dict[str, Any]", handle.arguments
                 )  # the call may have been made before they were filled in
                 call.started = handle.started
-                outcome = await in_context(handle.context.copy(), self.turn.engine.runner.drive(call, first, ticket))
+                outcome = await in_context(handle.context.copy(), engine.runner.drive(call, first, ticket))
         except BaseException as error:
             if not self._survives(handle, error):
                 raise
@@ -301,15 +305,3 @@ class Scheduler:
         except MissingPartError as missing:
             return builtin_faults.bad_arguments(invalid=[missing.argument], detail=missing.why)
         return None
-
-    async def _refuse(self, handle: Handle[Any], name: str, fault: Fault) -> Outcome[Any]:
-        """The outcome of a call that cannot be made: its tool is unknown, or a reference has no value."""
-        turn, engine = self.turn, self.turn.engine
-        outcome = unknown_tool_outcome(engine.texts.explain, handle.id, name, fault)
-        for event_type, fields in await decide_unknown_tool(engine.judgement, outcome, turn):
-            turn.emit(event_type, name, handle.id, fields)
-        if engine.texts.phraser is not None:
-            await phrase(engine, turn, outcome)
-        if outcome.escalated:
-            engine.log.notify_escalation(outcome)
-        return outcome

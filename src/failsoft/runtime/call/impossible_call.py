@@ -1,0 +1,82 @@
+"""Refuse calls that cannot be made at all: no tool has their name, or an argument refers to a value that is not there.
+
+Rules
+-----
+- A policy and the Error Handler are asked, but may only choose between escalating and failing gracefully.
+- Such a call has no ``Tool`` and no circuit, and is not counted in the metrics of a tool: a model may invent any number of
+  names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields
+from failsoft.observe import events
+from failsoft.runtime.call.error_handler import consult
+from failsoft.runtime.call.event_fields import handler_failed_fields, refusal_reason
+from failsoft.runtime.call.user_text import phrase
+
+if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
+    from failsoft.runtime.call.model import HandleTurn
+    from failsoft.runtime.call.ports import ImpossibleCallServices, Judgement
+
+
+async def refuse_call(
+    rt: ImpossibleCallServices, call_id: str | int, name: str, fault: Fault, turn: HandleTurn | None = None
+) -> Outcome[Any]:
+    """Decide about the call, record it, and return its outcome. Outside of a turn its events name no tool."""
+    outcome: Outcome[Any] = Outcome(
+        call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
+        escalated=True, explanation=rt.texts.explain,
+    )  # fmt: skip
+    tool, turn_id = (None, None) if turn is None else (name, turn.id)
+    for event_type, fields in await _decide(rt.judgement, outcome, turn):
+        rt.log.record_event(event_type, tool, outcome.id, turn_id, fields)
+    rt.log.drain_if_due()
+    if rt.texts.phraser is not None:
+        await phrase(rt, turn, outcome)
+    if outcome.escalated:
+        rt.log.notify_escalation(outcome)
+    return outcome
+
+
+async def _decide(rt: Judgement, outcome: Outcome[Any], turn: HandleTurn | None) -> list[tuple[str, dict[str, Any]]]:
+    """Decide about the call, and return the events that report the decision."""
+    fault = outcome.fault
+    assert fault is not None
+    left = None if turn is None else turn.left()
+    policy = None
+    if rt.policies:
+        from failsoft.core.resilience.policy import match
+
+        policy = match(
+            rt.policies, tool=outcome.tool, tags=(), fault=fault, attempt=0, breaker="closed", turn_left=left
+        )
+    report = ErrorReport(
+        fault,
+        outcome.tool,
+        outcome.id,
+        0,
+        0,
+        "closed",
+        None,
+        "permanent error",
+        (),
+        turn_id=None if turn is None else turn.id,
+        turn_left=left,
+        thread=None if turn is None else turn.thread,
+        tenant=None if turn is None else turn.tenant,
+        policy=policy,
+    )
+    answer = None if rt.handler is None else await consult(rt, report)
+    told = [(events.HANDLER_FAILED, handler_failed_fields(answer))] if isinstance(answer, str) else []
+    usual = decide(report)
+    decision = answer if isinstance(answer, Decision) else usual
+    if decision.strategy not in ("escalate", "fail_gracefully"):
+        told.append((events.HANDLER_FAILED, handler_failed_fields(refusal_reason(decision, "there is no such tool"))))
+        decision = usual
+    outcome.decision, outcome.escalated = decision, decision.strategy == "escalate"
+    return [*told, (events.CALL_REFUSED, decision_fields(report, decision))]
