@@ -67,6 +67,7 @@ def peers(tool: Callable[..., Any]) -> list[Peer]:
     ]
 
 
+COUNTS = (500, 4600)  # four batches of events are drained in between
 PEERS = peers(at_once)
 PEERS.insert(3, Peer("failsoft rt.call, typed", partial(by_name, typed), counted=True))
 

@@ -21,6 +21,7 @@ def guarded() -> Callable[..., Any]:
 
 
 AWAITS = False
+COUNTS = (500, 4600)  # four batches of events are drained in between
 PEERS = [
     Peer("bare", lambda: tool, counted=True),
     Peer("failsoft guarded", guarded, counted=True),

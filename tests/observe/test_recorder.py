@@ -242,3 +242,17 @@ def test_when_nobody_listens_any_more_records_are_drained_in_batches_again() -> 
     assert trace.limit == 0
     second()
     assert trace.limit == before > 0
+
+
+@pytest.mark.parametrize("others", [[], [("CallSucceeded", 4.0, "book", 9, None, 3.0)]])
+def test_successes_that_carry_their_tool_are_counted_like_others(others: list[Any]) -> None:
+    trace = still()
+    success = ("CallSucceeded", "search")
+    for number in range(3):
+        trace.record((success, 5.0, "search", number, None, 4.5))
+    for raw in others:
+        trace.record(raw)
+    assert trace.metrics("search").successes == 3
+    assert trace.metrics("book").successes == len(others)
+    assert {event.event_type for event in trace.events()} == {"CallSucceeded"}
+    assert trace.events()[0].call_id == "search-0"

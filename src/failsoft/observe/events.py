@@ -5,7 +5,8 @@ A call only appends a raw tuple. Names, timestamps and numbers are computed when
     (event type, time, tool, call id, turn id, fields)
 
 For a call that succeeded at once, ``fields`` is the start of its attempt and the tool is its id: the garbage collector
-does not track a tuple of such plain values. If the call is inside another call, or waited before its attempt, the
+does not track a tuple of such plain values. Outside of turns its event type is a tuple of type and tool id, one object
+per tool, so that a batch of successes of one tool is recognised at once. If the call is inside another call, or waited before its attempt, the
 record also has the start of the call and the id of the call around it. For a call refused at once, ``fields`` is ``REFUSED``. If ``fields`` is a function,
 it computes the fields from the record (which then has further items) when an event is made.
 

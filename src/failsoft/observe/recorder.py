@@ -35,8 +35,9 @@ SHORTEST_RUN = 4
 PLAIN = 6  # items of the record of a plain success; the record of an inner call has more
 CAPACITY = 2_048  # fits a processor's cache; older events are in the store and in the turns
 
-Raw = tuple[str, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
-_WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(1, 6))
+Raw = tuple[Any, float, Any, str | int | None, str | None, Any, *tuple[Any, ...]]
+_TYPE, _WHEN, _TOOL, _CALL, _TURN, _FIELDS = map(itemgetter, range(6))
+_OUTSIDE = {None}  # the turns of calls outside of turns
 Batch = tuple[list[Raw], float, int]  # records, the clock's offset, the number of the first record
 
 
@@ -226,8 +227,13 @@ class Recorder:
     def _hand_out(self, taken: Batch) -> None:
         """Give a batch to the metrics, the turns and the consumers."""
         batch, offset, first = taken
-        plain = self._tally(batch)
-        turns = {*map(_TURN, batch)}
+        types = [*map(_TYPE, batch)]
+        if type(types[0]) is tuple and types.count(types[0]) == len(types):  # FAST: 12 % of a guarded call
+            tool_id = types[0][1]
+            self._metrics_of(tool_id).succeed(len(types))
+            plain, turns = [tool_id] * len(types), _OUTSIDE
+        else:
+            plain, turns = self._tally(batch), {*map(_TURN, batch)}
         for turn_id in turns:
             if turn_id is not None and (batches := self._turns.get(turn_id)) is not None:
                 batches.append(taken)
@@ -324,6 +330,8 @@ def run_of(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:
 def make(raw: Raw, offset: float, seq: int) -> Event:
     """Convert a raw record to an event."""
     event_type, at, tool, call_id, turn_id, fields = raw[:6]
+    if type(event_type) is tuple:
+        event_type = CALL_SUCCEEDED
     tool_id = tool if tool is None or isinstance(tool, str) else tool.id
     if type(fields) is float:
         began, parent_id = raw[6:] or (fields, None)

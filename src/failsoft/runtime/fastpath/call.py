@@ -32,7 +32,8 @@ scope, enter, reset = SCOPE.get, SCOPE.set, SCOPE.reset
 def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
     """A function that runs a plain async tool once, by name; all but an immediate success goes on as a whole call."""
     fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.time.now, tool.id, tool.label
-    pending, trace, site = rt.log.trace.pending, rt.log.trace, (rt.runner, tool)
+    pending, trace = rt.log.trace.pending, rt.log.trace
+    site, success = (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
 
     async def by_name(kwargs: Mapping[str, Any], id: int, ticket: Ticket) -> Outcome[Any]:
         outer = scope()
@@ -63,7 +64,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
             value, taken = box[0], ended - started
             if taken <= timeout and tool.closed_ticket is ticket and type(value) is not Partial:
                 if outer is None:
-                    pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started))
+                    pending.append((success, ended, tool_id, id, None, started))
                 else:
                     pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started, started, name_of(outer)))
                 if len(pending) > trace.limit:

@@ -48,13 +48,8 @@ def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     # No more than this: ten thousand may wait, and each has what is used here.
-    now, trace, pending, numbers, site = (
-        rt.time.now,
-        rt.log.trace,
-        rt.log.trace.pending,
-        rt.log.trace.numbers,
-        (rt.runner, tool),
-    )
+    now, trace, pending, numbers = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.log.trace.numbers
+    fn, site, success = tool.fn, (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket, outer = tool.closed_ticket, scope()
@@ -69,7 +64,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
         try:
             try:
                 # Without keywords no dict is made for them.
-                stepper = step(tool.fn(*args, **kwargs) if kwargs else tool.fn(*args), box)
+                stepper = step(fn(*args, **kwargs) if kwargs else fn(*args), box)
                 for waiting in stepper:
                     kwargs = box[5] = kwargs or NO_KWARGS
                     await finish(stepper, waiting, tool, tool.timeout, started, rt.places.deadline_queue, id)
@@ -89,7 +84,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             value = box[0]
             if ended - started <= tool.timeout and tool.closed_ticket is ticket and type(value) is not Partial:
                 if outer is None:
-                    pending.append((CALL_SUCCEEDED, ended, tool.id, id, None, started))
+                    pending.append((success, ended, tool.id, id, None, started))
                 else:
                     pending.append((CALL_SUCCEEDED, ended, tool.id, id, None, started, started, name_of(outer)))
                 if len(pending) > trace.limit:
@@ -116,15 +111,9 @@ def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    fn, now, tool_id, pending, trace, numbers = (
-        tool.fn,
-        rt.time.now,
-        tool.id,
-        rt.log.trace.pending,
-        rt.log.trace,
-        rt.log.trace.numbers,
-    )
-    simple, site = math.isinf(tool.timeout) and tool.safe_to_repeat is not False, (rt.runner, tool)
+    now, trace, pending, numbers = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.log.trace.numbers
+    fn, tool_id, site, success = tool.fn, tool.id, (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
+    simple = math.isinf(tool.timeout) and tool.safe_to_repeat is not False
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket, outer = tool.closed_ticket, scope()
@@ -154,7 +143,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             ended = now()
             if tool.closed_ticket is ticket and type(value) not in _ODD:
                 if outer is None:
-                    pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started))
+                    pending.append((success, ended, tool_id, id, None, started))
                 else:
                     pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started, started, name_of(outer)))
                 if len(pending) > trace.limit:
