@@ -1,16 +1,15 @@
-"""A limit on how many attempts of a tool run at a time, with a bounded queue; for tasks and threads alike.
+"""The bulkhead: a limit on concurrent attempts of a tool, with a bounded queue, for tasks and OS threads alike.
 
 Rules
 -----
-- A slot that is given back goes to the caller that has waited longest and is still there: an event loop may have been
-  closed.
-- A caller is known by its ``wake``. ``leave`` gives back what that caller has, a slot or a place in the queue, and does
-  nothing if it has neither. So a caller can always leave, wherever it was interrupted.
-- A forked child has all slots: callers that hold one, or wait, do so in the parent.
-- The garbage collector may end a forgotten call in the middle of any of this, in the same thread, and that gives a slot
-  back: so the lock lets its own thread in.
-- ``wake`` may be called twice; the second time it may raise RuntimeError.
-- Where a slot changes hands, no function is called in between: no signal is handled there, and no garbage collected.
+- A slot that is given back goes to the caller that has waited longest, unless its event loop has been closed.
+- A caller is identified by its ``wake``. ``release`` gives back that caller's slot or place in the queue, and does nothing
+  if it has neither. So a caller can always call it, wherever it was interrupted.
+- In a forked child all slots are free: callers that hold one or wait for one are in the parent.
+- The garbage collector may end a forgotten call at any point, in the same OS thread, and that gives a slot back.
+  Therefore the lock is reentrant.
+- ``wake`` may be called twice; the second call may raise RuntimeError.
+- No function is called while a slot changes hands, so that no signal is handled and no garbage collected there.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
-Wake = Callable[[], bool | None]  # False: nobody is there any more
+Wake = Callable[[], bool | None]  # False: the caller is gone
 
 
 class Bulkhead:
-    """``limit`` slots. A caller that finds none leaves a ``wake`` that is called once a slot is its own."""
+    """``limit`` slots. A caller that finds none is woken once it owns a slot."""
 
     def __init__(self, limit: int, queue: int) -> None:
         self._limit = limit
@@ -69,7 +68,7 @@ class Bulkhead:
                 wake = following
                 try:
                     is_there = wake() is not False
-                except BaseException:  # an interrupt; whether before or after it was woken is not known
+                except BaseException:  # an interrupt, before or after the caller was woken
                     with suppress(RuntimeError):
                         wake()
                     raise

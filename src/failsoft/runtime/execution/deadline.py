@@ -3,19 +3,18 @@
 Rules
 -----
 - A tool's coroutine is stepped inside its caller's task. Only when it suspends does it get a place in a deadline queue.
-- Equal timeouts expire in the order in which they were set, so there is one queue per timeout value and event loop,
-  and one loop timer per queue. Where every call has a timeout of its own, queues that nobody is in are dropped (T23).
-- At the deadline the caller's task is cancelled and the cancellation is thrown into the tool. Whatever the tool does
-  with it, the caller is answered now: a tool that suspends once more is handed to a task of its own (an orphan).
-- Where the tool waits for another task, that one gets the cancellation first, and may keep it to itself. The tool is
-  then left as it is, waiting: so it tidies up no earlier than what it waits for.
-- Our cancellations are told apart from everybody else's by counting: whatever ``task.cancelling()`` has risen by beyond
-  our own, and beyond what timeouts inside the tool have asked for, was the caller's, and then it is the caller's
-  cancellation that counts (T3). Ours are taken back before the tool is told: what it has entered counts as well.
-- Nothing is thrown into the tool while it is being handled here: else whatever the tool raises later would have it as
-  its context, also when the tool has dealt with it long ago.
+- Equal timeouts expire in the order in which they were set, so there is one queue per timeout value and event loop, and
+  one loop timer per queue. If every call has a timeout of its own, empty queues are dropped.
+- At the deadline the caller's task is cancelled, and the cancellation is thrown into the tool. The caller is answered
+  at once in any case: a tool that suspends again continues in a task of its own (an orphan).
+- If the tool waits for another task, that task gets the cancellation first and may swallow it. The tool then keeps
+  waiting, so it cleans up no earlier than the task that it waits for.
+- If ``task.cancelling()`` is higher than deadlines and the timeouts inside the tool explain, the caller was cancelled, and
+  that counts. Our cancellations are taken back before the tool sees them: timeouts inside it count as well.
+- An exception is thrown into the tool outside of its ``except`` block here. Otherwise all later exceptions of the tool
+  would have it as their context.
 
-Why: a task per call costs fifty times a bare await and ``asyncio.timeout`` almost as much; this costs about three.
+Why: a task per call costs fifty times a bare await, ``asyncio.timeout`` almost as much, and this about three times.
 """
 
 from __future__ import annotations
@@ -40,61 +39,60 @@ T = TypeVar("T")
 Stepper = Generator[Any, None, None]
 Box = list[Any]  # its first item is the value of an attempt that has ended; more in ``runtime.scope``
 ENDS = (asyncio.CancelledError, Exception)
-# A suspended attempt: its start, its caller's task, whose it is (a Call, a Handle, an id), and its tool
-Suspended = list[Any]
-OVER = object()  # what stepping a tool gives that has ended
-QUEUES = 64  # of one loop, before those that nobody is in are looked for
-PATIENCE = 20  # rounds of the loop: tasks that wait for each other, and all let themselves be cancelled, need a few
+Suspended = list[Any]  # an attempt: its start, its caller's task, its owner (a Call, a Handle, an id), its tool
+OVER = object()  # the result of stepping a tool that has ended
+QUEUES = 64  # of one loop, before empty ones are dropped
+PATIENCE = 20  # rounds of the loop: cancelling tasks that wait for each other takes a few
 CANCELS: dict[asyncio.Task[Any], int] = {}  # by deadlines, of whichever runtime, and not yet taken back
 
 
 class Expired(Exception):
-    """The tool's own deadline has passed. ``value`` tells that it came back with one, too late."""
+    """The tool's own deadline has passed."""
 
     def __init__(self, *, late: bool = False, orphan: asyncio.Task[None] | None = None) -> None:
         super().__init__()
-        self.late = late  # it returned a value on being cancelled: the effect happened
-        self.orphan = orphan  # it did not let itself be cancelled
+        self.late = late  # it returned a value when it was cancelled: the effect happened
+        self.orphan = orphan  # the tool, if it cannot be cancelled
 
 
 @coroutine
 def step(coro: Any, box: Box) -> Stepper:
-    """The tool's coroutine as a generator that leaves its value in ``box``: iterating it makes no StopIteration."""
+    """The tool's coroutine as a generator that puts its value into ``box``: iterating it makes no StopIteration."""
     box[0] = yield from coro
 
 
 def has_ended(stepper: Stepper) -> bool:
-    """True for an attempt that is over, although an interrupt has kept it from being taken out of its queue."""
+    """True for an attempt that has ended, but is still in its queue because of an interrupt."""
     return cast("GeneratorType[Any, None, None]", stepper).gi_frame is None
 
 
 class LoopDeadlines:
-    """All the deadlines of one event loop."""
+    """The deadlines of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
         self.loop = loop
-        self.context = Context()  # for timers: that of a caller would be kept for as long as they run
+        self.context = Context()  # for timers, which would keep a caller's context alive
         self.thread = get_ident()
         self.now = now
-        self.hits: dict[Stepper, int] = {}  # attempts whose deadline has passed: for how many rounds they are not told
-        self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # others', from before it began
+        self.hits: dict[Stepper, int] = {}  # attempts past their deadline -> rounds since then
+        self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # cancellations from before it began
         self.orphans: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
         self._most = QUEUES
-        self.watch: Callable[[], None] | None = None  # has calls that take long reported
+        self.watch: Callable[[], None] | None = None  # reports calls that take long
 
     def suspended(self) -> Iterator[Suspended]:
-        """The attempts that are suspended now; any OS thread may ask."""
+        """The attempts that are suspended now. Any OS thread may call this."""
         for queue in list(self._queues.values()):
             yield from [of for stepper, of in list(queue.live.items()) if not has_ended(stepper)]
 
     def start_watch(self) -> None:
-        """Have calls that take long reported from now on."""
+        """Report calls that take long from now on."""
         if self.watch is not None:
             self.watch()
 
     def unwatched(self) -> None:
-        """Nothing is left to report: the next attempt that suspends starts the watch again."""
+        """Stop the watch. The next attempt that suspends starts it again."""
         for queue in self._queues.values():
             queue.armed = False
 
@@ -109,12 +107,12 @@ class LoopDeadlines:
     def _drop_empty(self) -> None:
         for queue in self._queues.values():
             if not queue.live:
-                queue.disarm()  # a tool may still know it, and use it
+                queue.disarm()  # a tool may still refer to it, and use it
         self._queues = {timeout: queue for timeout, queue in self._queues.items() if queue.live}
         self._most = max(QUEUES, 2 * len(self._queues))
 
     def others(self, stepper: Stepper, task: asyncio.Task[Any]) -> int:
-        """How often the task has been cancelled since the attempt began, but for our own cancellations."""
+        """The number of cancellations of the task since the attempt began, without our own."""
         return task.cancelling() - CANCELS.get(task, 0) - self.before.get(stepper, 0)
 
     def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
@@ -183,40 +181,40 @@ class Queue:
             self.arm(delay)
 
     def throw(self, stepper: Stepper, error: BaseException, waiting: Any, timed: Timed) -> Any:
-        """Throw into the tool, for the deadline or for somebody else; what it waits for next, if it goes on."""
+        """Throw an exception into the tool, for the deadline or for others. Returns what the tool waits for next."""
         if stepper not in self.hits:
             return stepper.throw(error)
         started, task = self.live[stepper][:2]
         deadlines = self.deadlines
         others = deadlines.others(stepper, task)
         if others > 0:
-            from failsoft.runtime.execution.orphans import count_requests  # mostly nobody else cancels just then
+            from failsoft.runtime.execution.orphans import count_requests  # rare: another cancellation at the deadline
 
             others -= count_requests(stepper, task)
         woken = self.hits[stepper] > PATIENCE
-        deadlines.take_back(stepper, task)  # before the tool counts: the timeouts inside it do as well
+        deadlines.take_back(stepper, task)  # first: timeouts inside the tool count cancellations as well
         if not isinstance(error, ENDS) or getattr(error, "outer_expired", False):
-            return stepper.throw(error)  # it is not about this attempt
+            return stepper.throw(error)  # not about this attempt
         late = False
         if not woken and others <= 0:
-            vars(error)["outer_expired"] = True  # guarded calls further in must let it through
+            vars(error)["outer_expired"] = True  # guarded calls inside must let it through
             waiting, late = _cancel_task(stepper, error)
         elif not woken:
             waiting, late = _cancel_task(stepper, error)
             others = deadlines.others(stepper, task)
             if others <= 0 and waiting is not OVER:
-                return waiting  # it was something inside the tool after all: its deadline is still to come
+                return waiting  # it came from inside the tool: the deadline is still to come
         orphan = None if waiting is OVER else _abandon(stepper, waiting, task, deadlines, timed, started)
         if others <= 0:
             raise Expired(late=late, orphan=orphan)
         if not isinstance(error, asyncio.CancelledError):
-            error = asyncio.CancelledError()  # what it was is the tool's own affair
+            error = asyncio.CancelledError()  # the tool's own exception is not the caller's
         if orphan is not None:
-            vars(error)["orphan"] = timed  # for whoever keeps the books
+            vars(error)["orphan"] = timed  # for the event
         raise error
 
     def take_back(self, stepper: Stepper) -> bool:
-        """The deadline's cancellation, if there was one, was of no use: it has not come to the tool."""
+        """Take back the deadline's cancellation if there was one. It has not reached the tool."""
         if stepper not in self.hits:
             return False
         self.deadlines.take_back(stepper, self.live[stepper][1])
@@ -224,7 +222,7 @@ class Queue:
 
 
 class Timed(Protocol):
-    """Whatever has deadlines: it remembers the queue that it used last."""
+    """A thing with deadlines, which remembers the queue that it used last."""
 
     queue: Queue | None
 
@@ -235,7 +233,7 @@ Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
 def finish(
     stepper: Stepper, waiting: Any, timed: Timed, timeout: float, started: float, place: Place, whose: Any
 ) -> Awaitable[None]:
-    """Go on with a tool that has suspended on ``waiting``, until it ends or its deadline passes.
+    """Run a tool that has suspended on ``waiting``, until it ends or its deadline passes.
 
     The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
     ``place`` finds the right one otherwise. ``whose`` says whose attempt it is, for a list of calls in flight: a Call, a
@@ -276,7 +274,7 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
                     waiting = queue.throw(stepper, thrown, waiting, timed)
                 finally:
                     thrown = None  # its traceback holds this frame
-    except StopIteration:  # it returned on being thrown into
+    except StopIteration:  # it returned when the exception was thrown in
         pass
     except BaseException:
         queue.take_back(stepper)
@@ -285,7 +283,7 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
     late = queue.hits and queue.take_back(stepper)
     del queue.live[stepper]
     if late:
-        raise Expired(late=True)  # what it waited for has kept the cancellation to itself
+        raise Expired(late=True)  # the task that it waited for has swallowed the cancellation
 
 
 _FINISH = _finish.__code__
@@ -302,12 +300,12 @@ def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], 
         if queue.take_back(stepper):
             queue.disarm()
             queue.arm(0.0)
-        queue.deadlines.before[stepper] = -1  # the call around it is over, whatever has swallowed that cancellation
+        queue.deadlines.before[stepper] = -1  # the call around it has ended, even if its cancellation was swallowed
         placed[1] = orphan
 
 
 def _wake(task: asyncio.Task[Any]) -> None:
-    """Have a task go on whose cancellation is stuck in what it waits for: other tasks, that do not end."""
+    """Wake a task whose cancellation is stuck in other tasks that do not end."""
     loop, awaited = task.get_loop(), task._fut_waiter  # type: ignore[attr-defined]
     for callback, context in getattr(awaited, "_callbacks", None) or ():
         if getattr(callback, "__self__", None) is task:
@@ -316,12 +314,12 @@ def _wake(task: asyncio.Task[Any]) -> None:
             nothing.cancel()
             loop.call_soon(callback, nothing, context=context)
             return
-    task.cancel()  # it waits for nothing, or nobody knows for what
+    task.cancel()  # it waits for nothing, or for something unknown
     task.uncancel()
 
 
 def _cancel_task(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
-    """Throw into the tool: what it waits for now, ``OVER`` if it has ended; and whether it did so with a value."""
+    """Throw into the tool. Returns what it waits for now, or ``OVER``, and whether it ended with a value."""
     try:
         return stepper.throw(error), False
     except StopIteration:
@@ -333,11 +331,11 @@ def _cancel_task(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
 def _abandon(
     stepper: Stepper, waiting: Any, task: asyncio.Task[Any], deadlines: LoopDeadlines, timed: Timed, started: float
 ) -> asyncio.Task[None]:
-    """Let a tool go on by itself that does not let itself be cancelled."""
-    from failsoft.runtime.execution.orphans import adopt_orphan  # most tools do
+    """Let a tool that cannot be cancelled continue in a task of its own."""
+    from failsoft.runtime.execution.orphans import adopt_orphan  # most tools can be cancelled
 
     if getattr(waiting, "_asyncio_future_blocking", None) is False:
-        waiting._asyncio_future_blocking = True  # somebody waits for it, as before
+        waiting._asyncio_future_blocking = True  # it is awaited, as before
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
     orphan = deadlines.loop.create_task(outliving)
@@ -350,7 +348,7 @@ def _abandon(
 
 
 def log_end(task: asyncio.Task[None]) -> None:
-    """Log the ``BaseException`` that an abandoned tool has ended with: asyncio would log it with the secrets in it."""
+    """Log the ``BaseException`` of an abandoned tool, sanitised. asyncio would log it as it is."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", exception_text(error))
@@ -360,13 +358,13 @@ async def _outlive(stepper: Stepper, waiting: Any) -> None:
     try:
         try:
             await _begin()
-        except asyncio.CancelledError as early:  # a task that has not begun would end without the tool
+        except asyncio.CancelledError as early:  # a cancelled task that has not begun would never run the tool
             task = cast("asyncio.Task[None]", asyncio.current_task())
             task.uncancel()
             task.cancel(*early.args)
         await run_orphan(stepper, waiting)
     except ENDS:
-        return  # its caller was answered long ago
+        return  # its caller has been answered before
 
 
 @coroutine
@@ -376,7 +374,7 @@ def _begin() -> Generator[None, None, None]:
 
 @coroutine
 def run_orphan(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
-    """Go on with a tool that has suspended on ``waiting``, without a deadline; ``run`` may be that of a context."""
+    """Run a tool that has suspended on ``waiting``, without a deadline; ``run`` may be that of a context."""
     thrown: BaseException | None = None
     while waiting is not OVER:
         try:

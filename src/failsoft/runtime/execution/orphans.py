@@ -1,17 +1,16 @@
-"""A tool that did not let itself be cancelled goes on in a task of its own: what it has entered must know that.
+"""Orphans: tools that could not be cancelled and continue in a task of their own.
 
-Timeouts, task groups and cancel scopes remember the task that entered them. They would cancel the tool's former caller,
-refuse to be left in another task, or stand between the caller and the scopes that he himself has entered. And what the
-tool has set in context variables (the span that is current) would stay set for its caller.
+Timeouts, task groups and cancel scopes remember the task that entered them. Without a correction they would cancel the
+tool's former caller, refuse to be exited in another task, or come between the caller and its own scopes. Context variables
+that the tool has set, such as the current span, would stay set for its caller.
 
-They sit on the value stack of the suspended coroutines (the ``__exit__`` of a ``with``), which only the garbage
-collector's view of a coroutine shows; in the generators that ``contextlib`` makes context managers of, or that are iterated
-over; and in exit stacks.
-Of anyio's scopes each task has a chain, the innermost first. Those that the tool has entered are its beginning, so it is
-cut behind the last of them: there what was entered by hand (a session that opens its task group in ``__aenter__``) may
-be looked for in the attributes of what holds it, too.
+Context managers are found on the value stack of suspended coroutines (the ``__exit__`` of a ``with``), which only the
+garbage collector shows; in generators that ``contextlib`` wraps or that are iterated over; and in exit stacks. anyio keeps
+a chain of scopes per task, the innermost first. The scopes of the tool are at its beginning, so the chain is cut behind
+the last of them. Scopes that were entered by hand (a session that opens its task group in ``__aenter__``) are looked for
+in the attributes of the object that holds them.
 
-All this is other people's private property. Where a version has it otherwise, it is left alone.
+All of these are private attributes of other libraries. If a version does not have them, nothing is changed.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def adopt_orphan(running: Any, caller: Task, orphan: Task, cancels: int, hand_ov
             if isinstance(inside, GeneratorType):
                 hand_over(inside, caller, orphan)
         entered, scopes = _find(running, caller)
-        for _ in range(min(cancels, _requests(entered, scopes, caller))):  # it is no longer the caller whom they cancel
+        for _ in range(min(cancels, _requests(entered, scopes, caller))):  # they no longer cancel the caller
             caller.uncancel()
         for one in entered:
             for name in _KNOWN_BY:
@@ -56,12 +55,12 @@ def adopt_orphan(running: Any, caller: Task, orphan: Task, cancels: int, hand_ov
         if scopes:
             _cut(scopes, caller, orphan)
         for token in reversed([*_tokens(running)]):
-            with suppress(ValueError, RuntimeError):  # of another context, or used: there is nothing to put back
+            with suppress(ValueError, RuntimeError):  # of another context, or already used
                 token.var.reset(token)
 
 
 def count_requests(running: Any, caller: Task) -> int:
-    """How many cancellations of its caller's task are of things that ``running`` has entered, and still to be taken back."""
+    """The number of open cancellations of the caller's task that come from inside ``running``."""
     with suppress(Exception):
         return _requests(*_find(running, caller), caller)
     return 0
@@ -69,7 +68,7 @@ def count_requests(running: Any, caller: Task) -> int:
 
 def _find(running: Any, caller: Task) -> tuple[list[Any], list[Any]]:
     """Find the scopes that the tool has entered, and the caller's anyio scopes inside them."""
-    found = {id(one): one for one in _entered(running)}  # a generator may be met twice
+    found = {id(one): one for one in _entered(running)}  # a generator may be found twice
     return list(found.values()), _scopes(found, caller)
 
 
@@ -81,7 +80,7 @@ def _requests(entered: list[Any], scopes: list[Any], caller: Task) -> int:
 
 
 def _suspended(running: Any) -> Iterator[Any]:
-    """A suspended coroutine, or generator, and whatever it waits for, from the outside in."""
+    """A suspended coroutine or generator and everything that it waits for, from the outside in."""
     while running is not None:
         yield running
         held = (held for held in gc.get_referents(running) if isinstance(held, Coroutine | Generator | AsyncGenerator))
@@ -89,7 +88,7 @@ def _suspended(running: Any) -> Iterator[Any]:
 
 
 def _entered(running: Any) -> Iterator[Any]:
-    """The context managers that a suspended coroutine, or generator, and whatever it waits for are inside of."""
+    """The context managers around the current positions of a suspended coroutine or generator and what it waits for."""
     for inside in _suspended(running):
         yield from _managers(inside)
 
@@ -98,12 +97,14 @@ def _managers(inside: Any) -> Iterator[Any]:
     for held, beside in pairwise([*gc.get_referents(inside), None]):
         if isinstance(held, MethodType) and held.__name__ in _EXITS:
             yield from _opened(held.__self__)
-        elif isinstance(held, FunctionType) and held.__name__ in _EXITS:  # newer Pythons have the two side by side
+        elif (
+            isinstance(held, FunctionType) and held.__name__ in _EXITS
+        ):  # newer versions of Python keep the two side by side
             yield from _opened(beside)
         elif isinstance(held, AsyncGeneratorType):  # it is iterated over
             yield from _entered(held)
     if isinstance(inside, CoroutineType) and inside.__name__ in _EXITS and inside.cr_frame is not None:
-        yield from _opened(inside.cr_frame.f_locals.get(inside.cr_code.co_varnames[0]))  # it is just being left
+        yield from _opened(inside.cr_frame.f_locals.get(inside.cr_code.co_varnames[0]))  # it is being exited
 
 
 def _tokens(running: Any) -> Iterator[Token[Any]]:
@@ -112,7 +113,7 @@ def _tokens(running: Any) -> Iterator[Token[Any]]:
         for one in (*_managers(inside), inside):
             made = getattr(one, "gen", one)
             for held in (*gc.get_referents(made), *_attributes(made)):
-                if isinstance(held, Token) and held.var is not SCOPE:  # that one is stepped out of
+                if isinstance(held, Token) and held.var is not SCOPE:  # ``scope.step_out`` resets that one
                     yield held
 
 
@@ -132,7 +133,7 @@ def _awaited(running: Any) -> Any:
 
 
 def _held(found: dict[int, Any]) -> dict[int, Any]:
-    """These, and what they hold that can be entered, too: by their identity."""
+    """These and the context managers in their attributes, by their identity."""
     newest = list(found.values())
     for _ in range(_DEPTH):
         values = [
@@ -151,7 +152,7 @@ def _attributes(one: Any) -> list[Any]:
 
 
 def _scopes(entered: dict[int, Any], caller: Task) -> list[Any]:
-    """The beginning of the caller's chain of anyio's scopes, up to the last one that the tool has entered."""
+    """The caller's chain of anyio scopes, up to the last one that the tool has entered."""
     anyio = sys.modules.get("anyio._backends._asyncio")
     if anyio is None or caller not in anyio._task_states:
         return []
@@ -167,7 +168,7 @@ def _scopes(entered: dict[int, Any], caller: Task) -> list[Any]:
 
 
 def _cut(scopes: list[Any], caller: Task, orphan: Task) -> None:
-    """Give these to the orphan."""
+    """Give these scopes to the orphan."""
     states = sys.modules["anyio._backends._asyncio"]._task_states
     state, outermost = states[caller], scopes[-1]
     rest = outermost._parent_scope

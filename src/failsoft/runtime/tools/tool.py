@@ -1,4 +1,4 @@
-"""A registered tool: its options, its function, its health, and what the happy path needs at hand."""
+"""A registered tool: its options, its function, its health, and the values that the fast path reads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.tools.known_errors import KnownErrors
 
 ToolKind = Literal["async", "sync", "async stream", "stream"]
-FastCall = Callable[..., Coroutine[Any, Any, "Outcome[Any]"]]  # a tool's happy path
+FastCall = Callable[..., Coroutine[Any, Any, "Outcome[Any]"]]  # a tool's fast path
 CachedRefusal = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
 
 log = logging.getLogger("failsoft")
@@ -88,19 +88,19 @@ class Tool:
         self.fn = fn
         self.kind = kind_of(fn)
         self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
-        self.configured_timeout: float = math.inf if options.timeout is None else options.timeout  # for who quotes it
+        self.configured_timeout: float = math.inf if options.timeout is None else options.timeout  # as it is quoted
         self.timeout = float(self.configured_timeout)
         self.effect: ToolEffect
         self.effect_source: EffectSource
         self.effect_reason: str
-        self.safe_to_repeat: bool | None  # True, False, or None: nobody has said (R11)
-        self._take_effect(know_effect(options, undeclared="as_specified"))  # registering it tells more
+        self.safe_to_repeat: bool | None  # None: not declared
+        self._take_effect(know_effect(options, undeclared="as_specified"))  # registration reads the description, too
         self.health = ToolHealth(options.breaker)
         self.slots = None if options.concurrency is None else Bulkhead(options.concurrency, options.queue)
-        self.queue: Queue | None = None  # of the event loop that was used last
+        self.queue: Queue | None = None  # of the event loop used last
         self.guarded: Callable[..., Any] = fn
         self.by_name: FastCall | None = None  # the fast path of an async tool that is no write, outside of turns
-        self.unavailable_fault = self._missing = missing  # why it cannot be used here, if it cannot
+        self.unavailable_fault = self._missing = missing  # the reason if it cannot be used
         self.disabled: Fault | None = None  # by the operator
         self.cached_refusal: CachedRefusal | None = None  # while the circuit is open
         self.command = command
@@ -109,7 +109,7 @@ class Tool:
             from failsoft.runtime.execution.processes.target import target_of
 
             self.target = target_of(fn)
-        # Nothing but a function and a deadline: then a call that succeeds at once needs no more than its ticket.
+        # With nothing but a function and a deadline, a call that succeeds at once only needs its ticket.
         special = (self.slots, self.target, command, options.output, options.idempotency_key)
         self.fast_eligible = all(thing is None for thing in special)
         self.known_errors: KnownErrors | None = None  # errors that the fast path may retry; None: it retries none
@@ -133,7 +133,7 @@ class Tool:
         return self.safe_to_repeat is False
 
     def renew_ticket(self) -> None:
-        """Called whenever the health may have changed."""
+        """Update the ticket after a possible change of the health."""
         usable = self.fast_eligible and self.unavailable_fault is None and not self.health.holds
         self.closed_ticket = self.health.ticket if usable else None
 
@@ -143,7 +143,7 @@ class Tool:
         self.renew_ticket()
 
     def admits(self, ticket: Ticket) -> bool:
-        """Is a ticket of the closed circuit still good?"""
+        """True if a ticket of the closed circuit is still valid."""
         health = self.health
         return health.state.generation == ticket.generation and not health.holds and self.unavailable_fault is None
 
@@ -163,7 +163,7 @@ class Tool:
 
     @property
     def known_effect(self) -> KnownEffect:
-        """All that is known of its effect."""
+        """The effect with its source and reason."""
         return KnownEffect(self.effect, self.effect_source, self.effect_reason, self.safe_to_repeat)
 
     def _take_effect(self, known: KnownEffect) -> None:
@@ -173,7 +173,7 @@ class Tool:
         self.known_errors = {} if self._retries_fast() else None
 
     def _retries_fast(self) -> bool:
-        """Have only attempts, time, budget and breaker a say in whether an error is repeated?"""
+        """True if only attempts, time, budget and breaker decide on retries."""
         options = self.options
         if (
             self.kind != "async"
@@ -187,19 +187,19 @@ class Tool:
         return not any(map(callable, options.classification))
 
     def mark_unavailable(self, fault: Fault) -> None:
-        """It cannot be used in this deployment; registering it again makes another ``Tool``, which has no such mark."""
+        """Mark the tool as unusable in this deployment. Registering it again makes a ``Tool`` without the mark."""
         self._missing = fault
         self.unavailable_fault = self.disabled or fault
         self.renew_ticket()
 
     def disable(self, why: str) -> None:
-        """Turn every call away from now on."""
+        """Refuse every call from now on."""
         self.disabled = self.unavailable_fault = builtin_faults.tool_disabled(self.id, why)
-        self.cached_refusal = None  # callers of an open circuit would share another answer
+        self.cached_refusal = None  # callers of an open circuit would get another answer
         self.renew_ticket()
 
     def enable(self) -> None:
-        """Take calls again, unless the tool is missing."""
+        """Accept calls again, unless the tool is missing."""
         self.disabled, self.unavailable_fault = None, self._missing
         self.renew_ticket()
 
@@ -313,7 +313,7 @@ class _Shared:
 
 
 class CountedAsWrite(Tool):
-    """A tool of which nothing is known, as a model calls it: it counts as a write. All else is the original's."""
+    """An undeclared tool as a model calls it: it counts as a write. Everything else is the original's."""
 
     __slots__ = ("original",)
 
@@ -342,12 +342,12 @@ _COPIED = tuple(name for name in Tool.__slots__ if not isinstance(vars(CountedAs
 
 
 def count_as_write(tool: Tool) -> Tool:
-    """The tool as agents call it: one of which nothing is known counts as a write (ADR 28)."""
+    """The tool as agents call it: an undeclared one counts as a write (ADR 28)."""
     return CountedAsWrite(tool) if tool.safe_to_repeat is None else tool
 
 
 def unguarded(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that a guard stands around. What somebody has put around a guard is theirs, and stays."""
+    """The function inside a guard. Wrappers around the guard belong to the user and stay."""
     while (tool := getattr(fn, "__failsoft__", None)) is not None and tool.guarded is fn:
         fn = tool.fn
     return fn

@@ -16,7 +16,7 @@ ReplyKind = Literal[
     "value",
     "error",  # the tool raised, or its command failed
     "timeout",  # ended at its deadline
-    "late",  # it ended by itself, but after its deadline: the effect happened (R8)
+    "late",  # it ended by itself, but after its deadline: the effect happened
     "crashed",  # the process died under the call
     "unsendable",  # an argument or the result cannot cross
     "missing",  # the module, function or program is not there
@@ -33,7 +33,7 @@ class Reply(NamedTuple):
     pid: int | None = None
     killed: bool = False
     started: float | None = None  # monotonic time at which a ready process got it; None: none ever did
-    duration: float = 0.0  # seconds since then; waiting for a process is not tool time (R27)
+    duration: float = 0.0  # seconds since then; without the wait for a process
 
 
 class WorkerError(Exception):
