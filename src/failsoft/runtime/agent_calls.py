@@ -3,7 +3,7 @@
 Rules
 -----
 - The name may come from a model: an unknown one is an outcome. A function that is no tool raises.
-- A call of a framework's tool brings along what runs; the framework's own exceptions come out as they are (R21). If it
+- A call of a framework's tool is given the functions to run; the framework's own exceptions are raised unchanged. If it
   succeeds at once, it takes the same fast path as a guarded function's.
 """
 
@@ -88,7 +88,7 @@ def make_framework_call(
 
 
 async def run_framework_call(engine: Services, call: Call, running: RunnerSet) -> Outcome[Any]:
-    """Run a call with what it has brought along."""
+    """Run a call with the functions that its framework gave for it."""
     token = RUNNING.set(running)
     try:
         return _count_success(call, await engine.runner.run(call))

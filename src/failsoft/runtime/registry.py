@@ -6,7 +6,7 @@ Rules
   again, as by a notebook cell that is run again, replaces: the latest function and options hold, and a mark of being
   unavailable is gone. It is warned of if one definition has made both with other values, in a loop or by a factory.
 - A tool that is disabled stays so, whoever registers it.
-- Fallbacks that lead back to where they came from are refused (R19), before anything is changed.
+- Fallbacks that form a cycle are refused before anything is changed.
 - A circuit that was open when the process before ended is open for the rest of its time.
 """
 

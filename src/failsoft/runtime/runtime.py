@@ -77,7 +77,7 @@ class Runtime(RuntimeView):
     - ``policies``: rules of your own about failures; the manifest's come first.
     - ``memory``: ``"advise"``, ``"act"`` or ``"off"``: what is done with what has helped before.
     - ``error_handler``: another ``Handler`` in place of the built-in one.
-    - ``on_escalation``: called with the ``Outcome`` of every call that somebody has to know about.
+    - ``on_escalation``: called with the ``Outcome`` of every call that was escalated.
     - ``explain``: a function that phrases what the user is told.
     - ``undeclared``: which tools may be repeated that do not say whether they read or write. ``"recognise"``: by name
       and description, reads are repeated and writes are not. ``"as_specified"``: all are repeated.
@@ -152,7 +152,7 @@ class Runtime(RuntimeView):
     def tool(self, fn: Any = None, /, **options: Any) -> Any:
         """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``.
 
-        The function can be called as before: it is guarded now, and raises ``CallFailed`` when all help was in vain.
+        The function can be called as before: it is guarded now, and raises ``CallFailed`` if the call fails in the end.
         ``id`` is its name unless you say another; the other options are those of a tool in the manifest. An id that another
         function has is refused, unless you say ``replace=True``.
         """
@@ -357,19 +357,20 @@ class Runtime(RuntimeView):
         return self._reference.reduce()
 
     async def flush(self, patience: Duration | None = None) -> bool:
-        """Wait until everybody who listens has had every event so far, and the store has all of it safe on disk.
+        """Wait until all consumers have received every event so far, and the store has saved all of it.
 
-        True: that is so, and it outlives a crash of the process. False: not yet, or some of it is lost (said once).
+        True: everything so far outlives a crash of the process. False: that took too long, or something was lost, which is
+        reported once.
         """
         self._memory.save()
         limit = FLUSH_PATIENCE if patience is None else read_time("flush: patience", patience)
         return await lifecycle.flush(self._engine, limit)
 
     async def close(self, grace: Duration | Literal[0] | None = 0) -> None:
-        """End what turns have left behind, record it, hand out the last events. Twice is harmless.
+        """End the calls that turns did not wait for, record them, and deliver the last events. A second call does nothing.
 
-        ``grace`` is how long to wait for it first: 0, or a duration. A store that was given by its address is closed
-        as well.
+        ``grace`` is how long to wait for those calls first: 0, or a duration. A store that was given by its address is
+        closed as well.
         """
         self._runs.end_all()
         seconds = 0.0 if grace is None or grace == 0 else read_time("close: grace", grace, zero=True)

@@ -1,4 +1,4 @@
-"""Conversations as users see them: ``rt.threads``. What is known of each is in ``conversation.conversation_log``."""
+"""Conversations as users see them: ``rt.threads``. Their state is in ``conversation.conversation_log``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Thread:
         return await rt.runner.run(call)
 
     async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
-        """The outcome of a retry that nobody has offered."""
+        """The outcome of a retry that was not offered."""
         rt = self._rt
         fault = builtin_faults.no_offer(name, rt.toolbox.tools if tool is None else ())
         shown = builtin_faults.quote(name)
@@ -100,7 +100,7 @@ class Thread:
         self._rt.books.conversations.forget(self._key, None if tool is None else self._id_of(tool))
 
     def available(self, tool: str | Callable[..., Any]) -> bool:
-        """Can the tool be used here, as far as is known, or would another stand in? Adapters offer the model no other one."""
+        """True if the tool, or a fallback for it, can be used here as far as is known. Adapters offer models only such tools."""
         id = self._id_of(tool)
         return id in self._rt.toolbox.tools and id not in self.unavailable
 

@@ -2,8 +2,8 @@
 
 Rules
 -----
-- A tool's arguments may come from a model: arguments that are no mapping are outcomes. What only a programmer writes
-  (options, a function that is no tool) raises.
+- A tool's arguments may come from a model: arguments that are no mapping are outcomes. Mistakes that only a programmer
+  can make (in options, or a function that is no tool) raise.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def make_call(
 
 
 async def run(engine: BuildServices, call: Call) -> Outcome[Any]:
-    """Run a call for somebody who wants its outcome."""
+    """Run a call and return its outcome without the library's frames in its error."""
     return without_frames(await engine.runner.run(call))
 
 
@@ -98,7 +98,7 @@ def call_with_bad_arguments(engine: BuildServices, tool: Tool, args: object, id:
 
 
 async def as_coroutine(outcome: Outcome[Any]) -> Outcome[Any]:
-    """An outcome that is there already, for who awaits one."""
+    """An outcome that exists already, as a coroutine."""
     return outcome
 
 

@@ -4,7 +4,7 @@ Rules
 -----
 - It has ``PATIENCE``. One that is slower is cancelled and not waited for any more; one that raises, or answers with
   anything but a decision that makes sense, has not decided. The built-in handler decides then, and the stream says so.
-- What it asks for must be possible and safe: ``runtime.call.recovery`` turns down the rest, and the stream says that too.
+- Its decision must be possible and safe: ``runtime.call.recovery`` refuses others, which is recorded too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def consult(rt: Judgement, report: ErrorReport) -> Decision | str:
             raise
         if not done:
             asked.cancel()
-            asked.add_done_callback(_forget)  # it may not stop; nobody waits for it
+            asked.add_done_callback(_forget)  # it may go on for a while
             return "took longer than 2s"
         return _validate(asked.result())
     except asyncio.CancelledError:
@@ -64,4 +64,4 @@ def _validate(decision: Any) -> Decision:
 
 def _forget(asked: asyncio.Future[Any]) -> None:
     if not asked.cancelled():
-        asked.exception()  # looked at, so that nobody is warned of it
+        asked.exception()  # retrieved, or asyncio logs a warning
