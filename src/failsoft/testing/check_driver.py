@@ -41,6 +41,7 @@ _PURE = (
     "failsoft.core",
     "failsoft.errors",
     "failsoft.observe.events",
+    "failsoft.observe.success_runs",
     "failsoft.runtime.call.candidate",
     "failsoft.runtime.call.event_fields",
     "failsoft.runtime.call.model",
