@@ -66,6 +66,23 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("Another Error Handler", "failsoft", "", ("Handler", "ErrorReport", "decide")),
     (
+        "Instruments",
+        "failsoft",
+        "Hooks around turns, calls and attempts: [An instrument around your tools]"
+        "(../how-to/trace.md#an-instrument-around-your-tools).",
+        ("Instrument",),
+    ),
+    (
+        "What instruments get",
+        "",
+        "",
+        (
+            "failsoft.observe.instrument:CallInfo",
+            "failsoft.observe.instrument:TurnInfo",
+            "failsoft.observe.instrument:carried",
+        ),
+    ),
+    (
         "Errors",
         "failsoft",
         "",
@@ -162,7 +179,7 @@ WITHOUT_SIGNATURE = {
         "AdapterDriver",
         "VirtualClock",
     ),
-    *("Thread", "RecoveryMemory"),
+    *("Thread", "RecoveryMemory", "CallInfo", "TurnInfo"),
 }
 
 # Attributes documented only by a comment

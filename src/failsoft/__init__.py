@@ -25,6 +25,7 @@ from failsoft.errors import (
     ToolUnavailable,
     TurnError,
 )
+from failsoft.observe.instrument import Instrument
 from failsoft.runtime.default import default_runtime, tool
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import in_thread
@@ -44,6 +45,7 @@ __all__ = [
     "Fault",
     "Handle",
     "Handler",
+    "Instrument",
     "ManifestError",
     "NothingDone",
     "Outcome",

@@ -6,12 +6,12 @@ the pipeline.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import FailsoftError
-from failsoft.runtime.call import driver
+from failsoft.runtime.call import driver, instrumented
 from failsoft.runtime.call.emit import emit_cancelled
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progress
 from failsoft.runtime.call.steps import PipelineOptions
@@ -116,7 +116,7 @@ class CallRunner:
             return await scope.adopt(call)
         if ticket is not None and call.tool.kind == "async" and is_fast_eligible(self._fast, call):
             return await run_fast(self._fast, call, ticket)
-        return await driver.drive(self._rt, call)
+        return await self.drive(call)
 
     def run_blocking(self, call: Call) -> Outcome[Any]:
         """Run a call to its outcome in this OS thread; its caller knows of it until it has ended."""
@@ -136,7 +136,7 @@ class CallRunner:
             return scope.adopt_blocking(call)
         if ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self._fast, call):
             return run_fast_blocking(self._fast, call, ticket)
-        return driver.drive_blocking(self._rt, call)
+        return self.drive_blocking(call)
 
     # -- driving -----------------------------------------------------------------------------------------------------
 
@@ -144,13 +144,19 @@ class CallRunner:
         self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None, past: Progress = NO_PROGRESS
     ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Drive a call through the pipeline, on this event loop."""
-        return driver.drive(self._rt, call, first, ticket, past)
+        driving = driver.drive(self._rt, call, first, ticket, past)
+        instruments = self._fast.log.instruments
+        return driving if instruments is None else instrumented.drive(instruments, call, driving)
 
     def drive_blocking(
         self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
     ) -> Outcome[Any]:
         """Drive a call through the pipeline, in this OS thread."""
-        return driver.drive_blocking(self._rt, call, first, ticket)
+        instruments = self._fast.log.instruments
+        if instruments is None:
+            return driver.drive_blocking(self._rt, call, first, ticket)
+        driving = partial(driver.drive_blocking, self._rt, call, first, ticket)
+        return instrumented.drive_blocking(instruments, call, driving)
 
     def on_caller_cancelled(self, call: Call, error: BaseException) -> None:
         """Record that a call ended because its caller was cancelled or interrupted."""

@@ -66,6 +66,8 @@ def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool 
     why = engine.toolbox.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
     if why is not None:
         tool.disable(why)
+    if engine.log.instruments is not None:
+        engine.toolbox.slow_down(tool)
     tool.guarded = guard(engine, tool)
     tool.by_name = make_fast_call(engine, tool) if tool.kind == "async" and not tool.is_write else None
     _warn_of_odd_options(tool, settings, engine.toolbox.tools)

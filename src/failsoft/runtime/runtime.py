@@ -24,6 +24,7 @@ from failsoft.core.model.options import OnTimeout
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
+from failsoft.observe.instrument import Instrument
 from failsoft.runtime import agent_calls, lifecycle
 from failsoft.runtime.assembly import add_memory, connect_store, load_tools, open_store, read_settings, turn_options
 from failsoft.runtime.call import build as calling
@@ -35,6 +36,7 @@ from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
+from failsoft.runtime.instruments import add_instrument
 from failsoft.runtime.reference import Reference
 from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
@@ -83,6 +85,7 @@ class Runtime(RuntimeView):
       and description, reads are repeated and writes are not. ``"as_specified"``: all are repeated.
       ``"never_repeat"``: none is repeated when it may have taken effect.
     - ``check_types``: False to give arguments to tools unchecked in calls by name; a tool's own word comes first.
+    - ``instruments``: hooks around turns, calls and attempts; see ``Instrument``.
     - ``clock``, ``random``: for tests; see ``failsoft.testing``.
     """
 
@@ -101,6 +104,7 @@ class Runtime(RuntimeView):
         explain: Phraser | None = None,
         undeclared: Undeclared | None = None,
         check_types: bool | None = None,
+        instruments: Iterable[Instrument] = (),
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
@@ -125,6 +129,8 @@ class Runtime(RuntimeView):
         super().__init__(engine, settings, add_memory(engine, settings.memory if memory is None else memory))
         self._tool_index, self._numbers = engine.toolbox.index, engine.log.trace.numbers  # FAST: 0.6 % of rt.call
         connect_store(engine, breakers)
+        for instrument in instruments:
+            add_instrument(engine, instrument)
         load_tools(engine, settings)
         if trace is not None:
             from failsoft.observe.sinks.jsonl import write_to

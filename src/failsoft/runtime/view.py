@@ -18,9 +18,11 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.observe import subscriptions
 from failsoft.observe.delivery import CAPACITY
 from failsoft.observe.events import EVENTS_DROPPED, Event
+from failsoft.observe.instrument import Instrument
 from failsoft.observe.subscriptions import EventSink
 from failsoft.runtime.call.running import RunningCall, list_running
 from failsoft.runtime.execution import clock as clocks
+from failsoft.runtime.instruments import add_instrument
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.services import Services
 from failsoft.runtime.threads import Threads
@@ -149,6 +151,14 @@ class RuntimeView:
     def _report_dropped(self, consumer: str, dropped: int) -> None:
         fields = {"message": f"{consumer} is too slow and missed events", "consumer": consumer, "dropped": dropped}
         self._engine.log.record_event(EVENTS_DROPPED, None, None, None, fields)
+
+    def instrument(self, instrument: Instrument) -> Callable[[], None]:
+        """Surround turns, calls and attempts with an ``Instrument`` from now on; the function returned ends that.
+
+        Tools leave the fast path meanwhile.
+        """
+        self._engine.runner.refuse_if_closed()
+        return add_instrument(self._engine, instrument)
 
     def events(self) -> list[Event]:
         """The latest events, oldest first: as many as the ring in memory holds."""

@@ -19,6 +19,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.runtime.call.attempt_blocking import BLOCKING
 from failsoft.runtime.call.attempt_on_loop import ON_LOOP, run_coroutine
 from failsoft.runtime.call.attempt_result import not_run, process_result
+from failsoft.runtime.call.instrumented import surround, watch
 from failsoft.runtime.call.model import AttemptResult, Call, Invoke
 from failsoft.runtime.execution.waiting import Signal, run_blocking
 
@@ -100,9 +101,12 @@ async def _run_in_slot(rt: AttemptServices, waiting: Waiting, call: Call, invoke
 
 def _run(rt: AttemptServices, waiting: Waiting, call: Call, invoke: Invoke) -> Coroutine[Any, Any, AttemptResult]:
     tool = invoke.tool
-    if tool.target is None and tool.command is None:
-        return waiting.run_function(rt, call, invoke)
-    return _run_in_process(rt, waiting, call, invoke)
+    elsewhere = tool.target is not None or tool.command is not None
+    running = _run_in_process(rt, waiting, call, invoke) if elsewhere else waiting.run_function(rt, call, invoke)
+    if call.span is None:
+        return running
+    own_thread = not elsewhere and (waiting is BLOCKING or tool.kind not in ("async", "async stream"))
+    return watch(call.span, call, tool, running) if own_thread else surround(call.span, call, tool, running)
 
 
 async def _run_in_process(rt: AttemptServices, waiting: Waiting, call: Call, invoke: Invoke) -> AttemptResult:

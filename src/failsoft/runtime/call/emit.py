@@ -19,6 +19,7 @@ from failsoft.runtime.tools.tool import Tool
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.outcome import Outcome
+    from failsoft.observe.instrument import Instruments
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.call.ports import CallBooks, CallEvents
     from failsoft.runtime.execution.clock import Clock
@@ -30,6 +31,7 @@ class CallLog:
     def __init__(self, clock: Clock, on_escalation: Callable[[Outcome[Any]], Any] | None) -> None:
         self.trace = Recorder(clock.monotonic, clock.wall)
         self.escalations = None if on_escalation is None else Escalations(on_escalation)
+        self.instruments: Instruments | None = None  # around turns, calls and attempts
         self._now, self._wall = clock.monotonic, clock.wall
 
     def emit(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from failsoft.core.conversation.thread_state import Offer
     from failsoft.core.model.options import RetryOptions
     from failsoft.core.resilience.recovery_memory import Family
+    from failsoft.observe.instrument import CallSpan
     from failsoft.runtime.persistence.effect_ledger import WriteRecord
     from failsoft.runtime.tools.tool import Tool
 
@@ -86,6 +87,7 @@ class Call:
         "raw_id",
         "required",
         "retry",
+        "span",
         "started",
         "tenant",
         "thread",
@@ -148,6 +150,7 @@ class Call:
         self.invoked = True  # another one is under way, or waits for its slot
         self.failed_at: float | None = None  # when it first failed or was refused
         self.hinted_wait = 0.0  # seconds waited so far because a server asked for it
+        self.span: CallSpan | None = None  # its instruments; None: it has none
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
         self.caller: Caller | None = (

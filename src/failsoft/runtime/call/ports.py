@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.core.resilience.error_handler import ErrorReport, Handler
     from failsoft.core.resilience.policy import Policy
+    from failsoft.observe.instrument import Instruments
     from failsoft.runtime.call.in_flight import InFlight
     from failsoft.runtime.call.model import AttemptResult, Call, Phraser, Progress
     from failsoft.runtime.call.steps import PipelineOptions
@@ -52,6 +53,13 @@ class CallEvents(EventLog, Protocol):
     def escalate(self, call: Call, outcome: Outcome[Any]) -> None: ...
     def notify_escalation(self, outcome: Outcome[Any]) -> None: ...
     def debug_fields(self, fault: Fault) -> dict[str, Any]: ...
+
+
+class CallObservers(CallEvents, Protocol):
+    """Recording of a call's events, and the instruments around it."""
+
+    @property
+    def instruments(self) -> Instruments | None: ...
 
 
 class Tools(Protocol):

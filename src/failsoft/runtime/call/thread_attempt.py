@@ -17,7 +17,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.observe import events
 from failsoft.runtime.call.attempt_result import not_run
 from failsoft.runtime.call.model import AttemptResult, Call
-from failsoft.runtime.call.tool_body import run_body
+from failsoft.runtime.call.tool_body import run_tool
 from failsoft.runtime.execution.thread_pool import Job
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ThreadAttempt:
     The job refers to the attempt, so the attempt does not keep the job: the cycle would keep the tool's value alive.
     """
 
-    __slots__ = ("_begun", "_call", "_done", "_pool", "_rt", "_tool", "began", "ended")
+    __slots__ = ("_begun", "_call", "_done", "_number", "_pool", "_rt", "_tool", "began", "ended")
 
     began: float  # when the tool began; set when a thread has begun
     ended: float  # when the tool ended; set unless the attempt was refused
@@ -43,6 +43,7 @@ class ThreadAttempt:
         self._rt = rt
         self._call = call
         self._tool = tool
+        self._number = call.attempts_ended + 1  # fixed now: the thread may begin after the call has given it up
         self._pool = rt.places.thread_pool
         self._begun = begun
         self._done = done
@@ -60,7 +61,7 @@ class ThreadAttempt:
     def _run(self) -> Any:
         self._begin()
         try:
-            return run_body(self._rt, self._tool, self._call)
+            return run_tool(self._rt, self._tool, self._call, self._number)
         finally:
             self.ended = self._rt.time.now()  # here: the tool is not to blame if its caller is woken late
 

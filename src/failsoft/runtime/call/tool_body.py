@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from failsoft.runtime.call.instrumented import surround_body
 from failsoft.runtime.call.model import AttemptResult, Call
 from failsoft.runtime.call.streams import begin_blocking
 from failsoft.runtime.execution.blocking_loop import run_on_loop_thread
@@ -13,6 +15,13 @@ from failsoft.runtime.tools.framework_tool import FrameworkFunction, run_here
 if TYPE_CHECKING:
     from failsoft.runtime.call.ports import AttemptServices
     from failsoft.runtime.tools.tool import Tool
+
+
+def run_tool(rt: AttemptServices, tool: Tool, call: Call, number: int) -> Any:
+    """Run a tool in this OS thread, surrounded by the call's instruments if it has any; ``number`` is the attempt's."""
+    if call.span is None:
+        return run_body(rt, tool, call)
+    return surround_body(call.span, tool, number, partial(run_body, rt, tool, call))
 
 
 def run_body(rt: AttemptServices, tool: Tool, call: Call) -> Any:
@@ -40,7 +49,7 @@ def run_inline(rt: AttemptServices, call: Call, tool: Tool) -> AttemptResult:
     """Run a tool without a deadline."""
     started = rt.time.now()
     try:
-        value = run_body(rt, tool, call)
+        value = run_tool(rt, tool, call, call.attempts_ended + 1)
     except Exception as error:
         return AttemptResult(started, rt.time.now(), error=error)
     return AttemptResult(started, rt.time.now(), value)

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from failsoft.runtime.call.in_flight import InFlight
-    from failsoft.runtime.call.ports import CallBooks, CallEvents, CallPlaces, Judgement, Runner, Texts, Tools
+    from failsoft.runtime.call.ports import (
+        CallBooks,
+        CallEvents,
+        CallObservers,
+        CallPlaces,
+        Judgement,
+        Runner,
+        Texts,
+        Tools,
+    )
     from failsoft.runtime.ports import Time
 
 
@@ -37,7 +46,7 @@ class AwaitedCallServices(Protocol):
     @property
     def time(self) -> Time: ...
     @property
-    def log(self) -> CallEvents: ...
+    def log(self) -> CallObservers: ...
     @property
     def books(self) -> CallBooks: ...
     @property

@@ -33,6 +33,7 @@ class Toolbox:
         self._now = now
         self._warned: set[str] = set()
         self._fallback_health: dict[tuple[str, str], ToolHealth] = {}
+        self._slowed: list[Tool] = []  # tools that leave the fast path while there are instruments
         self.renew_lock()
 
     def renew_lock(self) -> None:
@@ -77,6 +78,20 @@ class Toolbox:
                 if self.circuits is not None:
                     self.circuits.register(health, *key)
             return health
+
+    def slow_down(self, tool: Tool) -> None:
+        """Take a tool off the fast path until ``speed_up``."""
+        if tool.fast_eligible:
+            self._slowed.append(tool)
+            tool.fast_eligible, tool.cached_refusal = False, None
+            tool.renew_ticket()
+
+    def speed_up(self) -> None:
+        """Let the tools that were slowed down use the fast path again."""
+        while self._slowed:
+            tool = self._slowed.pop()
+            tool.fast_eligible = True
+            tool.renew_ticket()
 
     def fallback_health(self) -> dict[tuple[str, str], ToolHealth]:
         """The health of fallbacks that have their own, by primary and fallback."""

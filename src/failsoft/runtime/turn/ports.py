@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from failsoft.analysis.turn_report import TurnReport
-    from failsoft.runtime.call.ports import CallEvents, Judgement, Runner
+    from failsoft.runtime.call.ports import CallObservers, Judgement, Runner
     from failsoft.runtime.persistence.event_writer import StoreWriter
     from failsoft.runtime.ports import EventLog, Time
     from failsoft.runtime.tools.tool import Tool
@@ -82,7 +82,7 @@ class TurnServices(Protocol):
     @property
     def time(self) -> Time: ...
     @property
-    def log(self) -> CallEvents: ...
+    def log(self) -> CallObservers: ...
     @property
     def toolbox(self) -> TurnTools: ...
     @property

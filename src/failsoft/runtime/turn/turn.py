@@ -29,6 +29,7 @@ from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.turn.machine import Command, TurnMachine
 from failsoft.errors import ManifestError, TurnError
 from failsoft.observe import events
+from failsoft.observe.instrument import Entered, TurnInfo
 from failsoft.runtime.call.model import Call
 from failsoft.runtime.call_options import refuse_options
 from failsoft.runtime.conversation.conversation_log import BLANK
@@ -79,6 +80,8 @@ class Turn(TurnState):
         self._message: str | None = None  # to the user, if it was phrased
         self._outer: Token[Scope | LightAttempt | None] | None = None
         self._report: TurnReport | None = None
+        self._info: TurnInfo | None = None  # for instruments
+        self._entered: Entered | None = None  # their context managers
 
     # -- for users ---------------------------------------------------------------------------------------------------
 
@@ -193,6 +196,11 @@ class Turn(TurnState):
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))
             self._timer = self._loop.call_later(max(0.0, min(lefts)), self._expire, context=Context())
+        instruments = self.engine.log.instruments
+        if instruments is not None:
+            parent_id = None if self.parent is None else self.parent.id
+            self._info = TurnInfo(self.id, parent_id, self.thread, self.tenant)
+            self._entered = instruments.turn(self._info)
         self._outer = SCOPE.set(self)
         self.emit(events.TURN_STARTED, None, None, {"thread": self.thread})
         return self
@@ -221,6 +229,9 @@ class Turn(TurnState):
             for skipped in self.undecided_skips:  # the turn was broken off before they were decided
                 report_skip(self, skipped)
             self._end()
+            if self._entered is not None and self._info is not None:
+                self._info.report = self._report
+                self._entered.exit(error)
             if self.engine.books.writer is not None and self.parent is None:
                 await self._acknowledge(self.engine.books.writer)
 

@@ -2,7 +2,8 @@
 
 Rules
 -----
-- The program gets the few environment variables that programs need and those that the manifest names, nothing else.
+- The program gets the few environment variables that programs need, those that the manifest names, and those of
+  instruments (``Instrument.carrier``), nothing else.
 - Exit status 0 with JSON on stdout is the value; with nothing on stdout it is None; with anything else it is a fault.
   Any other status is a fault with the end of stderr in it.
 - The process waits for our word before it becomes the program. So whoever is told that a call has not begun, because it is
@@ -27,6 +28,7 @@ from failsoft.core.classify.kinds import KINDS
 from failsoft.core.model.entrypoint import Command
 from failsoft.core.model.fault import Category, Code, Effect, Fault
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.observe.instrument import carried
 from failsoft.runtime.execution.processes import reply as replies
 from failsoft.runtime.execution.processes import wire
 from failsoft.runtime.execution.processes.process_handle import EndedBy, Process, ProcessGone
@@ -132,7 +134,7 @@ async def run(
     process = None
     try:
         names = (*ENVIRONMENT, *command.env)
-        env = {name: os.environ[name] for name in names if name in os.environ}
+        env = {name: os.environ[name] for name in names if name in os.environ} | {**carried()}
         process = workers.start_command(command.argv, env, [*streams.theirs, *streams.reads])
         if process is None:
             return Reply("cancelled")

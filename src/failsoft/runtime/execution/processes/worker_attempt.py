@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from failsoft.core.model.options import Isolation, Values
+from failsoft.observe.instrument import CARRIED, CARRIED_PATH
 from failsoft.runtime.execution.processes import encoding, wire
 from failsoft.runtime.execution.processes import reply as replies
 from failsoft.runtime.execution.processes.process_handle import EndedBy, OutOfStep, Process, ProcessGone
@@ -57,7 +58,8 @@ async def call(
 ) -> Reply:
     """Run ``target`` in a worker and say what became of it."""
     try:
-        carried = _carried(options.context) if options.context else None
+        paths = (*options.context, CARRIED_PATH) if CARRIED.get() else options.context
+        carried = _carried(paths) if paths else None
         head = (target.module, target.qualname, carried, options.max_memory)
         number = wire.new_number()
         request = wire.pack_call(head, args, kwargs, target.names, number)

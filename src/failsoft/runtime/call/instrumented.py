@@ -1,0 +1,114 @@
+"""Calls and attempts surrounded by instruments (``observe.instrument``).
+
+A call that is driven while the runtime has instruments gets a ``CallSpan``; without one, attempts run bare. The hooks of a
+blocking tool are entered in the OS thread that it runs in (``surround_body``), all others here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.model.fault import Code
+from failsoft.errors import FailsoftError
+from failsoft.observe.instrument import CARRIED, CallInfo, CallSpan, Instruments
+
+if TYPE_CHECKING:
+    from failsoft.core.model.outcome import Outcome
+    from failsoft.runtime.call.model import AttemptResult, Call
+    from failsoft.runtime.tools.tool import Tool
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+def _span(instruments: Instruments, call: Call) -> CallSpan:
+    info = CallInfo(
+        call.tool.id,
+        call.id,
+        turn_id=None if call.turn is None else call.turn.id,
+        parent_id=None if call.parent is None else call.parent.id,
+        thread=call.thread,
+        tenant=call.tenant,
+        arguments=call.kwargs,
+    )
+    return CallSpan(instruments, info)
+
+
+async def drive(instruments: Instruments, call: Call, driving: Coroutine[Any, Any, Outcome[Any]]) -> Outcome[Any]:
+    """Drive a call on this event loop, surrounded by instruments."""
+    call.span = span = _span(instruments, call)
+    entered = span.enter_call()
+    try:
+        outcome = await driving
+    except BaseException as error:
+        entered.exit(error)
+        raise
+    span.end_call(entered, outcome, None if outcome.fault is None else outcome.fault.cause)
+    return outcome
+
+
+def drive_blocking(instruments: Instruments, call: Call, driving: Callable[[], Outcome[Any]]) -> Outcome[Any]:
+    """Drive a call in this OS thread, surrounded by instruments."""
+    call.span = span = _span(instruments, call)
+    entered = span.enter_call()
+    try:
+        outcome = driving()
+    except BaseException as error:
+        entered.exit(error)
+        raise
+    span.end_call(entered, outcome, None if outcome.fault is None else outcome.fault.cause)
+    return outcome
+
+
+# --- attempts ---------------------------------------------------------------------------------------------------------
+
+
+async def surround(
+    span: CallSpan, call: Call, tool: Tool, running: Coroutine[Any, Any, AttemptResult]
+) -> AttemptResult:
+    """Await an attempt that runs in this task, or in another process."""
+    number = call.attempts_ended + 1
+    entered = span.enter_attempt(tool.id, number)
+    elsewhere = tool.target is not None or tool.command is not None
+    token = CARRIED.set(span.carrier(tool.id, number)) if elsewhere else None
+    try:
+        result = await running
+    except BaseException as error:
+        entered.exit(error)
+        raise
+    finally:
+        if token is not None:
+            CARRIED.reset(token)
+    entered.exit(_error(result))
+    if result.still_running:
+        span.abandoned(tool.id, number)
+    return result
+
+
+async def watch(span: CallSpan, call: Call, tool: Tool, running: Coroutine[Any, Any, AttemptResult]) -> AttemptResult:
+    """Await an attempt whose hooks are entered in the OS thread that it runs in."""
+    number = call.attempts_ended + 1
+    result = await running
+    if result.still_running:
+        span.abandoned(tool.id, number)
+    return result
+
+
+def surround_body(span: CallSpan, tool: Tool, number: int, run: Callable[[], Any]) -> Any:
+    """Run a tool in this OS thread."""
+    entered = span.enter_attempt(tool.id, number)
+    try:
+        value = run()
+    except BaseException as error:
+        entered.exit(error)
+        raise
+    entered.exit()
+    return value
+
+
+def _error(result: AttemptResult) -> BaseException | None:
+    """The exception that ended an attempt, or one made from its fault; None if there is a value."""
+    if result.error is not None or result.fault is None:
+        return result.error
+    kind = TimeoutError if result.fault.code is Code.DEADLINE_EXCEEDED else FailsoftError
+    return kind(result.fault.message)

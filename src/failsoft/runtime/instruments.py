@@ -1,0 +1,36 @@
+"""The instruments of a runtime: added and removed. Tools leave the fast path while there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from reprlib import repr as brief
+from typing import TYPE_CHECKING
+
+from failsoft.errors import ManifestError
+from failsoft.observe.instrument import Instrument, Instruments
+
+if TYPE_CHECKING:
+    from failsoft.runtime.services import Services
+
+
+def add_instrument(engine: Services, instrument: Instrument) -> Callable[[], None]:
+    """Surround turns, calls and attempts from now on; the function returned ends that."""
+    if not isinstance(instrument, Instrument):
+        given = f"{brief(instrument)} is {'a class' if isinstance(instrument, type) else 'not an Instrument'}"
+        raise ManifestError(f"instrument: {given}: give an instance of a subclass of failsoft.Instrument")
+    with engine.toolbox.lock:
+        before = engine.log.instruments or Instruments(())
+        engine.log.instruments = before.replaced((*before.each, instrument))
+        for tool in engine.toolbox.tools.values():
+            engine.toolbox.slow_down(tool)
+
+    def remove() -> None:
+        with engine.toolbox.lock:
+            now = engine.log.instruments
+            if now is None:
+                return
+            engine.log.instruments = now.replaced(tuple(each for each in now.each if each is not instrument))
+            if engine.log.instruments is None and not engine.runner.closed:
+                engine.toolbox.speed_up()
+
+    return remove
