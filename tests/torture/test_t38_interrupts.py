@@ -270,3 +270,30 @@ def test_t38_an_interrupt_inside_asyncio_harms_no_later_call(
     assert number > 100
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
     assert time.monotonic() - began < number * 0.1  # no interrupted call was waited for until patience ran out
+
+
+def test_t38_an_interrupt_inside_asyncio_costs_no_later_deadline() -> None:
+    """A timer may be lost that asyncio has taken from its queue."""
+    rt = Runtime(memory="off")
+
+    async def hangs() -> None:
+        await asyncio.sleep(60)
+
+    options: dict[str, Any] = {"retry": {"max_attempts": 1}, "breaker": {"failure_threshold": 1_000_000}}
+    rt.add(hangs, id="hangs", read_only=True, timeout="5ms", **options)
+    number, over = 1, False
+    while not over:
+        at = At(number, "/asyncio/")
+        try:
+            sys.settrace(at)
+            rt.call_sync("hangs")
+            over = at.left > 0
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        began = time.monotonic()
+        assert rt.call_sync("hangs").status == "failed", at.where
+        assert time.monotonic() - began < 10, at.where
+        number += times(1, 2)
+    assert number > 100

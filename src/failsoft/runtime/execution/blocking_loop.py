@@ -37,6 +37,7 @@ from typing import Any, Generic, TypeVar
 
 from failsoft.errors import FailsoftError
 from failsoft.runtime.execution import clock as clocks
+from failsoft.runtime.execution.deadline import renew_timers
 from failsoft.runtime.scope import SCOPE
 
 T = TypeVar("T")
@@ -192,6 +193,7 @@ class _ThreadLoop:
             loop.run_forever()
             timer.cancel()
             stuck = _release(stuck, loop)
+        renew_timers(loop)
         self._running = None
 
     def __del__(self) -> None:

@@ -30,7 +30,7 @@ from operator import call
 from threading import get_ident
 from types import GeneratorType, coroutine
 from typing import Any, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from failsoft.observe.exception_text import exception_text
 from failsoft.runtime.scope import step_out
@@ -80,6 +80,7 @@ class LoopDeadlines:
         self._queues: dict[float, Queue] = {}
         self._most = QUEUES
         self.watch: Callable[[], None] | None = None  # reports calls that take long
+        _ALL.add(self)
 
     def suspended(self) -> Iterator[Suspended]:
         """The attempts that are suspended now. Any OS thread may call this."""
@@ -95,6 +96,13 @@ class LoopDeadlines:
         """Stop the watch. The next attempt that suspends starts it again."""
         for queue in self._queues.values():
             queue.armed = False
+
+    def renew_timers(self) -> None:
+        """Set all timers anew."""
+        for queue in self._queues.values():
+            queue.disarm()
+            if queue.live:
+                queue.arm(0.0)
 
     def queue(self, timeout: float) -> Queue:
         found = self._queues.get(timeout)
@@ -123,6 +131,16 @@ class LoopDeadlines:
         task.uncancel()
 
 
+_ALL: WeakSet[LoopDeadlines] = WeakSet()
+
+
+def renew_timers(loop: asyncio.AbstractEventLoop) -> None:
+    """Set the timers of a loop anew: an interrupt inside asyncio may have lost one, and later deadlines with it."""
+    for deadlines in list(_ALL):
+        if deadlines.loop is loop:
+            deadlines.renew_timers()
+
+
 class Queue:
     """The attempts of one loop that share one timeout, oldest first."""
 
@@ -139,10 +157,10 @@ class Queue:
         self.timer: asyncio.TimerHandle | None = None
 
     def arm(self, delay: float) -> None:
-        self.armed = True
         if self.timer is None and self.timeout != math.inf:
             self.timer = self.loop.call_later(max(delay, 0.0), self._fire, context=self.deadlines.context)
         self.deadlines.start_watch()
+        self.armed = True  # not before: an interrupt may have kept the timer from being set
 
     def disarm(self) -> None:
         self.armed = False
