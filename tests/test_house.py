@@ -123,6 +123,14 @@ def runtime_protocols() -> dict[str, type]:
     return found
 
 
+def test_every_copy_made_for_speed_says_what_it_buys() -> None:
+    comments = [
+        (path.name, text) for path in MODULES for text in re.findall(r"# FAST\b.*", path.read_text(encoding="utf-8"))
+    ]
+    assert comments
+    assert [found for found in comments if not re.search(r"# FAST: .*\d", found[1])] == [], "no number, no copy"
+
+
 def test_protocols_of_the_runtime_are_narrow() -> None:
     wide = {name: len(protocol_members(protocol)) for name, protocol in runtime_protocols().items()}
     wide = {name: members for name, members in wide.items() if members > MOST_MEMBERS}

@@ -18,11 +18,13 @@ import json
 import random
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from tests.fakes import AUTH, DOWN, INVALID, OFTEN, ONCE, RESET, Takes
 
+import failsoft.runtime
 from failsoft import CallFailed, Outcome, Runtime, partial
 from failsoft.adapters.plain import run_tool_calls
 from failsoft.integration.framework_tool import ControlFlow
@@ -436,6 +438,21 @@ def _events(fast: dict[str, Any], full: dict[str, Any], found: set[str]) -> Pair
         else:
             found |= {f"{event_type} is added" for event_type in mine[a:b]}
             found |= {f"{event_type} is missing" for event_type in theirs[c:d]}
+
+
+COPIES = {  # modules with an attempt or a record written out for speed -> the routes that run them
+    "guarded.py": ("guarded function", "guarded function that blocks"),
+    "call.py": ("call by name",),
+    "retry.py": ("guarded function", "call by name"),
+    "scheduler.py": ("turn.call", "run_plan"),
+}
+
+
+def test_every_copy_made_for_speed_has_its_routes() -> None:
+    runtime = Path(failsoft.runtime.__file__).parent
+    marked = {path.name for path in runtime.rglob("*/*.py") if "# FAST: " in path.read_text(encoding="utf-8")}
+    assert marked == COPIES.keys()
+    assert {name for names in COPIES.values() for name in names} <= ROUTES.keys()
 
 
 def combinations() -> list[Any]:

