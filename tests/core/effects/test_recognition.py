@@ -62,7 +62,8 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
           read_write fetch_add find_replace read_modify_write select_seat take_photo open_file
           forward_geocode list_trash deploy_status resolve_library_id convert_job_to_ticket compute.disks account_info getorcreate settings
           address listen cancelled cancellations be_cancelled sending sqlquery searchandreplace
-          read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale"""
+          read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale
+          get_access_token fetch_otp bulk_convert_existing_rules"""
     ),
 )
 def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:

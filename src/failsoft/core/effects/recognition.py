@@ -228,6 +228,8 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
         return None
     if verb == "list" and ("sale" in behind or "on" in behind[:1]):  # "list_item_for_sale", "list_on_ebay"
         return None
+    if verb in ("get", "fetch", "obtain", "request", "retrieve") and behind[-1:] and behind[-1] in table.ISSUED:
+        return _Named("neither", f'"{verb} … {behind[-1]}" in its name may issue one')
     if verb == "convert" and table.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}:
         return None
     return _read(verb, weak=noun and bool(before))

@@ -183,8 +183,11 @@ LOOKED_AT = _words("""
 # "convert" only computes, except for records that change their type: "convert_lead", "convert_job_to_signal".
 CONVERTED = _words("""
     lead prospect quote trial order account user channel conversation to task issue signal ticket case incident invoice
-    customer deal opportunity contact
+    customer deal opportunity contact existing
 """)
+
+# Getting one of these has it issued: "get_access_token", "fetch_otp".
+ISSUED = _words("token otp passcode nonce")
 
 # "resolve" closes a ticket, but only looks up one of these.
 LOOKED_UP = _words("""
