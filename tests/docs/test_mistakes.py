@@ -833,3 +833,197 @@ def test_a_blocking_tool_that_waits_on_the_event_loop(caplog: pytest.LogCaptureF
     said = warned(mistake, caplog)
     assert said.count("get_it was called as a plain function on an event loop") == 1
     holds(said, 'await rt.call("get_it"')
+
+
+# --- the third list: values that are not there yet, conditions that always hold, work that is dropped --------------------
+
+
+async def handle_equals(rt: Runtime, turn: Any) -> None:
+    _ = turn.call("get_hotel") == "Paris"
+
+
+async def handle_differs(rt: Runtime, turn: Any) -> None:
+    _ = turn.call("get_hotel") != 3
+
+
+async def handle_in_list(rt: Runtime, turn: Any) -> None:
+    _ = turn.call("get_hotel") in ["Paris", "Rome"]
+
+
+async def handle_as_condition(rt: Runtime, turn: Any) -> None:
+    if turn.call("get_hotel"):
+        pass
+
+
+async def handle_or(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", {"city": turn.call("get_hotel") or "Rome"})
+
+
+async def handle_sum(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel") + "!"
+
+
+async def handle_called(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel")()
+
+
+async def no_such_option(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", enabled=False)
+
+
+async def id_twice(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", id="a")
+    turn.call("get_hotel", id="a")
+
+
+async def text_as_flag(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", required="no")
+
+
+async def depends_on_one(rt: Runtime, turn: Any) -> None:
+    turn.call("get_hotel", depends_on=turn.call("get_hotel"))
+
+
+async def awaited_outcome(rt: Runtime, turn: Any) -> None:
+    await (await rt.call("get_hotel"))  # type: ignore[misc]
+
+
+MORE_TURNS: list[tuple[Body, str, str]] = [
+    (handle_equals, "== 'Paris': 'get_hotel-1' is a handle", "await handle.value()"),
+    (handle_differs, "== 3: 'get_hotel-1' is a handle", "await handle.value()"),
+    (handle_in_list, "== 'Paris': 'get_hotel-1' is a handle", "await handle.value()"),
+    (handle_as_condition, "as a condition: 'get_hotel-1' is a handle", "await handle.value()"),
+    (handle_or, "as a condition: 'get_hotel-1' is a handle", "await handle.value()"),
+    (handle_sum, "unsupported operand", "'Handle' and 'str'"),
+    (handle_called, "'Handle' object is not callable", ""),
+    (no_such_option, "a call has no option 'enabled'; there are id, depends_on, required", "one mapping"),
+    (id_twice, "call id 'a' is taken", "give each call its own"),
+    (text_as_flag, "required: 'no' is neither true nor false", ""),
+    (depends_on_one, "write a list of handles or ids", "depends_on=[…]"),
+    (awaited_outcome, "Outcome can't be used in 'await'", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "wrong", "right"), MORE_TURNS, ids=[body.__name__ for body, _, _ in MORE_TURNS])
+def test_more_turns(body: Body, wrong: str, right: str) -> None:
+    test_turns(body, wrong, right)
+
+
+def test_handles_are_compared_with_each_other_and_with_none() -> None:
+    async def compare() -> None:
+        async with runtime().turn() as turn:
+            one, other = turn.call("get_hotel"), turn.call("get_hotel")
+            assert one == one
+            assert one != other
+            assert one is not None
+            assert (one == None) is False  # noqa: E711
+            assert {one: 1}[one] == 1
+            assert one in [other, one]
+
+    asyncio.run(compare())
+
+
+def failed_outcome() -> Any:
+    rt = Runtime()
+
+    def get_it() -> None:
+        raise ValueError
+
+    rt.add(get_it, id=f"get_it_{id(rt)}", retry={"max_attempts": 1})
+    return rt.call_sync(f"get_it_{id(rt)}")
+
+
+def an_outcome_as_condition() -> None:
+    if failed_outcome():
+        pass
+
+
+def an_outcome_equals_a_value() -> None:
+    assert failed_outcome() != 3
+
+
+async def a_report_as_condition() -> None:
+    async with runtime().turn() as turn:
+        turn.call("get_prise")
+    if turn.report:
+        pass
+
+
+def a_plan_of_faults_that_is_dropped() -> None:
+    FaultPlan("503").wrap(get_price)
+
+
+def a_policy_named_twice() -> None:
+    Runtime(policies=[{"name": "x", "then": "retry"}, {"name": "x", "then": "escalate"}])
+
+
+@pytest.mark.parametrize(
+    ("mistake", "wrong", "right"),
+    [
+        (an_outcome_as_condition, "every Outcome is true", 'outcome.status == "succeeded"'),
+        (an_outcome_equals_a_value, "an Outcome never equals a value", "outcome.value"),
+        (a_report_as_condition, "every TurnReport is true", "if not report.failures"),
+        (lambda: runtime().run_plan({"calls": []}), "plan: there are no calls in it", "nothing runs"),
+        (a_policy_named_twice, "policies: 'x' is there twice", "its own name"),
+        (a_plan_of_faults_that_is_dropped, "FaultPlan.wrap(get_price) returned a function that was dropped", "rt.add("),
+    ],
+)
+def test_more_mistakes_that_work_are_logged(
+    mistake: Callable[[], Any], wrong: str, right: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    holds(warned(mistake, caplog), wrong, right)
+
+
+def test_conditions_that_hold_are_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    def right() -> None:
+        assert runtime().call_sync("get_price")
+        assert failed_outcome() is not None
+        assert FaultPlan("ok").wrap(get_price)() == 5
+        planned = FaultPlan("ok").wrap(get_price)
+        del planned
+
+    said = warned(right, caplog)
+    assert "is true" not in said
+    assert "dropped" not in said
+
+
+MORE_REFUSED: list[tuple[Callable[[], Any], str, str]] = [
+    (lambda: runtime().call_sync("get_price", timout="3s"), "no option 'timout'", "did you mean timeout?"),  # type: ignore[call-arg]
+    (lambda: runtime().call_sync("get_price", city="Rome"), "no option 'city'", "{'city': …}"),  # type: ignore[call-arg]
+    (lambda: runtime().call_sync("get_price", tenant=3), "tenant: 3 is not a text", "str()"),  # type: ignore[arg-type]
+    (lambda: runtime().call_sync(get_price("Rome")), "4 is not a tool of this Runtime", "instead of call(search(1))"),  # type: ignore[call-overload]
+    (lambda: runtime().run_plan({}), "calls: is missing", ""),
+    (lambda: runtime().run_plan({"calls": []}, timout="3s"), "timout", "unexpected keyword"),  # type: ignore[call-arg]
+    (lambda: runtime().turn(timout="3s"), "timout", "unexpected keyword"),  # type: ignore[call-arg]
+    (lambda: runtime().turn(thread=runtime().threads["a"]), "thread: <Thread 'a'> is not a text", "str()"),  # type: ignore[arg-type]
+    (lambda: Runtime(storre="x"), "storre", "unexpected keyword"),  # type: ignore[call-arg]
+    (lambda: classify("x", overides=[]), "overides", "unexpected keyword"),  # type: ignore[call-arg]
+    (lambda: Runtime().add([get_price]), "is not callable", "a tool is a function"),  # type: ignore[type-var]
+    (lambda: Runtime().add(get_price, fallbacks=["get_price"]), "fallbacks of each other in a cycle", "drop one"),
+    (lambda: Runtime(policies={"name": "x", "then": "retry"}), "policies: ", "put it in brackets"),  # type: ignore[arg-type]
+    (lambda: Runtime().subscribe(get_hotel), "is async and would not be awaited", "give a plain function"),
+    (lambda: Override(http_status=503, as_="transiant"), "'transiant' is not one of", "did you mean transient?"),  # type: ignore[arg-type]
+    (lambda: runtime().call_sync("get_price").ok, "no attribute 'ok'", ""),  # type: ignore[attr-defined]
+    (lambda: runtime().call_sync("get_price")["value"], "not subscriptable", ""),  # type: ignore[index]
+    (lambda: runtime().call_sync("get_price") + 1, "unsupported operand", "'Outcome'"),  # type: ignore[operator]
+    (lambda: FaultPlan("503", "ok"), "positional arguments", ""),  # type: ignore[call-arg]
+    (lambda: Runtime().add(get_price, get_hotel), "positional arguments", ""),  # type: ignore[call-arg]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mistake", "wrong", "right"), MORE_REFUSED, ids=[f"{wrong}-{right}" for _, wrong, right in MORE_REFUSED]
+)
+def test_still_more_mistakes_are_refused(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    test_more_mistakes_are_refused(mistake, wrong, right)
+
+
+def test_an_id_that_is_not_in_the_report() -> None:
+    async def look() -> None:
+        async with runtime().turn() as turn:
+            turn.call("get_hotel", id="first")
+        with pytest.raises(KeyError, match=r"there is no call 'frist' in this turn; did you mean first\?"):
+            _ = turn.report.outcomes["frist"]
+        assert turn.report.outcomes.get("frist") is None
+
+    asyncio.run(look())

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.classify.nested import find_origin
+from failsoft.core.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from failsoft.analysis.waterfall import Waterfall
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.fault import Fault
-    from failsoft.core.model.outcome import Outcome
 
 Event = Any  # an event of the runtime, with ``to_dict()``
 
@@ -66,6 +66,14 @@ class TurnReport:
         self._results = results  # None: take them from the outcomes
         self._message = message
         self._trace = trace
+
+    def __bool__(self) -> bool:
+        """True, whatever happened: warn about a condition that a turn with failures passes."""
+        if any(outcome.status != "succeeded" for outcome in self.outcomes.values()):
+            Outcome._on_misuse(
+                "turn.report", "every TurnReport is true, also this one with failures: write `if not report.failures`"
+            )
+        return True
 
     @property
     def results(self) -> dict[str, Any]:

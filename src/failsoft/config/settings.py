@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from failsoft.config.manifest import ManifestTool
     from failsoft.core.explain.catalogue import Texts
     from failsoft.core.resilience.policy import Policy
+
+log = logging.getLogger("failsoft")
 
 _NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
 
@@ -120,6 +123,17 @@ def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Polic
     from failsoft.config.manifest import parse_policies
 
     return parse_policies(book, place="Runtime")
+
+
+def join_policies(manifest: tuple[Policy, ...], given: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
+    """Join the manifest's policies and those of the code. A name that two of them have is logged: traces quote it."""
+    book = (*manifest, *read_policies(given))
+    if book:
+        from failsoft.core.resilience.policy import repeated_names
+
+        for name in repeated_names(book):
+            log.warning("policies: %r is there twice: give each policy its own name, traces quote it", name)
+    return book
 
 
 def read_time(name: str, value: Duration, *, zero: bool = False) -> float:

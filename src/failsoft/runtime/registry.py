@@ -16,13 +16,14 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.config.settings import Settings, place_of, prefix_errors, refuse_cycles, tool_options
 from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import Isolation, ToolOptions
+from failsoft.core.model.outcome import Outcome
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe import events
 from failsoft.observe.sinks.log import DEBUG, is_logged
@@ -32,6 +33,14 @@ from failsoft.runtime.tools.framework_tool import FrameworkFunction, FrameworkTo
 from failsoft.runtime.tools.tool import Tool, kind_of
 
 log = logging.getLogger("failsoft")
+
+
+@lru_cache(1024)  # once for each tool
+def _log_misuse(tool: str, mistake: str) -> None:
+    log.warning("%s: %s", tool, mistake)
+
+
+Outcome._on_misuse = staticmethod(_log_misuse)
 
 if TYPE_CHECKING:
     from failsoft.runtime.services import Services

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeV
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import (
-    read_policies,
+    join_policies,
     read_time,
     refuse_odd_parts,
     require_callables,
@@ -120,7 +120,7 @@ class Runtime(RuntimeView):
             source,
             handler=error_handler,
             on_escalation=on_escalation,
-            policies=(*settings.policies, *read_policies(policies or ())),
+            policies=join_policies(settings.policies, policies or ()),
             store=kept,
             store_required=store_required,
             phraser=explain,

@@ -18,18 +18,24 @@ import asyncio
 import errno
 import functools
 import inspect
+import logging
 import math
 import random
 import re
 import socket
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import chain, repeat
+from types import FrameType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.tools.tool import unguarded
+
+log = logging.getLogger("failsoft")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,6 +56,22 @@ _RAISED: dict[str, Make] = {
 }
 _STATUSES = {"auth": 401, "rate_limit": 429}
 _KNOWN = ", ".join(sorted([*_RAISED, *_STATUSES, "hang", "ok", "slow(0.5)", "429(retry_after=2)"]))
+
+
+def _warn_if_discarded(planned: Callable[..., Any], caller: FrameType, taken: list[Taken]) -> None:
+    """Warn if the statement that wrapped a tool dropped the result: the tool itself is then called, without faults."""
+    frame, line, name = id(caller), caller.f_lineno, planned.__name__
+
+    def dropped() -> None:
+        now = sys._getframe(2)  # behind the finalizer
+        if not taken and id(now) == frame and now.f_lineno == line:
+            log.warning(
+                "FaultPlan.wrap(%s) returned a function that was dropped: register it, rt.add(plan.wrap(%s))",
+                name,
+                name,
+            )
+
+    weakref.finalize(planned, dropped).atexit = False
 
 
 class HttpError(Exception):
@@ -137,6 +159,7 @@ class FaultPlan:
         planned = self._wrap_async(tool) if _is_async(tool) else self._wrap_sync(tool)
         functools.update_wrapper(planned, guarded).__dict__.pop("__failsoft__", None)  # the wrapper is not guarded
         planned.stays_here = True  # type: ignore[attr-defined]  # worker processes do not have the plan
+        _warn_if_discarded(planned, sys._getframe(1), self.log)
         return planned
 
     def release(self) -> None:

@@ -122,6 +122,8 @@ def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Fin
         if not policy.when.is_possible:
             yield "error", place, f"{field}.when", "matches nothing: transient and tool_transient always go together"
             continue
+        if policy.name in {earlier.name for earlier in policies[:number]}:
+            yield "warning", place, f"{field}.name", f"{policy.name} is there twice: give each policy its own name"
         for earlier in policies[:number]:
             if earlier.when.is_possible and earlier.when.covers(policy.when):
                 yield _shadow(earlier, policy, place, field)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _new = object.__new__
+_VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict})  # what a tool may return
 
 Status = Literal["succeeded", "failed", "skipped", "timed_out", "cancelled"]
 Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "fail_gracefully"]
@@ -79,6 +80,7 @@ class Outcome(Generic[T]):
     )
 
     _explain_bare: ClassVar[Callable[[Outcome[Any]], Explanation]]  # of outcomes made without one; set in ``core``
+    _on_misuse: ClassVar[Callable[[str, str], object]] = staticmethod(lambda *_: None)  # the runtime logs it
 
     def __init__(
         self,
@@ -181,8 +183,21 @@ class Outcome(Generic[T]):
     def __eq__(self, other: object) -> bool:
         """Compare the facts. Live exceptions and explanations do not count."""
         if not isinstance(other, Outcome):
+            if type(other) in _VALUES:
+                Outcome._on_misuse(
+                    self.tool, "an Outcome never equals a value: compare outcome.value, or use outcome.unwrap()"
+                )
             return NotImplemented
         return (*self._fields(), self.partial) == (*other._fields(), other.partial)
+
+    def __bool__(self) -> bool:
+        """True, whatever the status: warn about a condition that a failed call passes."""
+        if self.status != "succeeded":
+            Outcome._on_misuse(
+                self.tool,
+                'every Outcome is true, also one that failed: write outcome.status == "succeeded", or outcome is not None',
+            )
+        return True
 
     __hash__ = None  # type: ignore[assignment]  # the value may be anything
 

@@ -91,7 +91,7 @@ _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it,
         ["'\\]*+ value ["'\\]*+ \s{0,4}+ [:=]
       | </\w{1,20}> \s{0,20}+ <\w{1,20}>
       | (?<=["']) (?: (?P<pair> ,\s{0,4}+ (?=[bru]{0,2}\\*+["']) ) | \n[ ]?\n )
-      | (?P<spoken> \s{1,3}+ (?:(?:is|was|of)\s)?+ (?= ["'`] | \S{8} ) )
+      | (?P<spoken> \s{1,3}+ (?:(?:is|was|of)\s)?+ (?= ["'`] | (?=[a-z_]{0,40}+[^a-z_\s]) \S{8} ) )
       | \n[ ]{1,4}+ [^\n]{0,200}? [ ]input_value= | \)?+, [^{}]{0,300}? ["']input["']: )
 """
 _BEFORE = 32  # characters before a sign that are searched for a name

@@ -19,7 +19,7 @@ from failsoft.core.redact.secret_formats import compiled
 _LEAST = 8
 _MOST = 128  # characters of a value that are judged
 _EDGES = "()[]{}<>\"'`.,:;!?*"
-_ODD = frozenset("!#$%&*+/:;<=>?@\\^`|~{}[]()\"',")
+_ODD = r"""[!#$%&*+/:;<=>?@\\^`|~{}\[\]()"',]"""
 _TAGS = r"</?[A-Za-z]{1,24}+/?>"
 _PIECE = r"""[^\s_.,:;/@=+&|\\()\[\]{}"'`>-]+"""  # the words of a name, an option or a call
 _JOINT = r"""[-_.,:;/=&\\]|::|->|=>|//|["']?[:=,]["']?|[(\[]["']?|["']?[)\]][.,:]?"""  # between two of them
@@ -58,19 +58,27 @@ def _unquote(text: str, start: int, end: int) -> tuple[int, int]:
 
 def stands_out(value: str) -> bool:
     """True if a value has the form of a generated password and of nothing else."""
-    value = compiled(_TAGS).sub("", value[:_MOST])
+    value = value[:_MOST]
+    if len(value) < _LEAST or not _is_mixed(value):
+        return False
+    value = compiled(_TAGS).sub("", value)
     core = value.strip(_EDGES)
-    if len(value) < _LEAST or any(map(str.isspace, value)) or not any(map(str.isalnum, core)):
+    if len(value) < _LEAST or not _is_mixed(core) or compiled(r"\s").search(core):
         return False
-    if compiled(_WRITTEN).match(core) or is_wordy(core):
-        return False
+    return not (compiled(_WRITTEN).match(core) or is_wordy(core))
+
+
+def _is_mixed(value: str) -> bool:
+    """True if a value has letters or digits, and either three kinds of characters or three odd signs."""
     kinds = (
-        any(map(str.isupper, core)),
-        any(map(str.islower, core)),
-        any(map(str.isdigit, core)),
-        not core.isalnum(),
+        (compiled("[a-z]").search(value) is not None)
+        + (compiled("[A-Z]").search(value) is not None)
+        + (compiled("[0-9]").search(value) is not None)
+        + (compiled("[^A-Za-z0-9]").search(value) is not None)
     )
-    return sum(kinds) >= 3 or sum(map(_ODD.__contains__, core)) >= 3
+    if kinds < 3 and len(compiled(_ODD).findall(value)) < 3:
+        return False
+    return kinds > 1
 
 
 def is_wordy(core: str) -> bool:

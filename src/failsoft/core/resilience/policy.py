@@ -18,6 +18,7 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -201,6 +202,12 @@ def match(
         ):
             return policy
     return None
+
+
+def repeated_names(policies: Iterable[Policy]) -> tuple[str, ...]:
+    """Return the names that more than one policy has, each once."""
+    seen = Counter(policy.name for policy in policies)
+    return tuple(name for name, times in seen.items() if times > 1)
 
 
 def _categories(when: When) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypedDict, TypeVar, cast
 
+from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
@@ -25,6 +26,7 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
+_VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})  # what a tool may return
 SHOWN = "<Handle "  # how a handle begins as text
 UNKNOWN: core.Terms = (None, NO_ARGUMENTS, False)  # for calls of unknown tools, as in ``Tool.terms``
 
@@ -147,13 +149,26 @@ class Handle(core.Node, Generic[T]):
     def __getitem__(self, key: object) -> NoReturn:
         raise TurnError(self._not_yet(f"[{key!r:.40}]"))
 
+    def __bool__(self) -> NoReturn:
+        raise TurnError(self._not_yet("as a condition"))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by identity. The comparison with a value is refused: the call's value is not known yet."""
+        if other is None or isinstance(other, Handle):
+            return self is other
+        if type(other) in _VALUES:
+            raise TurnError(self._not_yet(f"== {other!r:.40}"))
+        return NotImplemented
+
+    __hash__ = object.__hash__
+
     def _not_yet(self, use: str) -> str:
         """Explain what to do instead of using a handle as its value."""
         return f"{use}: {self.id!r} is a handle, {_INSTEAD}"
 
     def __repr__(self) -> str:
         self.scheduler.shown = True  # text with a handle in it may become an argument
-        return f"{SHOWN}{self.id!r}, {self.outcome.status if self.outcome else 'open'}>"
+        return f"{SHOWN}{self.id!r}, {'open' if self.outcome is None else self.outcome.status}>"
 
     def resolve(self, outcome: Outcome[Any]) -> None:
         """Set the outcome."""
@@ -209,7 +224,6 @@ class TurnCallKeywords(TypedDict, total=False):
 
     id: str
     depends_on: Sequence[Handle[Any] | str]
-    enabled: bool
     required: bool | None
     defaults: Mapping[str, Any] | None
     timeout: Duration | None
@@ -228,6 +242,8 @@ class Outcomes(Mapping[str, Outcome[Any]]):
     def __getitem__(self, id: str) -> Outcome[Any]:
         if id not in self._handles and isinstance(id, str):
             id = mask_id(id)
+        if id not in self._handles:
+            raise KeyError(f"there is no call {id!r} in this turn{did_you_mean(id, self._handles)}")
         return cast("Outcome[Any]", self._handles[id].outcome)
 
     def __iter__(self) -> Iterator[str]:

@@ -38,6 +38,8 @@ async def run_plan(
     refuse_lost_keys(made, tools)
     for place, message in find_odd_arguments(made):
         log.warning("%s: %s", place, message)
+    if not made.calls:
+        log.warning("plan: there are no calls in it, so nothing runs")
     timeout = None if made.timeout is None else Seconds(made.timeout)
     async with open_turn(timeout=timeout, thread=made.thread) as turn:
         turn.submit_plan(made)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.turn.ports import TurnServices
 
 T = TypeVar("T")
+_NO_CALLS: tuple[()] = ()  # compared by identity: a single handle has no truth value
 
 
 class Turn(TurnState):
@@ -108,7 +109,7 @@ class Turn(TurnState):
         /,
         *,
         id: str | None = None,
-        depends_on: Sequence[Handle[Any] | str] = (),
+        depends_on: Sequence[Handle[Any] | str] = _NO_CALLS,
         **said: Any,
     ) -> Handle[Any]:
         """Submit a call. It starts as soon as the calls that it depends on have succeeded.
@@ -132,7 +133,7 @@ class Turn(TurnState):
             id = mask_id(id)
             self.given.add(id)
         handle: Handle[Any] = Handle(self.scheduler, id, found or name, given)
-        if (depends_on or given) and not find_needs(handle, depends_on):
+        if (depends_on is not _NO_CALLS or given) and not find_needs(handle, depends_on):
             self.machine.refuse_nonsense((handle,))
         if said:
             self._apply_options(handle, **said)
