@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pydantic_ai
@@ -262,3 +263,42 @@ def test_answers_name_their_tool(make: Make) -> None:
     script = talk(make(search, hooks=Watching()), "search")
     parts: list[Any] = [p for m in script.messages if isinstance(m, ModelRequest) for p in m.parts]
     assert [p.tool_name for p in parts if isinstance(p, ToolReturnPart) or hasattr(p, "tool_name")] == ["search"]
+
+
+SET_BY_TOOL: ContextVar[str] = ContextVar("set_by_tool", default="nothing")
+
+
+class Looking(AbstractCapability[Any]):
+    """Notes the context variable after the tool has run."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
+        try:
+            return await handler(args)
+        finally:
+            self.seen.append(SET_BY_TOOL.get())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("made", [plain, graceful, both])
+def test_hooks_see_the_context_variables_that_an_async_tool_set(made: Callable[..., Any], fails: bool) -> None:
+    async def get_it() -> str:
+        SET_BY_TOOL.set("by the tool")
+        if fails:
+            raise ERROR
+        return "x"
+
+    hooks = Looking()
+    talk(made(get_it, hooks=hooks), "get_it")
+    assert hooks.seen == ["by the tool"]
+
+
+@pytest.mark.parametrize("made", [plain, both])
+def test_a_cancellation_of_a_tools_own_keeps_its_text(made: Callable[..., Any]) -> None:
+    async def get_it() -> str:
+        raise asyncio.CancelledError("the user closed the window")
+
+    with pytest.raises(asyncio.CancelledError, match="the user closed the window"):
+        talk(made(get_it, hooks=Looking()), "get_it")

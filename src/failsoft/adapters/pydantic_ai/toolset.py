@@ -27,6 +27,7 @@ from failsoft.adapters.pydantic_ai.graceful import (
 )
 from failsoft.adapters.pydantic_ai.hooks import choose_for_hooks, give_back, take_failures
 from failsoft.adapters.pydantic_ai.private import function_of, origin_of
+from failsoft.adapters.pydantic_ai.tool_context import ToolContext
 from failsoft.core.model.builtin_faults import bad_arguments
 from failsoft.core.model.effect import NothingDone
 from failsoft.core.model.outcome import Outcome
@@ -147,15 +148,18 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
-        failures = take_failures()
+        failures, around = take_failures(), ToolContext()
         try:
-            outcome = await self._run(name, tool_args, ctx, tool)
+            outcome = await self._run(name, tool_args, ctx, tool, around)
         finally:
+            around.apply()
             give_back(failures)
         if outcome.status == "succeeded":
             return outcome.value if outcome.missing is None else _incomplete(outcome.value, outcome.explanation.model)
         if outcome.status == "cancelled":
-            raise CancelledError  # the run is over and must not continue as if the tool had answered
+            raise CancelledError(
+                *around.cancellation
+            )  # the run is over and must not continue as if the tool had answered
         cause = None if outcome.fault is None else outcome.fault.cause
         error = _as_error(outcome)
         failed = isinstance(cause, FailedServerError)
@@ -166,27 +170,37 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         raise choose_for_hooks(failures, error, self._replacement(outcome, failed, ctx))
 
     async def _run(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[AgentDepsT],
+        tool: ToolsetTool[AgentDepsT],
+        around: ToolContext,
     ) -> Outcome[Any]:
         if hasattr(function_of(tool), "__failsoft__"):
             return await self._run_guarded(name, tool_args, ctx, tool)
-        runners = Runners(partial(self._runner, name, tool, ctx))
+        runners = Runners(partial(self._runner, name, tool, ctx, around))
         return await self.rules.runtime.run(
             name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id, id=ctx.tool_call_id or ""
         )
 
     def _runner(
-        self, asked: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], name: str
+        self, asked: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], around: ToolContext, name: str
     ) -> Runner | None:
         if name == asked:
-            return partial(self._attempt, name, tool, ctx)
+            return partial(self._attempt, name, tool, ctx, around)
         found = self.known.get(name)
         if found is None or found.tool_def.defer:  # not offered now, or needs external approval or execution
             return None
-        return partial(self._attempt_fallback, name, found, ctx)
+        return partial(self._attempt_fallback, name, found, ctx, around)
 
     async def _attempt_fallback(
-        self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
+        self,
+        name: str,
+        tool: ToolsetTool[AgentDepsT],
+        ctx: RunContext[AgentDepsT],
+        around: ToolContext,
+        tool_args: dict[str, Any],
     ) -> Any:
         """Attempt a fallback. The approval and the validated arguments belong to the tool that the model asked for."""
         ctx = replace(ctx, tool_name=name, tool_call_approved=False)
@@ -195,17 +209,23 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         except ValueError as error:
             raise MisfitError(bad_arguments(detail=error)) from error
         try:
-            return await self._attempt(name, tool, ctx, fitting)
+            return await self._attempt(name, tool, ctx, around, fitting)
         except (ApprovalRequired, CallDeferred):
             refusal = f"{name} wants to be approved, and so cannot stand in for another tool"
             raise NothingDone(refusal, code="PERMISSION_DENIED") from None
 
     async def _attempt(
-        self, name: str, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT], tool_args: dict[str, Any]
+        self,
+        name: str,
+        tool: ToolsetTool[AgentDepsT],
+        ctx: RunContext[AgentDepsT],
+        around: ToolContext,
+        tool_args: dict[str, Any],
     ) -> Any:
         try:
-            value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
-            return await whole(value) if isinstance(value, STREAMS) else value
+            with around:
+                value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
+                return await whole(value) if isinstance(value, STREAMS) else value
         except Exception as error:
             failure = translate_error(error)
         try:
