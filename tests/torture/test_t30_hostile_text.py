@@ -101,6 +101,9 @@ HOSTILE = {
     "blanks": ("x", " ", "x"),
     "fields": ("", "authorization:\\a,uthorizatihook.zapier.com/AAAAAAAAAAAA/_on:\\AKIA/", ""),
     "names in values": ("", "key=token:>_token':<pass\\word+>_", ""),
+    "names beyond ASCII": ("", "_accessß key ", ""),
+    "sentences beyond ASCII": ("", "AUTH aßzxf", ""),
+    "letters that grow when they are lowered": ("", "password İx9: ", ""),
     "elements": ("", "<password>" + "\t" * 20 + "x<password>" + " \n\t" * 30, ""),
 }
 
