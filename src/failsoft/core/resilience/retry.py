@@ -216,4 +216,6 @@ def _cut_off(options: RetryOptions, fault: Fault, attempts: Attempts) -> str:
 
 def _find_rule(rules: tuple[RetryRule, ...], fault: Fault) -> int | None:
     """Return the index of the first rule that lists the fault's code."""
+    if not rules:
+        return None
     return next((number for number, rule in enumerate(rules) if fault.code in rule.handle_errors), None)

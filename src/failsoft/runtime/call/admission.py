@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.candidate import Candidate
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.call.ports import InPlaceServices, MisfitServices, RefusalServices
+    from failsoft.runtime.call.steps import Admit
     from failsoft.runtime.tools.health import ToolHealth
     from failsoft.runtime.tools.tool import CachedRefusal, Tool
 
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
 
 
-def admit(rt: InPlaceServices, call: Call, candidate: Candidate) -> Ticket | Fault:
+def admit(rt: InPlaceServices, call: Call, step: Admit) -> Ticket | Fault:
     """Return the ticket of an admitted attempt, or the fault that refuses it. A fallback must take the arguments."""
+    candidate = step.candidate
     tool, health = candidate.tool, candidate.health
     fault = check_availability(rt, call, tool)
     if fault is None and tool is not call.tool and not candidate.attempts.made:

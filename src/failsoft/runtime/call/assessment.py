@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.candidate import Candidate
     from failsoft.runtime.call.model import AttemptResult, Call
     from failsoft.runtime.call.ports import InPlaceServices
-    from failsoft.runtime.call.steps import Assess, FindFallbacks, Spend
+    from failsoft.runtime.call.steps import Assess, Classify, FindFallbacks, Spend
     from failsoft.runtime.tools.tool import Tool
 
 
 # --- the fault --------------------------------------------------------------------------------------------------------
 
 
-def classify_result(rt: InPlaceServices, call: Call, tool: Tool, result: AttemptResult) -> Fault | None:
+def classify_result(rt: InPlaceServices, call: Call, step: Classify) -> Fault | None:
     """Return the fault of an attempt, with the effect that the call had; None if it succeeded."""
+    tool, result = step.candidate.tool, step.result
     fault = _find_fault(rt, tool, result)
     if fault is not None:
         many = tool.options.requests == "many" or _has_asked_elsewhere(rt, fault)

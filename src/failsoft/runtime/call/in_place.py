@@ -124,8 +124,8 @@ def _note_outcome(rt: InPlaceServices, call: Call, step: NoteOutcome) -> None:
 
 IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     FindLoop: _find_loop,
-    Admit: lambda rt, call, step: admit(rt, call, step.candidate),
-    Classify: lambda rt, call, step: classify_result(rt, call, step.candidate.tool, step.result),
+    Admit: admit,
+    Classify: classify_result,
     CheckInside: lambda _, call, step: check_inside(call, step.tool),
     NoteAttempt: lambda rt, call, step: rt.books.conversations.note_attempt(call, step.tool, step.fault, ran=step.ran),
     Assess: assess,

@@ -107,7 +107,7 @@ class Pipeline(Recovery):
                     return (yield from self._succeed(result, self._part and _PARTIAL))
             assert fault is not None
             fault, decision = yield from self._decide(fault, result)
-            if decision.strategy == "retry":
+            if decision.strategy == "retry" and (decision.delay or self._may_act_since(fault)):
                 decision = yield from self._prepare_retry(decision, fault)
             if decision.strategy == "retry":
                 result = None
@@ -218,13 +218,9 @@ class Pipeline(Recovery):
         acted: bool = yield CheckInside(self._candidate.tool)
         return fault._replace(effect="unknown") if acted else fault
 
-    def _has_acted_since(self, fault: Fault) -> Generator[Step, Any, bool]:
-        """True if a task that the failed attempt has started makes a retry unsafe."""
-        tool = self._candidate.tool
-        if fault.effect != "none" or tool.safe_to_repeat is not False:
-            return False
-        acted: bool = yield CheckInside(tool)
-        return acted
+    def _may_act_since(self, fault: Fault) -> bool:
+        """True if a task that the failed attempt has started could make a retry unsafe."""
+        return fault.effect == "none" and self._candidate.tool.safe_to_repeat is False
 
     def _credit(self, result: AttemptResult) -> Steps:
         """Let breaker and memory know that the candidate succeeded."""
@@ -241,7 +237,7 @@ class Pipeline(Recovery):
         """Wait for the next attempt; decide anew if the failed one has acted since."""
         if decision.delay:
             yield from self._pause(decision.delay)
-        if not (yield from self._has_acted_since(fault)):
+        if not self._may_act_since(fault) or not (yield CheckInside(self._candidate.tool)):
             return decision
         self._effect = "unknown"
         assert self._report is not None

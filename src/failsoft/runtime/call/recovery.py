@@ -104,7 +104,11 @@ class Recovery:
         own = result is not None and result.entered and candidate.tool is call.tool
         if own or fault.rule == builtin_faults.BEGUN_BEFORE or self._primary is None:
             self._primary = fault  # the last fault of the tool that was called
-        self._fallbacks = yield from self._find_fallbacks(fault, self._later)
+        candidate.absent = ()
+        if candidate.tool.options.fallbacks or self._later or candidate.policy is not None:
+            self._fallbacks = yield from self._find_fallbacks(fault, self._later)
+        elif self._fallbacks:
+            self._fallbacks = []
         report = self._make_report(fault, standing, retry)
         wanted = None
         if self._options.consults:
@@ -221,11 +225,11 @@ class Recovery:
             candidate.tool.id,
             call.id,
             made,
-            max(0, made - 1),
+            made - 1 if made else 0,
             standing.breaker,
             retry.delay if isinstance(retry, Retry) else None,
             retry.why if isinstance(retry, NoRetry) else "",
-            tuple([fallback.tool for fallback in self._fallbacks]),
+            tuple([fallback.tool for fallback in self._fallbacks]) if self._fallbacks else (),
             self._best is not None and self._accepts_partial(),
             call.tool.options.required if call.required is None else call.required,
             None if call.turn is None else call.turn.id,
