@@ -34,7 +34,7 @@ async def main(arguments: dict[str, str]) -> None:
     rt = Runtime()
     rt.add(service("at length.", *OUTAGE, "again."), id="completion", errorHandling=HANDLING)
     rt.add(fixed("in short."), id="fallback_completion")
-    rt.subscribe(lambda event: print(f"    {event.message}") if "Circuit" in event.event_type else None, wait=True)
+    rt.subscribe(lambda event: print(f"    {event.message}") if "Circuit" in event.event_type else None, inline=True)
 
     for number in range(1, 5):
         print(f"call {number} (completion is {rt.health('completion').state}):")

@@ -509,7 +509,7 @@ def test_a_tool_that_is_stopped_does_not_run_for_ever_in_a_trace() -> None:
     result = asyncio.run(run.ainvoke({"messages": [HumanMessage("go")]}, {"callbacks": [tracer]}))
     assert told(result)[0].content == "cached"
     assert list(tracer.runs.values()) == [["start", "TimeoutError"], ["start", "TimeoutError"], ["start", "end"]]
-    assert "ToolOrphaned" not in [record["event_type"] for record in records(rt)]
+    assert "AttemptAbandoned" not in [record["event_type"] for record in records(rt)]
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "on its own"])

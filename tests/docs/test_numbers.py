@@ -45,7 +45,7 @@ SAID: list[tuple[str, str, object, object]] = [
     ("concepts/threads.md", "within a minute", threads.LOOP_WINDOW, 60),
     ("concepts/turns.md", "else five minutes", TurnOptions().timeout, 300),
     ("how-to/processes.md", "It may write 10 MB", Command(argv=["x"]).max_output, 10_000_000),
-    ("how-to/trace.md", "has had its events: for 50 ms at most", delivery.PATIENCE, 0.05),
+    ("how-to/trace.md", "longer than 50 ms is not waited for", delivery.PATIENCE, 0.05),
     ("is-it-safe-to-retry.md", "there are five attempts", RetryOptions().max_attempts, 5),
     ("is-it-safe-to-retry.md", "later than two seconds", RetryOptions().max_total_time, 2),
     ("is-it-safe-to-retry.md", "More than an hour is not waited for", backoff.LONGEST_HINT, HOUR),

@@ -86,7 +86,7 @@ async def test_with_wait_a_subscriber_hears_of_a_call_before_its_caller_goes_on(
     rt = Runtime()
     rt.add(Scripted(RESET, "fine"), id="search", retry={"initial_delay": "1ms"})
     heard: list[str] = []
-    end = rt.subscribe(lambda event: heard.append(event.event_type), wait=True)
+    end = rt.subscribe(lambda event: heard.append(event.event_type), inline=True)
     await rt.call("search")
     assert heard == ["ToolError", "RetrySucceeded", "CallSucceeded"]
     end()
@@ -152,8 +152,8 @@ async def test_one_that_hangs_delays_one_call_a_little_and_no_other(caplog: pyte
     rt = runtime()
     held = threading.Event()
     heard: list[Any] = []
-    rt.subscribe(lambda event: held.wait(20), wait=True)  # type: ignore[arg-type,return-value]
-    rt.subscribe(heard.append, wait=True)
+    rt.subscribe(lambda event: held.wait(20), inline=True)  # type: ignore[arg-type,return-value]
+    rt.subscribe(heard.append, inline=True)
     with caplog.at_level(logging.WARNING, "failsoft"):
         began = time.monotonic()
         for _ in range(20):
@@ -177,7 +177,7 @@ async def test_a_subscriber_may_call_tools_itself(wait: bool) -> None:
             notes.append((rt.call_sync("note").value, rt.metrics("note")["success_count"] > 0, len(rt.events()) > 0))
 
     for _ in range(2):  # both listen to the calls of the other
-        rt.subscribe(note, wait=wait)
+        rt.subscribe(note, inline=wait)
     began = time.monotonic()
     await rt.call("search")
     assert await rt.flush()

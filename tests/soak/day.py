@@ -71,7 +71,7 @@ _SHOWN = {
     "held": "CallHeld",
     "fallbacks": "FallbackUsed",
     "timeouts": "ToolTimeout",
-    "orphans": "ToolOrphaned",
+    "orphans": "AttemptAbandoned",
     "loop blocked": "LoopBlocked",
     "cancelled": "CallCancelled",
     "skipped": "CallSkipped",

@@ -45,14 +45,14 @@ class Handler:
 
 HOOKS: dict[str, Callable[[Callable[..., Any], Path], Runtime]] = {
     "subscriber": lambda hook, _: subscribed(Runtime(), hook),
-    "subscriber that calls wait for": lambda hook, _: subscribed(Runtime(), hook, wait=True),
+    "subscriber that calls wait for": lambda hook, _: subscribed(Runtime(), hook, inline=True),
     "on_escalation": lambda hook, _: Runtime(on_escalation=hook),
     "trace file": lambda hook, folder: Runtime(trace=folder),  # a folder is no file
 }
 
 
-def subscribed(rt: Runtime, hook: Callable[..., Any], *, wait: bool = False) -> Runtime:
-    rt.subscribe(hook, wait=wait)
+def subscribed(rt: Runtime, hook: Callable[..., Any], *, inline: bool = False) -> Runtime:
+    rt.subscribe(hook, inline=inline)
     return rt
 
 

@@ -4,8 +4,8 @@ Rules
 -----
 - Every consumer has its own daemon thread and bounded queue: one that hangs does not delay the others.
 - Calls do not wait for a consumer unless it was added with ``wait``. Then a consumer that keeps up sees an event before
-  the call that caused it continues. A call waits at most ``patience`` seconds. If the consumer itself was working for
-  most of that time, calls stop waiting for it. (A machine too busy to run the consumer does not count against it.)
+  the call that caused it continues. If the consumer itself works for most of ``patience`` seconds, calls stop waiting for it.
+  A machine too busy to run the consumer does not count against it: a call waits longer then, ``ROUNDS`` times at most.
 - A delivery thread never waits for a consumer, so consumers may make calls.
 - The first exception of a consumer is logged, sanitised; all are counted. The consumer stays.
 - When a queue is full, its oldest batches are dropped and counted; the first loss is reported to ``on_drop``.
@@ -30,6 +30,7 @@ from typing import Any
 from failsoft.observe.exception_text import exception_text
 
 PATIENCE = 0.05
+ROUNDS = 20  # of patience, while the machine is too busy to run the consumer
 CAPACITY = 100_000
 IDLE = 0.5
 LOT = 16_384  # events: half a megabyte of plain successes, about fifteen of failures
@@ -134,11 +135,14 @@ class Delivery:
         patience = PATIENCE if self._patience is None else self._patience
         with self._lock:
             worked = self._time_at_work()
-        if self._is_taken(patience):
-            return
-        with self._lock:
-            if self._time_at_work() - worked < patience / 2:
-                return  # the consumer has hardly run
+        for _ in range(ROUNDS):
+            if self._is_taken(patience):
+                return
+            with self._lock:
+                if self._time_at_work() - worked >= patience / 2:
+                    break
+        else:
+            return  # the machine is too busy to run the consumer
         self._wait = False
         log.warning("%s is slow: calls do not wait for it any more", self.name)
 

@@ -96,7 +96,7 @@ _COUNTED = {
     events.CALL_HELD: "held_count",
     events.CALL_CANCELLED: "cancelled_count",
     events.CALL_SKIPPED: "skipped_count",
-    events.TOOL_ORPHANED: "orphaned_count",
+    events.ATTEMPT_ABANDONED: "orphaned_count",
     events.LOOP_BLOCKED: "loop_blocked_count",
     events.LATE_RESULT: "late_result_count",
     events.ESCALATED: "escalation_count",

@@ -3,7 +3,7 @@
 Rules
 -----
 - Listeners and sinks run on delivery threads of their own (``observe.delivery``), in the order of the stream. Calls do
-  not wait for them, unless a listener asks for that with ``wait``.
+  not wait for them, unless a listener asks for that with ``inline``.
 - Events are made from raw records on the delivery thread, not by the calls.
 - A sink gets at most one batch per ``every`` seconds, unless there are many events or a caller flushes.
 - A program that ends without closing its runtime waits up to ``LAST`` seconds for the last events.
@@ -95,7 +95,7 @@ def subscribe(
     recorder: Recorder,
     listener: Callable[[Event], None],
     *,
-    wait: bool = False,
+    inline: bool = False,
     patience: float | None = None,
     capacity: int | None = None,
     on_drop: OnDrop | None = None,
@@ -106,7 +106,7 @@ def subscribe(
     delivery = Delivery(
         lambda batch: hear(EventBatch(batch)),
         name=name,
-        wait=wait,
+        wait=inline,
         patience=patience,
         capacity=capacity,
         on_drop=_named(on_drop, name),

@@ -112,22 +112,23 @@ class RuntimeView:
         return self._engine.texts.explain(outcome, language)
 
     def subscribe(
-        self, fn: Callable[[Event], None], *, wait: bool = False, capacity: int = CAPACITY
+        self, fn: Callable[[Event], None], *, inline: bool = False, capacity: int = CAPACITY
     ) -> Callable[[], None]:
         """Have ``fn`` called with every event from now on; the function returned ends that.
 
         ``fn`` runs on an OS thread of its own, and calls do not wait for it. If it cannot keep up, about ``capacity`` events
-        wait for it, and the oldest are dropped; the event ``EventsDropped`` and the log say so. With ``wait=True`` every
-        call waits until ``fn`` has had its events, for 50 ms at most; in virtual time that is always so.
+        wait for it, and the oldest are dropped; the event ``EventsDropped`` and the log say so. With ``inline=True``
+        every call waits until ``fn`` has had its events, unless ``fn`` takes longer than 50 ms; in virtual time that is
+        always so.
         """
         self._engine.runner.refuse_if_closed()
         require_callables(subscribe=fn)
-        refuse_odd_flag("subscribe: wait", wait)
+        refuse_odd_flag("subscribe: inline", inline)
         require_capacity("subscribe", capacity)
         virtual = self._engine.time.clock is not clocks.SYSTEM
         patience = VIRTUAL_PATIENCE if virtual else None
         return subscriptions.subscribe(
-            self._engine.log.trace, fn, wait=wait or virtual, patience=patience, capacity=capacity,
+            self._engine.log.trace, fn, inline=inline or virtual, patience=patience, capacity=capacity,
             on_drop=self._report_dropped,
         )  # fmt: skip
 

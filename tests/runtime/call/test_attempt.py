@@ -84,7 +84,7 @@ def test_a_tool_that_an_interrupt_leaves_running_in_its_thread_is_recorded(call:
     finally:
         signal.signal(signal.SIGINT, before)
         leave.set()
-    abandoned = [event for event in rt.events() if event.event_type == events.TOOL_ORPHANED]
+    abandoned = [event for event in rt.events() if event.event_type == events.ATTEMPT_ABANDONED]
     assert [event.fields["message"] for event in abandoned] == ["work goes on in its thread"]
 
 

@@ -66,7 +66,7 @@ async def test_a_tool_is_cancelled_at_its_deadline(way: Make) -> None:
     outcome = await way(rt, rt.add(search, id="search", timeout="2s", retry=ONCE))()
     assert outcome.fault.message == "Tool timeout after 2s"
     assert (outcome.duration, search.ended[0] - search.started[0]) == (pytest.approx(2), pytest.approx(2))
-    assert records(rt, "ToolOrphaned") == []
+    assert records(rt, "AttemptAbandoned") == []
 
 
 @both
@@ -272,7 +272,7 @@ async def test_the_caller_is_answered_also_if_what_the_tool_waits_for_keeps_the_
     outcome = await way(rt, rt.add(tool, timeout="2s", retry=ONCE))()
     assert (outcome.fault.message, outcome.fault.rule) == ("Tool timeout after 2s", "tool_timeout")
     assert (loop.time(), task.cancelling(), records(rt, "LoopBlocked")) == (2, 0, [])
-    assert len(records(rt, "ToolOrphaned")) == (child is _takes_its_time), "the others end at once"
+    assert len(records(rt, "AttemptAbandoned")) == (child is _takes_its_time), "the others end at once"
     await asyncio.sleep(200)
     assert ended.is_set()
     assert task.cancelling() == 0
@@ -503,7 +503,7 @@ async def test_a_caller_that_is_cancelled_waits_no_longer_than_the_tools_deadlin
             await call()
     assert not isinstance(caught.value, CallFailed)
     assert asyncio.get_running_loop().time() == 2
-    assert [record["message"] for record in records(rt, "ToolOrphaned")] == ["tidy did not let itself be cancelled"]
+    assert [record["message"] for record in records(rt, "AttemptAbandoned")] == ["tidy did not let itself be cancelled"]
     assert len(records(rt, "CallCancelled")) == 1
     await asyncio.wait_for(tidied.wait(), 200)
 
@@ -577,7 +577,7 @@ async def test_a_tool_that_a_cancelled_caller_leaves_is_reported_once(
     await asyncio.wait([task])
     assert task.cancelled()
     await asyncio.sleep(1.5)
-    assert [record["tool_id"] for record in records(rt, "ToolOrphaned")] == ["tidy"]
+    assert [record["tool_id"] for record in records(rt, "AttemptAbandoned")] == ["tidy"]
 
 
 @virtual

@@ -45,7 +45,7 @@ def timeout_result(
 
 def emit_abandoned(log: CallEvents, call: Call, tool: Tool) -> None:
     """Record that an attempt goes on by itself."""
-    log.emit(events.TOOL_ORPHANED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
+    log.emit(events.ATTEMPT_ABANDONED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
 
 
 def blocked_loop_result(

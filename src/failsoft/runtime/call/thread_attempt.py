@@ -85,7 +85,7 @@ class ThreadAttempt:
             return False
         self._call.begin()  # the thread may not have said so yet
         message = f"{self._tool.id} goes on in its thread"
-        self._rt.log.emit(events.TOOL_ORPHANED, self._tool, self._call, {"message": message})
+        self._rt.log.emit(events.ATTEMPT_ABANDONED, self._tool, self._call, {"message": message})
         return True
 
     def close(self) -> None:

@@ -2,12 +2,12 @@
 
 Rules
 -----
-- Every runtime has its own copy of each circuit and decides by it: no call waits for the store, and a call that succeeds
-  does not know of it. Only a half-open circuit asks the store before it admits a probe (``claim_probe``).
+- Every runtime has its own copy of each circuit and decides by it: no call waits for the store. So two runtimes may
+  probe a half-open circuit at the same time, until each learns of the other's probe.
 - A change is passed on by an OS thread, by compare-and-set. If two have changed a circuit at the same time, the later
   state wins (``circuit_breaker.is_later``).
 - A change by another runtime is adopted when the store reports it. Until then, admitted calls keep their tickets.
-- Openings, probes and closings are shared. Counted failures are kept, for the next process to count on, but running
+- Openings, half-open states and closings are shared. Counted failures are kept, for the next process to count on, but running
   processes do not add up each other's: a success elsewhere, which costs nothing, could not take them back.
 - A store that fails is logged once and tried again; the copy here goes on without it.
 - Times are converted at this port: monotonic here, wall-clock in the store. A wall clock that was set keeps no circuit open
@@ -171,20 +171,6 @@ class Circuits:
                 self._start()
             self._changed.notify_all()
 
-    def claim_probe(self, health: Circuit) -> bool:
-        """Ask the store for the probe that ``health`` has just admitted; False if another runtime has it. May block.
-
-        A store that fails leaves the probe here.
-        """
-        shared = next((one for one in list(self._shared.values()) if one.health is health), None)
-        if shared is None:
-            return True
-        try:
-            return self._sync(shared, claims=True)
-        except Exception as error:
-            self._complain(error)
-            return True
-
     # -- changes of others -------------------------------------------------------------------------------------------
 
     def _on_reported(self, key: str, circuit: KeptCircuit, version: int) -> None:
@@ -257,8 +243,8 @@ class Circuits:
                 shared.dirty = True
                 return True
 
-    def _sync(self, shared: SharedCircuit, *, claims: bool = False) -> bool:
-        """Write the state here to the store, or adopt the store's; False if a claim comes second."""
+    def _sync(self, shared: SharedCircuit) -> None:
+        """Write the state here to the store, or adopt the store's."""
         health = shared.health
         for _ in range(TRIES):
             with self._state_lock():
@@ -268,14 +254,13 @@ class Circuits:
             if written:
                 with self._state_lock():
                     shared.version = max(shared.version, written)
-                return True
+                return
             found = self._store.load(shared.key)
             with self._state_lock():
                 shared.version = 0 if found is None else found[1]
                 if found is not None and self._comes_first(found[0].state, mine.state):
                     self._adopt(shared, found[0])
-                    return not claims
-        return True
+                    return
 
     def _comes_first(self, theirs: BreakerState, mine: BreakerState) -> bool:
         if is_same(theirs, mine):
