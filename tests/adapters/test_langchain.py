@@ -257,7 +257,7 @@ def test_bad_arguments_that_the_tool_itself_speaks_of_had_no_effect(handles: Any
     assert ask(Runtime(), book, ("book", {"people": 9})).artifact["fault"]["rule"] != "bad_arguments"
 
 
-def test_what_does_not_validate_inside_a_tool_is_not_the_models_fault() -> None:
+def test_a_validation_error_inside_a_tool_is_a_bug_of_the_tool() -> None:
     class City(BaseModel):
         name: str
 
@@ -430,7 +430,7 @@ def test_a_partial_value_is_retried() -> None:
     assert (ask(rt, search).content, len(tries)) == ("all", 2)
 
 
-def test_what_a_tool_works_out_once_is_worked_out_once() -> None:
+def test_cached_properties_of_a_tool_are_computed_once() -> None:
     worked: list[int] = []
 
     class Costly(StructuredTool):

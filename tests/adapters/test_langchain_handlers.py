@@ -170,7 +170,7 @@ def test_tool_error_middleware_sees_the_tools_own_error(outside: bool, awaits: b
 
 @needs_it
 @pytest.mark.parametrize("awaits", [True, False])
-def test_what_tool_error_middleware_lets_pass_ends_the_run_as_it_says(awaits: bool) -> None:
+def test_errors_that_tool_error_middleware_does_not_handle_end_the_run(awaits: bool) -> None:
     search = Search(KeyError("city"))
     both = [ToolErrorMiddleware(only_values), FailsoftMiddleware(Runtime())]
     run = create_agent(model([("search", {})]), [search.tool], middleware=both)

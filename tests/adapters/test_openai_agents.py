@@ -247,7 +247,7 @@ def test_mcp_tools_are_guarded() -> None:
         (ConnectionRefusedError(111, "Connection refused"), False, "UNAVAILABLE (tool_transient"),
     ],
 )
-def test_what_mcp_servers_answer_is_judged(step: Any, is_error: bool, says: str) -> None:
+def test_error_results_of_mcp_servers_are_classified(step: Any, is_error: bool, says: str) -> None:
     rt = Runtime({"tools": {"search_docs": {"retry": {"max_attempts": 1}}}})
     told = text(answers(search(rt, Server(step, is_error=is_error)))["c0-0"])
     assert told.startswith("search_docs failed: ")
@@ -347,7 +347,7 @@ def test_bad_arguments_name_what_to_correct(arguments: Any, says: str) -> None:
     assert says in told
 
 
-def test_what_does_not_validate_inside_a_tool_is_not_the_models_fault() -> None:
+def test_a_validation_error_inside_a_tool_is_a_bug_of_the_tool() -> None:
     from pydantic import BaseModel
 
     class City(BaseModel):
@@ -377,7 +377,7 @@ def test_a_tool_that_reads_its_arguments_itself_may_blame_them() -> None:
     assert "Missing: day. Invalid: people." in told
 
 
-def test_what_it_reads_otherwise_is_its_own_business() -> None:
+def test_a_validation_error_of_other_data_is_a_bug_of_the_tool() -> None:
     from pydantic import BaseModel, TypeAdapter
 
     class Booking(BaseModel):
@@ -516,7 +516,7 @@ def test_approvals_see_what_will_run(amount: Any, asked: bool) -> None:
         assert bool(result.interruptions) is asked
 
 
-def test_who_must_be_approved_or_watched_does_not_stand_in() -> None:
+def test_tools_with_approval_or_guardrails_are_not_used_as_fallbacks() -> None:
     """Whoever agrees to a call, or looks at its value, was asked about another tool."""
     ran: list[str] = []
 
@@ -823,7 +823,7 @@ def test_an_agent_that_breaks_off_is_not_run_again(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda sub: sub.as_tool("clerk", "Pays."), in_a_function])
-def test_what_the_model_of_an_agent_inside_makes_up_is_no_bad_argument(make: Any) -> None:
+def test_an_unknown_tool_called_by_an_inner_agent_is_not_an_argument_error(make: Any) -> None:
     sub: Agent[Any] = Agent(name="clerk", model=Scripted([("made_up", {})]))
     told = ask(Runtime(), make(sub), {"input": "pay"})
     assert told.startswith("clerk failed: UNKNOWN (tool_transient, 1 attempt). It may already have taken effect")

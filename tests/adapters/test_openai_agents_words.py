@@ -125,7 +125,7 @@ def test_a_disabled_tool_replaces_no_other() -> None:
 
 
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
-def test_of_two_tools_with_one_name_the_one_runs_that_the_sdk_chooses(order: tuple[str, ...]) -> None:
+def test_the_sdk_decides_which_of_two_tools_with_one_name_runs(order: tuple[str, ...]) -> None:
     for rt in (None, Runtime()):
         paid: list[str] = []
         agent: Agent[Any] = Agent(

@@ -209,7 +209,7 @@ def test_nothing_to_run(nothing: Any) -> None:
     assert asyncio.run(run_tool_calls(runtime(), nothing)) == []
 
 
-def test_what_is_no_call_is_refused() -> None:
+def test_a_value_that_is_not_a_tool_call_is_rejected() -> None:
     with pytest.raises(TypeError, match="is no tool call: hand over message.tool_calls"):
         run(runtime(), {"name": "weather"})
 
@@ -217,7 +217,7 @@ def test_what_is_no_call_is_refused() -> None:
 @pytest.mark.parametrize(
     "whole", [{"role": "assistant", "tool_calls": []}, SimpleNamespace(tool_calls=[]), "Sunny.", 5], ids=repr
 )
-def test_what_is_no_list_of_calls_is_refused_as_a_whole(whole: Any) -> None:
+def test_a_whole_message_instead_of_its_tool_calls_is_rejected(whole: Any) -> None:
     with pytest.raises(TypeError, match=re.escape(f"{whole!r} is no tool call: hand over message.tool_calls")):
         asyncio.run(run_tool_calls(runtime(), whole))
 
@@ -306,7 +306,7 @@ def test_values_become_text(value: Any, text: str) -> None:
     assert run(rt, chat("tool"))[0]["content"] == text
 
 
-def test_a_value_that_cannot_be_shown_takes_nobody_along() -> None:
+def test_a_value_that_cannot_be_serialised_does_not_affect_other_calls() -> None:
     rt = runtime()
     rt.add(lambda: [Mute()], id="tool", read_only=True)
     odd, other = run(rt, chat("tool", id="a"), chat("weather", {"city": "Bern"}, "b"))
@@ -388,7 +388,7 @@ def test_in_a_turn_they_are_the_turns_calls() -> None:
 
 
 @pytest.mark.parametrize("own", [{"thread": "chat-42"}, {"tenant": "acme"}, {"timeout": "5s"}], ids=repr)
-def test_what_is_said_about_them_is_not_lost_in_a_turn(own: Any) -> None:
+def test_calls_with_their_own_thread_tenant_or_timeout_get_a_turn_of_their_own(own: Any) -> None:
     rt = runtime()
 
     async def main() -> Any:
@@ -633,7 +633,7 @@ def test_a_type_that_is_no_text_is_reported(kind: Any, caplog: pytest.LogCapture
     assert "x1 is not a tool call that failsoft runs" in caplog.text
 
 
-def test_or_handed_to_who_asks_for_them(caplog: pytest.LogCaptureFixture) -> None:
+def test_items_that_are_not_calls_are_passed_to_on_other(caplog: pytest.LogCaptureFixture) -> None:
     rt, item = runtime(), {"type": "computer_call", "call_id": "x1"}
     for run_them in (run_tool_calls_sync, close_tool_calls):
         taken: list[Any] = []
@@ -642,7 +642,7 @@ def test_or_handed_to_who_asks_for_them(caplog: pytest.LogCaptureFixture) -> Non
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
-def test_what_providers_run_themselves_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_items_that_providers_run_themselves_are_ignored_silently(caplog: pytest.LogCaptureFixture) -> None:
     quiet = [
         "message", "reasoning", "web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "text",
         "image_generation_call", "mcp_list_tools", "thinking", "server_tool_use", "web_search_tool_result",
@@ -708,7 +708,7 @@ async def test_it_is_repeated_in_plain_python_also_beside_a_models_calls(kind: s
     assert (flaky.done, mine.done) == (2 * (1 + 5), 2 * (5 + 5))
 
 
-def test_so_does_a_tool_that_stands_in_for_another() -> None:
+def test_an_undeclared_fallback_is_tried_once_in_a_models_call() -> None:
     rt, flaky = Runtime(), Flaky()
     rt.add(flaky.later, id="oracle")
 

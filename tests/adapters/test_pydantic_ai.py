@@ -190,7 +190,7 @@ def test_the_model_reads_the_explanation_and_the_cause_stays() -> None:
     )
 
 
-def test_a_retry_that_the_tool_asks_for_is_nobodys_failure() -> None:
+def test_a_model_retry_raised_by_the_tool_does_not_count_as_a_failure() -> None:
     search, attempts = failing(ModelRetry("which city?"))
     runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})
     assert texts(talk(agent_with(runtime, search, make=Agent), "search")) == ["which city?"]
@@ -226,7 +226,7 @@ def test_the_capability_alone_can_be_loud() -> None:
     assert len(attempts) == 3
 
 
-def test_where_the_agent_says_nothing_the_capabilitys_word_counts() -> None:
+def test_the_capabilitys_graceful_setting_applies_unless_the_agent_sets_its_own() -> None:
     search, _ = failing(RESET)
     loud = Failsoft[Any](Runtime(), graceful=False)
     with pytest.raises(ConnectionResetError):
@@ -681,7 +681,7 @@ def test_a_call_whose_arguments_were_cut_off_cannot_have_run(arguments: Any, may
     assert ("not run). It had no effect." in told) is not may_have_run
 
 
-def test_who_hears_of_reports_may_be_a_coroutine_function() -> None:
+def test_on_report_may_be_a_coroutine_function() -> None:
     heard: list[TurnReport] = []
 
     async def hear(report: TurnReport) -> None:
@@ -693,7 +693,7 @@ def test_who_hears_of_reports_may_be_a_coroutine_function() -> None:
     assert [list(report.results) for report in heard] == [["call-0-0"]]
 
 
-def test_who_hears_of_reports_cannot_break_a_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_in_on_report_is_logged_and_does_not_break_the_run(caplog: pytest.LogCaptureFixture) -> None:
     search, _ = failing()
     assert texts(talk(agent_with(Runtime(), search, on_report=lambda report: 1 / 0), "search")) == ["3 flights"]
     assert "on_report failed" in caplog.text
@@ -787,7 +787,7 @@ def test_the_model_can_call_what_it_has_to_call_although_nothing_is_there() -> N
     assert talk(agent, "gone").offered == [["gone"]] * 2
 
 
-def test_the_capability_takes_the_place_of_one_that_every_agent_has() -> None:
+def test_the_capability_replaces_a_default_one_instead_of_adding_another() -> None:
     bare, guarded = pydantic_ai.Agent("test"), agent_with(Runtime())
     assert len(guarded.root_capability.capabilities) == len(bare.root_capability.capabilities)
 

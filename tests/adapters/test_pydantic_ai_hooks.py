@@ -106,7 +106,7 @@ def test_the_answer_of_an_error_hook_is_the_tools(make: Make) -> None:
 
 
 @MAKERS
-def test_what_an_error_hook_raises_instead_comes_out(make: Make) -> None:
+def test_an_exception_raised_by_an_error_hook_reaches_the_caller(make: Make) -> None:
     search, _ = failing(ERROR)
     with pytest.raises(LookupError, match="mine"):
         talk(make(search, hooks=Watching(instead=LookupError("mine"))), "search")
@@ -235,7 +235,7 @@ def test_approval_that_is_required_later_is_asked_for(make: Make) -> None:
 
 
 @MAKERS
-def test_what_is_changed_about_a_tool_later_holds(make: Make) -> None:
+def test_later_changes_to_a_tool_take_effect(make: Make) -> None:
     agent, tool, paid = paying(make)
     tool.description = "moves money"
     tool.sequential = True

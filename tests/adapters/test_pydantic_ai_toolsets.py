@@ -253,7 +253,7 @@ def test_hints_of_trusted_servers_count(hints: dict[str, bool], trusted: set[str
         assert "Connection reset by peer" in text
 
 
-def test_a_retry_of_the_users_own_hook_is_nobodys_failure() -> None:
+def test_a_model_retry_raised_by_the_users_hook_does_not_count_as_a_failure() -> None:
     server, attempts = travel()
 
     async def hook(ctx: Any, call: Any, name: str, arguments: dict[str, Any]) -> Any:
@@ -425,7 +425,7 @@ DUE = "2026-11-16"
 NOBODY_RAN = "pay failed: UNAVAILABLE (tool_transient, 1 attempt). It had no effect."
 
 
-def test_nobody_stands_in_who_has_to_be_approved_or_is_run_elsewhere() -> None:
+def test_tools_that_need_approval_or_run_externally_are_not_used_as_fallbacks() -> None:
     ran: list[date] = []
     backup = Tool(ran.append, name="backup", requires_approval=True)
     elsewhere = ExternalToolset[Any]([pydantic_ai.ToolDefinition(name="elsewhere")])

@@ -183,7 +183,9 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "there is no case T99: name some of T1 " in capsys.readouterr().err
 
 
-def test_what_is_not_installed_is_left_out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peers_that_are_not_installed_are_left_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = run.versions()
     for module in (run, peers_main):
         monkeypatch.setattr(module, "versions", lambda: {**here, "hyx": None})

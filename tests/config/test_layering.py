@@ -11,7 +11,7 @@ def test_one_layer_is_what_was_said():
     assert assemble({"id": "search", "timeout": "3s"}) == ToolOptions(id="search", timeout="3s")
 
 
-def test_what_comes_later_wins():
+def test_later_layers_override_earlier_ones():
     options = assemble({"timeout": "1s", "tags": ["a"]}, {"id": "search", "timeout": "2s"}, {"timeout": "3s"})
     assert options.timeout == 3
     assert options.tags == ("a",)

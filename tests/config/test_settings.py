@@ -123,7 +123,7 @@ async def test_mistakes_in_calls_and_at_the_end() -> None:
 
 
 @virtual
-async def test_a_key_that_nobody_receives_is_refused_wherever_it_is_said() -> None:
+async def test_an_idempotency_key_for_a_tool_without_a_parameter_for_it_is_rejected() -> None:
     rt = Runtime()
     rt.add(Scripted("fine"), id="search")
     said = "search takes no idempotency key: name its parameter with idempotency_key first"
@@ -176,7 +176,9 @@ guarded = pay
 
 
 @pytest.mark.parametrize("declared", WRITES, ids=str)
-def test_what_a_tool_does_to_the_world_goes_along(declared: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guarded_function_keeps_its_declared_effects_in_another_runtime(
+    declared: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     there = Runtime().add(pay, timeout="1s", **declared)
     monkeypatch.setitem(globals(), "guarded", there)
     elsewhere = Runtime({"defaults": {"idempotent": declared != {"idempotent": True}}})
@@ -188,7 +190,7 @@ def test_what_a_tool_does_to_the_world_goes_along(declared: dict[str, Any], monk
         assert options.timeout == 30  # everything else is said anew
 
 
-def test_who_takes_a_tool_over_has_the_last_word() -> None:
+def test_the_adopting_runtime_can_override_declared_effects() -> None:
     rt = Runtime({"tools": {"pay": {"idempotent": False}}})
     rt.add(Runtime().add(pay, read_only=True))
     assert rt._engine.toolbox.tools["pay"].options.safe_to_repeat is False
@@ -196,7 +198,7 @@ def test_who_takes_a_tool_over_has_the_last_word() -> None:
     assert rt._engine.toolbox.tools["other"].options.safe_to_repeat is None
 
 
-def test_what_stands_around_a_guard_stays() -> None:
+def test_a_wrapper_around_a_guarded_function_still_runs() -> None:
     rt, seen = Runtime(), []
     inner = rt.add(pay)
 

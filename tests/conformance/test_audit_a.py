@@ -154,7 +154,7 @@ async def test_a3_true_takes_the_first_part_at_once() -> None:
 
 @pytest.mark.parametrize("wish", ["policy", "handler"])
 @virtual
-async def test_a3_nobody_can_make_a_part_acceptable_that_the_tool_rules_out(wish: str) -> None:
+async def test_a3_no_policy_or_handler_can_accept_a_partial_result_that_the_tool_rules_out(wish: str) -> None:
     class Easy:
         async def handle(self, report: ErrorReport) -> Decision:
             return Decision("partial_success", "good enough")

@@ -241,7 +241,7 @@ async def test_a_handler_that_raises_or_answers_nonsense_is_replaced_by_the_buil
     ],
 )
 @virtual
-async def test_what_cannot_be_done_is_turned_down(wish: Decision) -> None:
+async def test_decisions_that_cannot_be_carried_out_are_rejected_and_recorded(wish: Decision) -> None:
     rt = Runtime(error_handler=Asked(wish))
     search = Scripted(INVALID)
     rt.add(search, id="search")

@@ -40,7 +40,7 @@ def test_the_hard_ones(faults: list[Fault]) -> None:
     assert len(wrong) / len(hard) <= 0.02, wrong
 
 
-def test_what_is_rebuilt_says_what_the_original_said() -> None:
+def test_a_rebuilt_error_has_the_originals_type_and_text() -> None:
     record = next(record for record in RECORDS if record["id"] == "redis-drop")
     error = rebuild(record)
     assert (type(error).__module__, type(error).__name__) == ("redis.exceptions", "ConnectionError")

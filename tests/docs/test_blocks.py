@@ -92,7 +92,7 @@ def test_broken_manifests_and_code_are_noticed() -> None:
         run.close()
 
 
-def test_what_is_left_out_and_what_may_differ() -> None:
+def test_ellipses_line_breaks_and_timings_may_differ_as_declared() -> None:
     assert fits("a … c\n", "a b\nb c\n", "to the letter")
     assert not fits("a … c\n", "a b d\n", "to the letter")
     assert not fits("a b\n", "a\nb\n", "to the letter")

@@ -786,7 +786,7 @@ def test_a_text_is_no_answer_to_whether_errors_are_graceful(text: Any) -> None:
         holds(one, "is neither true nor false")
 
 
-def test_what_the_command_line_is_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trace_and_store_options_cannot_be_combined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(cli, ["why", "--trace", "example", "--store", "sqlite:///x.db"])
     assert result.exit_code == 2

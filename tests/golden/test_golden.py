@@ -31,7 +31,7 @@ def test_the_events_are_the_recorded_ones(group: str) -> None:
     assert not differences, differences
 
 
-def test_there_is_a_file_for_every_group_and_no_other() -> None:
+def test_every_group_has_a_file_and_there_are_no_others() -> None:
     assert {path.name for path in PLACE.iterdir()} == {path_of(group).name for group in GROUPS}
 
 

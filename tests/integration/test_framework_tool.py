@@ -27,7 +27,7 @@ class AskAgain(Exception):
 
 
 @virtual
-async def test_what_the_call_brings_runs_with_the_arguments() -> None:
+async def test_a_runner_passed_with_the_call_receives_the_arguments() -> None:
     rt, tool = Runtime(), Scripted("3 flights")
     outcome = await rt.run("search", {"city": "PAR"}, {"search": runner(tool)})
     assert (outcome.value, outcome.attempts, tool.arguments) == ("3 flights", 1, [{"city": "PAR"}])
@@ -76,7 +76,7 @@ async def test_not_repeated_where_nothing_is_said_about_effects(how: str) -> Non
 
 
 @virtual
-async def test_what_an_attempt_does_to_its_arguments_the_next_one_does_not_see() -> None:
+async def test_an_attempt_that_changes_its_arguments_does_not_affect_the_next_one() -> None:
     rt, seen, given = Runtime(SAFE), [], {"city": "PAR"}
 
     async def run(arguments: dict[str, Any]) -> Any:
@@ -154,7 +154,7 @@ def test_two_tools_of_one_name_are_one_tool() -> None:
         rt.declare("search")
 
 
-def test_what_a_framework_runs_cannot_run_in_another_process() -> None:
+def test_a_framework_tool_cannot_run_in_another_process() -> None:
     with pytest.raises(
         ManifestError, match=r'search: isolation: .* guard the function with @runtime.tool\(isolation="'
     ):
@@ -207,7 +207,7 @@ async def test_a_call_ends_with_its_caller() -> None:
 
 
 @virtual
-async def test_the_turns_deadline_answers_who_waits_in_the_body() -> None:
+async def test_the_turns_deadline_ends_calls_awaited_in_the_body() -> None:
     rt, tool = Runtime(), Scripted(Takes(20, "late"))
     guarded = rt.add(tool, id="search")
     loop = asyncio.get_running_loop()
@@ -231,7 +231,7 @@ async def test_a_tools_own_fault_in_a_turn_still_comes_out() -> None:
 
 @pytest.mark.parametrize("how", ["plainly", "by position", "with an option", "sync"])
 @virtual
-async def test_awaited_calls_keep_nobody_waiting(how: str) -> None:
+async def test_awaited_and_submitted_calls_run_side_by_side(how: str) -> None:
     """A call that is awaited in the body and one that was submitted run side by side, whichever begins first."""
     rt, loop = Runtime(), asyncio.get_running_loop()
 

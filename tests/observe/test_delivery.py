@@ -160,7 +160,7 @@ def test_many_small_delays_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
     slow.close(1)
 
 
-def test_a_loss_is_told_to_all_who_ask_while_it_is_news() -> None:
+def test_every_flush_that_waits_during_a_loss_reports_it() -> None:
     held = threading.Event()
 
     def consume(batch: Any) -> None:
@@ -193,7 +193,7 @@ def test_running_out_of_time_tells_of_no_loss() -> None:
     assert line.flush(20.0)
 
 
-def test_one_that_is_in_no_hurry_is_woken_for_a_lot_for_those_who_wait_and_now_and_then(
+def test_a_lazy_consumer_wakes_for_a_full_batch_a_flush_or_the_idle_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(delivery, "LOT", 3)

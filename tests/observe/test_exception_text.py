@@ -62,7 +62,7 @@ def test_a_circle_of_causes_ends() -> None:
     assert exception_text(one).count("ValueError: one") == 1
 
 
-def test_of_much_the_end_is_kept_and_no_secret() -> None:
+def test_long_tracebacks_keep_their_end_and_no_secret() -> None:
     def deep(left: int) -> None:
         if left <= 0:
             raise TypeError("password=swordfish " + "x\n" * 1_000_000)

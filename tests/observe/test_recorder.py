@@ -52,7 +52,7 @@ def test_the_ring_keeps_the_latest_and_goes_on_counting() -> None:
     assert kept[-1].timestamp == 1_000_012.0  # monotonic 12 s, at the wall clock's pace
 
 
-def test_fields_are_made_when_somebody_reads_them_and_from_what_is_behind_them() -> None:
+def test_event_fields_are_built_from_the_raw_record_on_first_read() -> None:
     trace = still()
     made: list[str] = []
 
@@ -80,7 +80,7 @@ def test_plain_successes_are_counted_in_any_company() -> None:
     assert (figures["success_count"], figures["refused_count"]) == (4, 1)  # a bare name is no tool
 
 
-def test_who_takes_batches_as_they_are_gets_plain_successes_of_one_turn_as_runs() -> None:
+def test_raw_consumers_get_plain_successes_of_one_turn_as_runs() -> None:
     trace = still()
     taken: list[Any] = []
     trace.attach_raw(taken.append, name="store")
@@ -182,7 +182,7 @@ async def test_every_transition_of_a_breaker_is_told() -> None:
     ]  # fmt: skip
 
 
-def test_what_another_thread_is_about_to_hand_out_is_waited_for() -> None:
+def test_flush_waits_for_events_that_another_thread_is_delivering() -> None:
     drains, goes_on = threading.Event(), threading.Event()
 
     def wall() -> float:
@@ -234,7 +234,7 @@ def test_batches_are_cut_where_runs_begin_and_end() -> None:
     assert [event["turn_id"] for event in stretches[-1]] == ["t"] * 4
 
 
-def test_when_nobody_listens_any_more_records_are_drained_in_batches_again() -> None:
+def test_batching_resumes_after_the_last_subscriber_leaves() -> None:
     trace = still()
     before = trace.limit
     first, second = subscribe(trace, lambda event: None), subscribe(trace, lambda event: None)

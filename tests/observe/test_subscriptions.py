@@ -112,7 +112,9 @@ async def test_in_virtual_time_a_subscriber_hears_of_a_call_before_its_caller_go
 
 
 @real
-async def test_one_that_raises_is_logged_once_and_still_gets_every_event(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_subscriber_that_raises_is_logged_once_and_still_gets_every_event(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     rt = runtime()
     asked: list[int] = []
     heard: list[Any] = []
@@ -148,7 +150,7 @@ def test_after_an_exception_the_rest_of_the_batch_is_delivered() -> None:
 
 
 @real
-async def test_one_that_hangs_delays_one_call_a_little_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_subscriber_that_hangs_delays_only_one_call_briefly(caplog: pytest.LogCaptureFixture) -> None:
     rt = runtime()
     held = threading.Event()
     heard: list[Any] = []

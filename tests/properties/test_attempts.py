@@ -119,7 +119,7 @@ async def test_turns_report_what_was_run_and_begin_nothing_after_their_end(seed:
 @pytest.mark.parametrize("whims", [False, True], ids=["built-in", "whims"])
 @pytest.mark.parametrize("seed", range(12))
 @virtual
-async def test_calls_whose_callers_leave_at_any_time_harm_nobody(seed: int, whims: bool) -> None:
+async def test_cancelling_callers_at_any_time_does_not_affect_other_calls(seed: int, whims: bool) -> None:
     random = Random(seed)
     world = World(random, whims=whims)
     tasks: list[asyncio.Task[Any]] = []

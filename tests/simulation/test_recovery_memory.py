@@ -58,7 +58,7 @@ def test_act_loses_no_recoverable_call_during_and_after_the_outage(lives: Lives)
     assert all(act.succeeded for act in in_outage)
 
 
-def test_what_retries_cure_is_never_given_up(lives: Lives) -> None:
+def test_the_memory_never_gives_up_on_errors_that_retries_cure(lives: Lives) -> None:
     blips = [each for each in lives["act"] if each.planned.kind == "blip" and each.planned.number not in OUTAGE]
     assert sum(each.succeeded for each in blips) / len(blips) > 0.999
 

@@ -65,7 +65,7 @@ def test_losses_are_the_stores_count_and_our_own() -> None:
     assert shielded.lost == 3
 
 
-def test_of_a_store_that_counts_no_losses_every_doubt_is_one() -> None:
+def test_a_failed_flush_counts_as_a_loss_if_the_store_does_not_count_losses() -> None:
     class Terse(MemoryStore):
         def __init__(self) -> None:
             super().__init__()
@@ -78,7 +78,7 @@ def test_of_a_store_that_counts_no_losses_every_doubt_is_one() -> None:
     assert (shielded.lost, shielded.flush(0), shielded.lost) == (0, False, 1)
 
 
-def test_what_is_no_store_is_refused_with_what_it_lacks() -> None:
+def test_an_object_that_is_not_a_store_is_rejected_with_its_missing_methods() -> None:
     with pytest.raises(
         ManifestError, match=r"store: expected .*sqlite:///.* got dict, which has no put, find, delete, append"
     ):
@@ -95,7 +95,7 @@ def test_base_exceptions_go_on() -> None:
 
 
 @virtual
-async def test_half_characters_in_a_threads_name_harm_nobody() -> None:
+async def test_lone_surrogates_in_a_thread_name_are_accepted() -> None:
     store = MemoryStore()
     rt = Runtime(store=store)
     rt.add(Scripted(*[DOWN] * 3), id="search", retry={"max_attempts": 3})

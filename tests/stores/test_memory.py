@@ -40,7 +40,7 @@ def test_putting_replaces_and_deleting_drops() -> None:
     assert store.get("pending", "k") is None
 
 
-def test_what_is_no_json_is_refused_where_it_is_put() -> None:
+def test_put_rejects_values_that_are_not_json() -> None:
     with pytest.raises(TypeError):
         MemoryStore().put("memory", "k", object())
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from failsoft.stores.ports import key_of
 
 
-def test_parts_cannot_be_mistaken_for_others():
+def test_different_parts_give_different_keys():
     parts = [("a", "b"), ("a/b",), ("a", None), ("a", "%"), ("a", "None"), (None,), ("", "")]
     keys = [key_of(*each) for each in parts]
     assert len(set(keys)) == len(keys)

@@ -142,7 +142,7 @@ def test_as_json() -> None:
         ("{command: [no-such-program, -x]}", "program no-such-program not found: install it"),
     ],
 )
-def test_whether_the_tools_are_there(entrypoint: str, said: str) -> None:
+def test_the_tools_option_checks_that_entrypoints_exist(entrypoint: str, said: str) -> None:
     Path("there_of_test_check.py").write_text("def search(): ...\nNUMBER = 3")
     Path("broken_of_test_check.py").write_text("raise OSError('no licence')")
     Path("ends_of_test_check.py").write_text("raise SystemExit")
@@ -162,7 +162,7 @@ def test_whether_the_tools_are_there(entrypoint: str, said: str) -> None:
         ("output: {type: arry}", "output: is no JSON Schema: $.type: 'arry' is not one of"),
     ],
 )
-def test_what_an_option_asks_of_a_function_is_told_with_its_field(option: str, said: str) -> None:
+def test_an_option_that_does_not_fit_the_function_is_reported_with_its_field(option: str, said: str) -> None:
     Path("options_of_test_check.py").write_text("search = lambda: 1")
     entrypoint = '{function: "options_of_test_check:search"}'
     result = check("--tools", manifest=f"tools:\n  it: {{entrypoint: {entrypoint}, {option}}}\n")
@@ -197,7 +197,7 @@ def test_files_that_are_not_there(args: tuple[str, ...], message: str) -> None:
         ("..", "It is a directory: name a file."),
     ],
 )
-def test_what_to_do_about_a_file_that_cannot_be_read(name: str, hint: str) -> None:
+def test_an_unreadable_file_is_answered_with_a_hint(name: str, hint: str) -> None:
     assert check(name).stderr.splitlines()[1:] == [hint]
 
 
@@ -217,7 +217,7 @@ def test_a_file_without_end() -> None:
     assert "/dev/zero:1:1: error: is larger than 256 kB" in check("--manifest", "/dev/zero").stdout
 
 
-def test_what_is_no_yaml_and_hostile_keys_are_shown_as_text() -> None:
+def test_invalid_yaml_and_hostile_keys_are_reported_as_plain_text() -> None:
     assert "failsoft.yaml:1:" in check(manifest="tools: [").stdout
     result = check(manifest='"[red]\\e[31m": 1\n')
     assert result.exit_code == 1

@@ -60,7 +60,7 @@ Where the time went
 """)
 
 
-def test_what_is_told_while_it_runs() -> None:
+def test_the_demo_reports_its_progress() -> None:
     shown = demo()
     lines = shown[shown.index("   0.40 s") : shown.index("                0 s")]
     assert lines == snapshot("""\
@@ -151,7 +151,7 @@ def test_in_real_time_it_takes_less_than_ten_seconds() -> None:
     ],
     ids=["installed", "not active", "module"],
 )
-def test_what_next_can_be_typed_as_it_stands(
+def test_the_suggested_command_can_be_typed_as_shown(
     on_path: str | None, started: str, typed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("failsoft.surfaces.cli.demo.which", lambda _: on_path)

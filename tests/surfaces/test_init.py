@@ -12,7 +12,7 @@ from failsoft.config.manifest import load, schema
 from failsoft.surfaces.cli import cli
 
 
-def test_what_it_writes_loads_checks_and_completes(tmp_path: Path) -> None:
+def test_the_written_manifest_loads_and_passes_check(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["init", str(tmp_path / "new")])
     assert result.exit_code == 0, result.output
     manifest = tmp_path / "new" / "failsoft.yaml"
@@ -55,7 +55,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     assert "cannot be written" in CliRunner().invoke(cli, ["init", no_place]).stderr
 
 
-def test_what_next_is_said_for_that_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suggested_next_step_names_the_target_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(cli, ["init"]).stdout.endswith("into failsoft.yaml, then run failsoft check.\n")
     there = "into there/failsoft.yaml, then run failsoft check --manifest there/failsoft.yaml.\n"

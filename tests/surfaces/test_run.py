@@ -105,7 +105,7 @@ def test_a_tool_without_an_entrypoint_is_named() -> None:
     assert "search-1: ['X']" in result.stdout
 
 
-def test_a_warning_says_who_gives_it() -> None:
+def test_warnings_are_prefixed_with_failsoft() -> None:
     Path("failsoft.yaml").write_text('tools: {oracle: {entrypoint: {function: "tools_of_test_run:oracle"}}}')
     Path("tools_of_test_run.py").write_text("async def oracle(city): return city")
     Path("plan.yaml").write_text("calls: [{tool: oracle, args: {city: X}, timeout: 1s}]")
@@ -114,7 +114,7 @@ def test_a_warning_says_who_gives_it() -> None:
     assert said.startswith("failsoft: oracle: nothing says whether this tool reads or writes")
 
 
-def test_what_became_of_a_call_is_told_in_full() -> None:
+def test_a_failed_write_is_shown_as_possibly_having_acted() -> None:
     Path("tools_of_test_run.py").write_text("async def deny(city): raise TimeoutError('no answer')")
     Path("failsoft.yaml").write_text(MANIFEST.replace('deny"}, read_only: true', 'deny"}, idempotent: false'))
     result = run("calls: [{tool: deny, args: {city: X}}]")
@@ -159,7 +159,7 @@ def test_a_tool_that_is_not_there_is_a_failure_of_its_calls_only() -> None:
         ({}, ("--store", "sqlite:///plan.yaml/x.db"), "plan.yaml is a file, not a directory: name another place"),
     ],
 )
-def test_what_cannot_be_run_is_said_once_and_ends_with_2(
+def test_a_plan_that_cannot_run_is_reported_once_and_exits_with_2(
     change: dict[str, str | None], args: tuple[str, ...], message: str
 ) -> None:
     Path("plan.yaml").write_text(GOOD)
@@ -188,7 +188,7 @@ def test_hostile_text_is_shown_and_never_interpreted(colour: str, monkeypatch: p
     assert ("\x1b[" in result.stdout) == bool(colour)
 
 
-def test_a_store_that_somebody_holds_ends_the_run_neither_badly_nor_late(
+def test_a_locked_store_neither_fails_nor_delays_the_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.1)

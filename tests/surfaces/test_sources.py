@@ -18,7 +18,7 @@ READERS = (("show",), ("list",), ("tail",), ("replay",), ("export", "--format", 
 
 
 @pytest.mark.parametrize("event_type", [*TYPES, "SomethingNew"])
-def test_an_event_without_its_fields_breaks_nobody(event_type: str, tmp_path: Path) -> None:
+def test_events_without_their_fields_can_be_read_by_every_command(event_type: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text(json.dumps({**BARE, "event_type": event_type}) + "\n")
     for command in [("why",), *(("trace", *reader) for reader in READERS)]:
@@ -41,7 +41,9 @@ def test_an_event_without_its_fields_breaks_nobody(event_type: str, tmp_path: Pa
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_no_event_is_told_with_its_line(fields: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_a_line_that_is_not_an_event_is_reported_with_its_number(
+    fields: dict[str, Any], said: str, tmp_path: Path
+) -> None:
     path = tmp_path / "trace.jsonl"
     good = {**BARE, "event_type": "TurnStarted"}
     path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, **fields})}\n")

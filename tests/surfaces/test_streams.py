@@ -42,7 +42,7 @@ def test_a_reader_that_leaves(args: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_a_turn_goes_on_though_nobody_watches(tmp_path: Path) -> None:
+def test_a_turn_finishes_even_if_standard_output_is_closed(tmp_path: Path) -> None:
     (tmp_path / "marking.py").write_text(
         "import time, pathlib\n\ndef first():\n    time.sleep(0.3)\n\ndef last(x):\n    pathlib.Path('done').touch()\n"
     )
@@ -99,7 +99,7 @@ def test_every_sign_of_a_picture_has_a_plain_one_and_they_differ() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_told_in_what_there_is() -> None:
+def test_errors_are_written_in_the_encoding_of_the_terminal() -> None:
     done = run("classify", "", "caf\u00e9 \u2192", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode("ascii").startswith("failsoft: ")

@@ -82,7 +82,7 @@ def test_the_tools_of_a_runtime_in_code() -> None:
     assert [(tool["id"], tool["effect"]) for tool in listed] == [("pay", "write")]
 
 
-def test_what_the_manifest_says_of_undeclared_tools_counts() -> None:
+def test_the_manifests_undeclared_setting_applies() -> None:
     Path("failsoft.yaml").write_text(f"undeclared: never_repeat\n{MANIFEST}")
     listed = json.loads(tools("--json").stdout)["tools"]
     assert [tool["safe_to_repeat"] for tool in listed] == [False, False, False, True, False]
@@ -100,7 +100,7 @@ def test_what_the_manifest_says_of_undeclared_tools_counts() -> None:
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
-def test_what_cannot_be_used_is_told(args: tuple[str, ...], says: str, as_json: bool) -> None:
+def test_an_unusable_target_is_reported(args: tuple[str, ...], says: str, as_json: bool) -> None:
     result = tools(*args, *(["--json"] if as_json else []))
     assert result.exit_code == 2
     assert says in (json.loads(result.stdout)["error"]["message"] if as_json else result.stderr)

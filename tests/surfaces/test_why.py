@@ -138,7 +138,7 @@ def test_a_path_in_the_place_of_an_address() -> None:
     assert (result.exit_code, "Try: --store sqlite:///kept.db\n" in result.stderr) == (2, True)
 
 
-def test_what_is_wrong_in_a_trace_file_is_told_with_its_path(tmp_path: Path) -> None:
+def test_errors_in_a_trace_file_are_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl").write_text("{}\n")
     result = invoke("why", "--trace", str(tmp_path / "broken.jsonl"))
     assert f"{tmp_path}/broken.jsonl:1: this line is not an event" in result.stderr

@@ -46,7 +46,7 @@ def test_each_call_takes_the_next_step_and_the_last_one_stays() -> None:
     assert played(FaultPlan("ok, timeout"), 3)[2] == "TimeoutError: Connection timeout"
 
 
-def test_then_takes_the_place_of_the_last_step() -> None:
+def test_then_replaces_the_last_step() -> None:
     assert played(FaultPlan("boom*2", then="ok"), 4) == ["RuntimeError: boom", "RuntimeError: boom", "P", "P"]
 
 
@@ -295,7 +295,7 @@ def test_a_guarded_function_meets_the_plan_too(tool: Any) -> None:
     assert (again.status, again.attempts, plan.calls) == ("succeeded", 2, 3)
 
 
-def test_what_a_plan_wraps_runs_here() -> None:
+def test_a_function_wrapped_by_a_fault_plan_runs_in_this_process() -> None:
     """A worker would find the function by its name, and no plan."""
     plan = FaultPlan("503, ok")
     rt = Runtime({"tools": {"search": {"isolation": "process", "read_only": True}}})

@@ -250,7 +250,7 @@ def test_outside_work_that_ends_without_a_word_lets_time_go_on() -> None:
         assert run(main) == HOUR
 
 
-def test_on_ordinary_loops_outside_work_is_nobodys_business() -> None:
+def test_outside_work_is_ignored_on_ordinary_loops() -> None:
     async def main() -> None:
         clocks.outside_started(asyncio.get_running_loop())
         clocks.outside_finished(asyncio.get_running_loop())

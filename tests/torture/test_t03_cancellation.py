@@ -38,7 +38,7 @@ async def test_t03_10000_cancels_change_nothing(failures: int) -> None:
 
 
 @virtual
-async def test_t03_nobody_is_left_cancelled_after_a_timeout() -> None:
+async def test_t03_no_cancellation_is_pending_after_a_timeout() -> None:
     rt = Runtime()
     guarded = rt.add(Scripted(Takes(20)), id="search", timeout="1s", retry={"max_attempts": 3})
     task = asyncio.current_task()

@@ -32,7 +32,7 @@ async def admitted_before_the_trip(rt: Runtime) -> list[asyncio.Future[object]]:
 
 @pytest.mark.parametrize("late", [Takes(11, "flights"), Takes(11, DOWN)], ids=["successes", "failures"])
 @virtual
-async def test_t04_what_was_admitted_before_the_trip_does_not_move_an_open_circuit(late: Takes) -> None:
+async def test_t04_calls_admitted_before_the_trip_do_not_change_an_open_circuit(late: Takes) -> None:
     rt = make(*[late] * STALE, DOWN)
     await asyncio.gather(*await admitted_before_the_trip(rt))  # they end at 11 s
     health = rt.health("search")

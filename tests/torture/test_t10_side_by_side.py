@@ -29,7 +29,7 @@ async def test_t10_a_turn_takes_as_long_as_its_longest_call() -> None:
 
 
 @virtual
-async def test_t10_also_of_one_tool_with_limits_of_its_own() -> None:
+async def test_t10_calls_of_one_tool_with_its_own_limits_run_abreast() -> None:
     rt = Runtime()
 
     async def search(number: int) -> int:

@@ -98,6 +98,6 @@ async def test_t15_a_coroutine_that_is_handed_back_is_protected(limit: str | Non
 
 
 @pytest.mark.parametrize("wrong", [staticmethod(lookup), classmethod(lookup), "search", 3, None])
-def test_t15_what_cannot_be_called_is_refused_at_decoration(wrong: Any) -> None:
+def test_t15_objects_that_cannot_be_called_are_rejected_at_decoration(wrong: Any) -> None:
     with pytest.raises(ManifestError):
         Runtime().add(wrong, id="search")

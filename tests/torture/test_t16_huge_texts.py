@@ -99,7 +99,7 @@ def longest(rt: Runtime, outcome: Any) -> int:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_t16_what_is_kept_is_short_and_clean(way: Callable[[str], Exception]) -> None:
+def test_t16_kept_texts_are_short_and_clean(way: Callable[[str], Exception]) -> None:
     for text in TEXTS.values():
         rt, outcome, _ = fail_with(lambda text=text: way(text * (100_000 // len(text))))  # type: ignore[misc]
         assert longest(rt, outcome) <= LIMIT
@@ -110,7 +110,7 @@ def test_t16_what_is_kept_is_short_and_clean(way: Callable[[str], Exception]) ->
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_t16_five_megabytes_stall_nobody(way: Callable[[str], Exception]) -> None:
+def test_t16_five_megabytes_of_text_do_not_stall_the_loop(way: Callable[[str], Exception]) -> None:
     fail_with(lambda: way("x"))  # what is loaded and compiled with the first failure is no stall of the text
     slow = {}
     for name, text in TEXTS.items():

@@ -117,7 +117,7 @@ async def test_t20_no_call_comes_back_too_soon() -> None:
 
 @pytest.mark.parametrize("hint", [LONGEST_HINT + 1, 86_400.0, 86_400.0 * 365])
 @virtual
-async def test_t20_what_is_beyond_all_bounds_is_not_waited_for(hint: float) -> None:
+async def test_t20_hints_beyond_the_limit_are_not_waited_for(hint: float) -> None:
     rt = Runtime()
     search, asked = limited(hint)
     rt.add(search, retry={"max_total_time": "48h"})

@@ -31,7 +31,7 @@ async def test_t21_one_failure_among_100_costs_one_result(error: Exception) -> N
 
 
 @virtual
-async def test_t21_also_those_that_were_done_when_the_deadline_came() -> None:
+async def test_t21_results_finished_before_the_deadline_are_kept() -> None:
     rt = Runtime()
     for number in range(CALLS):
         rt.add(Scripted(Takes(float(number), number)), id=f"tool{number}", timeout="5m")
@@ -44,7 +44,7 @@ async def test_t21_also_those_that_were_done_when_the_deadline_came() -> None:
 
 
 @virtual
-async def test_t21_and_when_the_body_breaks() -> None:
+async def test_t21_finished_results_are_kept_when_the_body_raises() -> None:
     rt = Runtime()
     rt.add(Scripted("flights"), id="quick")
     rt.add(Scripted(Takes(60)), id="slow", timeout="2m")

@@ -183,7 +183,7 @@ def test_t24_a_child_does_not_make_its_parents_loops_deaf() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_t24_what_the_parent_has_recorded_is_written_once(tmp_path: Path) -> None:
+def test_t24_events_recorded_before_a_fork_are_written_once(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a.db")
     rt = Runtime(store=store)
     rt.add(lambda: None, id="tool", timeout=None)

@@ -80,7 +80,7 @@ def test_t25_no_acknowledged_event_is_lost(part: int, tmp_path: Path) -> None:
         connection.close()
 
 
-def test_t25_what_was_lost_is_not_acknowledged(tmp_path: Path) -> None:
+def test_t25_lost_events_are_not_acknowledged(tmp_path: Path) -> None:
     import asyncio
 
     nowhere = tmp_path / "file"

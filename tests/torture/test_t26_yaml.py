@@ -50,7 +50,7 @@ def test_t26_refused_with_its_place(source: str, place: str, tmp_path: Path) -> 
     assert f"failsoft.yaml{place}" in str(refused.value)
 
 
-def test_t26_what_means_the_same_to_everybody_is_taken(tmp_path: Path) -> None:
+def test_t26_unambiguous_values_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "failsoft.yaml"
     path.write_text(f'{HEAD}timeout: 1m30s\n    read_only: true\n    label: "no"\n')
     rt = Runtime(manifest=path)

@@ -83,7 +83,7 @@ def test_t29_a_worker_that_cannot_be_trusted_is_ended(rt: Runtime, name: str) ->
 
 
 @pytest.mark.parametrize("name", LATE_LIARS)
-def test_t29_an_answer_that_nobody_asked_for_is_nobodys(rt: Runtime, name: str) -> None:
+def test_t29_unrequested_answers_reach_no_call(rt: Runtime, name: str) -> None:
     for number in range(1, 21):
         assert is_right(rt.call_sync(name, {"number": number}), number)
         time.sleep(number % 3 / 40)
@@ -197,7 +197,7 @@ def test_t29_tuples_arrive_as_lists(strict: Runtime) -> None:
 
 
 @pytest.mark.parametrize("name", forking_tools.ODD)
-def test_t29_what_is_not_json_is_named(strict: Runtime, name: str) -> None:
+def test_t29_results_that_are_not_json_are_reported(strict: Runtime, name: str) -> None:
     outcome = strict.call_sync("give_odd", {"name": name})
     assert outcome.fault is not None
     assert (outcome.status, outcome.fault.rule, outcome.fault.effect) == ("failed", "worker_unsendable", "happened")
@@ -273,7 +273,7 @@ def test_t29_hostile_json_is_a_fault(strict: Runtime, kind: int, said: Any) -> N
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "", "{", "\x00", '[0.0, false, {"value": ' + "[" * 5_000, "NaN"])
-def test_t29_what_is_not_even_json_is_a_fault(strict: Runtime, text: str) -> None:
+def test_t29_malformed_json_is_a_fault(strict: Runtime, text: str) -> None:
     assert strict.call_sync("write_json", {"kind": wire.VALUE, "text": text}).status == "failed"
     assert strict.call_sync("echo", {"number": 3}).value == 3
 

@@ -373,7 +373,7 @@ def test_t33_an_inner_call_that_did_nothing_does_not_speak_for_the_tool_around_i
 
 @pytest.mark.parametrize("what", ["refused", "stated", "not entered"])
 @pytest.mark.parametrize("overrides", [(), (Override(pattern="nobody says this", as_="permanent"),)])
-def test_t33_what_inner_calls_did_in_a_worker_process_counts(what: str, overrides: Any, tmp_path: Path) -> None:
+def test_t33_effects_of_inner_calls_in_a_worker_process_count(what: str, overrides: Any, tmp_path: Path) -> None:
     async def run() -> Any:
         async with Runtime() as rt:
             rt.add(

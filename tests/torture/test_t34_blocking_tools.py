@@ -152,7 +152,9 @@ def test_t34_at_the_very_moment_when_the_thread_begins(how: str, monkeypatch: py
     assert "no effect" not in outcome.explanation.model
 
 
-def test_t34_what_never_got_a_thread_is_told_as_not_run_and_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t34_a_call_that_never_got_a_thread_is_reported_as_not_run_and_never_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("failsoft.runtime.execution.thread_pool.MOST_THREADS", 1)
     till = Till()
     free = threading.Event()

@@ -87,7 +87,7 @@ def ran(folder: Path) -> list[int]:
 
 
 @pytest.mark.slow
-def test_t37_of_two_processes_one_uses_the_offer(tmp_path: Path) -> None:
+def test_t37_only_one_of_two_processes_uses_the_offer(tmp_path: Path) -> None:
     offer(tmp_path, RACES)
     with start(tmp_path) as one, start(tmp_path) as other:
         for number in range(RACES):

@@ -135,14 +135,14 @@ def test_t39_no_generated_password_survives(carrier: str) -> None:
     assert (len(whole), len(parts), parts[:3]) == (0, 0, [])
 
 
-def test_t39_what_is_around_a_password_stays() -> None:
+def test_t39_text_around_a_password_is_kept() -> None:
     assert sanitise(CARRIERS[".env"]("(kX9m;&'p\"Q<2z")) == CARRIERS[".env"]("[redacted]")
     assert sanitise(CARRIERS["ADO"]('(kX9m&p"Q2z;x')) == CARRIERS["ADO"]("[redacted]")
     assert sanitise(CARRIERS["raw URL"]("(k/X9@m?p#Q")) == CARRIERS["raw URL"]("[redacted]")
     assert classify(CARRIERS["YAML"]("(kX9m;&'p\"Q<2z")).message == CARRIERS["YAML"]("[redacted]")
 
 
-def test_t39_of_300_ordinary_texts_none_is_changed() -> None:
+def test_t39_300_ordinary_texts_are_unchanged() -> None:
     texts = (
         (Path(__file__).parents[1] / "core" / "redact" / "ordinary_texts.txt").read_text(encoding="utf-8").splitlines()
     )

@@ -80,7 +80,7 @@ def test_t40_words_hold_back_their_own_thread_at_most(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("text", QUOTED.values(), ids=QUOTED.keys())
-def test_t40_a_quotation_holds_nobody_back(text: str) -> None:
+def test_t40_quoted_text_holds_no_calls_back(text: str) -> None:
     assert classify(text).retry_after is None
     assert refused(virtual_run(RuntimeError(text))[1]) == set()
 
@@ -94,7 +94,7 @@ def test_t40_a_header_holds_back_everybody_of_the_tenant(error: Exception) -> No
     assert refused(virtual_run(error)[1]) == {"same thread", "other thread", "no thread"}
 
 
-def test_t40_a_word_without_a_thread_holds_nobody_back() -> None:
+def test_t40_a_hint_in_text_without_a_thread_holds_no_calls_back() -> None:
     @virtual
     async def main() -> None:
         tool = Counting(RuntimeError(HOUR))

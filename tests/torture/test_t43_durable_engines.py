@@ -120,7 +120,7 @@ def test_t43_a_guard_outside_refuses_to_start(engine: Callable[[], Any], make: A
 
 
 @pytest.mark.parametrize("engine", RETRYING)
-def test_t43_so_it_does_for_one_run(engine: Callable[[], Any]) -> None:
+def test_t43_a_guard_added_for_a_single_run_refuses_to_start(engine: Callable[[], Any]) -> None:
     for agents, runs in ([engine()], [Failsoft(Runtime())]), ([Failsoft(Runtime())], [engine()]), ([], None):
         pay, paid = paying()
         agent = pydantic_ai.Agent("test", tools=[pay], capabilities=agents)

@@ -90,7 +90,7 @@ def test_the_axis_has_round_marks(duration: float, width: int, line: str) -> Non
         (Row("a", "t", segments=(Segment("failed", "t", 0, 1), Segment("running", "t", 1, 2))), "running, attempt 2"),
     ],
 )  # fmt: skip
-def test_what_became_of_a_call_in_a_few_words(row: Row, words: str) -> None:
+def test_a_call_is_summarised_in_a_few_words(row: Row, words: str) -> None:
     assert summarise(row) == words
 
 

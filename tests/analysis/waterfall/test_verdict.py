@@ -51,7 +51,7 @@ def test_the_turn_s_own_time_is_parted_along_the_critical_path() -> None:
     assert verdict.seconds("failed", "waiting") == 23.1
 
 
-def test_what_all_calls_cost_is_told_beside_it() -> None:
+def test_the_verdict_adds_the_total_time_of_all_calls() -> None:
     verdict = LONG.verdict
     assert verdict.loss == Share("failed", 30.0, "other", 1)
     assert verdict.beside == (
@@ -73,7 +73,7 @@ def test_many_tools_are_counted_and_not_listed() -> None:
     assert "attempt of tool2, 3.0 s in 3 failed attempts of 3 other tools." in text
 
 
-def test_what_nobody_can_change_is_told_when_it_matters() -> None:
+def test_queueing_and_time_outside_tools_are_named_only_when_significant() -> None:
     row = Row("a", "t", "succeeded", (Segment("queued", "t", 0.0, 0.05), Segment("ok", "t", 0.05, 9.95)), critical=True)
     assert str(Waterfall("t", 10.0, (row,)).verdict) == "10.0 s: 9.9 s useful (t)."
     row = Row("a", "t", "succeeded", (Segment("queued", "t", 0.0, 5.0), Segment("ok", "t", 5.0, 9.0)), critical=True)

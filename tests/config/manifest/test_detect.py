@@ -27,7 +27,7 @@ def test_kinds(text: str, kind: str | None) -> None:
     assert find_kind(text) == kind
 
 
-def test_one_that_is_taken_for_the_other_is_told_in_one_sentence() -> None:
+def test_a_plan_loaded_as_a_manifest_or_the_reverse_is_one_clear_problem() -> None:
     with pytest.raises(ManifestError) as raised:
         load("calls: [{tool: search}]\ntimeout: 3s", name="plan.yaml")
     assert raised.value.problems == (

@@ -497,7 +497,7 @@ def test_a_mistake_is_told_with_its_place_and_what_would_be_right(source, said):
         ("{read_only: true, idempotent: false}", "1:42: tools.a.idempotent: a read-only tool is idempotent; drop one"),
     ],
 )
-def test_what_does_not_go_together(block, said):
+def test_conflicting_options_are_rejected(block, said):
     assert said in only(f"tools: {{a: {block}}}")
 
 

@@ -154,7 +154,7 @@ def test_the_turn_machine_takes_what_a_plan_needs():
         ("- a", "1:1: ['a'] is not a mapping: write keys and values"),
     ],
 )
-def test_what_cannot_work_is_refused_with_its_place(source, said):
+def test_a_plan_that_cannot_run_is_rejected_with_the_line_and_column(source, said):
     problem = only(source)
     assert problem.startswith("p.yaml:")
     assert said in problem

@@ -77,7 +77,7 @@ def test_values_and_where_they_stand():
         ("é" * (LARGEST // 2 + 1), "f.yaml:1:1: is larger than 256 kB: split it up"),
     ],
 )
-def test_what_is_refused_and_where(source, said):
+def test_problems_are_reported_with_their_line_and_column(source, said):
     assert only(source) == said
 
 

@@ -66,7 +66,7 @@ def test_a_word_means_what_json_and_yaml_agree_on(written, value):
         ("9" * 301, "too long for a number: put it in quotes"),
     ],
 )
-def test_what_readers_disagree_on_is_refused_with_what_to_write(written, advice):
+def test_ambiguous_scalars_are_rejected_with_advice(written, advice):
     with pytest.raises(ValueError, match=advice):
         resolve(written)
 

@@ -57,7 +57,7 @@ def test_the_template_loads_without_a_warning_and_fits_the_schema():
         {"tools": {"a": {"entrypoint": {"command": ["a"], "exitCodes": {"75": "UNAVAILABLE"}, "max_output": 5000}}}},
     ],
 )
-def test_what_loads_fits_the_schema(written):
+def test_manifests_that_load_are_valid_by_the_schema(written):
     load(written)
     VALIDATOR.validate(written)
 
@@ -81,7 +81,7 @@ def test_what_loads_fits_the_schema(written):
         {"tools": []},
     ],
 )
-def test_what_does_not_load_does_not_fit_the_schema(written):
+def test_manifests_that_do_not_load_are_invalid_by_the_schema(written):
     with pytest.raises(ManifestError):
         load(written)
     with pytest.raises(jsonschema.ValidationError):

@@ -20,7 +20,7 @@ def count_reads() -> tuple[list[str], object]:
     return read, upper
 
 
-def test_what_was_read_is_not_read_again() -> None:
+def test_a_cached_text_is_not_read_again() -> None:
     read, upper = count_reads()
     assert [upper("a"), upper("b"), upper("a")] == ["A", "B", "A"]  # type: ignore[operator]
     assert read == ["a", "b"]
@@ -33,7 +33,7 @@ def test_long_texts_are_read_anew() -> None:
     assert len(read) == 2
 
 
-def test_so_many_and_no_more() -> None:
+def test_the_cache_is_bounded() -> None:
     read, upper = count_reads()
     for number in range(KEPT + 1):
         upper(str(number))  # type: ignore[operator]
@@ -48,7 +48,7 @@ def test_no_text_is_kept() -> None:
     assert list(kept) == [(hash("sk-secret"),)]
 
 
-def test_what_stands_beside_the_text_counts() -> None:
+def test_further_arguments_are_part_of_the_cache_key() -> None:
     @recalled
     def times(text: str, count: int) -> str:
         return text * count

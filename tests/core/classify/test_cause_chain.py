@@ -72,18 +72,18 @@ def test_suppressed_context_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("name", ["reason", "orig", "original_exception", "inner_exception", "exc", "_os_error"])
-def test_what_is_carried_as_an_attribute(name: str) -> None:
+def test_an_error_carried_as_an_attribute_is_classified(name: str) -> None:
     assert classify(make("acme.Wrapped", "xyzzy", **{name: ConnectionResetError(104, "x")})).code == "UNAVAILABLE"
 
 
-def test_what_is_carried_as_an_argument() -> None:
+def test_an_error_carried_as_an_argument_is_classified() -> None:
     inner = make("urllib3.exceptions.NewConnectionError", "x: [Errno 111] Connection refused")
     outer = make("requests.exceptions.ConnectionError", make("urllib3.exceptions.MaxRetryError", "x", reason=inner))
     fault = classify(outer)
     assert (fault.code, fault.effect) == ("UNAVAILABLE", "none")
 
 
-def test_of_several_attempts_the_last() -> None:
+def test_the_last_of_several_carried_errors_is_classified() -> None:
     attempts = [make("acme.Odd", "x"), TimeoutError("timed out")]
     assert classify(make("acme.Wrapped", "xyzzy", errors=attempts)).code == "DEADLINE_EXCEEDED"
     assert classify(make("acme.Wrapped", "xyzzy", errors={"a": ConnectionRefusedError(111, "x")})).code == "UNAVAILABLE"
@@ -96,7 +96,7 @@ def test_tenacity() -> None:
     )
 
 
-def test_what_failed_in_connecting_was_not_sent() -> None:
+def test_an_error_while_connecting_means_that_nothing_was_sent() -> None:
     reset = ConnectionResetError(104, "Connection reset by peer")
     assert classify(raised_from(make("httpx.ConnectError", "x"), reset)).effect == "none"
     assert classify(raised_from(make("httpx.ReadError", "x"), reset)).effect == "unknown"

@@ -60,7 +60,7 @@ def test_the_message_says_how_it_ended_and_what_it_said() -> None:
     assert judge_exit("search", -15).message == "search was killed by SIGTERM"
 
 
-def test_what_it_said_decides_where_the_status_says_nothing() -> None:
+def test_the_output_decides_unless_the_exit_status_is_specific() -> None:
     assert judge_exit("curl", 7, "Connection refused").code is Code.UNAVAILABLE
     assert judge_exit("search", 1, "401 Unauthorized").code is Code.UNAUTHENTICATED
     assert judge_exit("search", 65, "Connection refused").code is Code.INVALID_ARGUMENT

@@ -70,7 +70,7 @@ def test_before_the_connection_stood_nothing_was_sent(text: str) -> None:
         "Searching resulted in a timeout. Try again in a few seconds",
     ],
 )
-def test_afterwards_nobody_knows(text: str) -> None:
+def test_after_connecting_the_effect_of_a_lost_connection_is_unknown(text: str) -> None:
     fault = classify(text)
     assert (fault.classification, fault.effect) == ("transient", "unknown")
 
@@ -101,7 +101,7 @@ def test_a_code_as_words_does_not_open_a_closed_door() -> None:
     assert classify(http_error(400, body)).code is Code.UNIMPLEMENTED
 
 
-def test_a_conflict_that_says_to_come_back_is_somebody_at_work() -> None:
+def test_a_conflict_that_asks_for_a_retry_is_transient() -> None:
     fault = classify(http_error(409, b'{"error": {"message": "The thread is busy. Please retry."}}'))
     assert (fault.code, fault.classification) == (Code.ABORTED, "transient")
 
@@ -115,7 +115,7 @@ def test_a_cancelled_transaction_goes_by_its_reason(reason: str, passes: bool) -
 @pytest.mark.parametrize(
     ("details", "passes"), [("not leader for partition 3", True), ("the bucket is not empty", False)]
 )
-def test_of_a_grpc_error_the_details_are_read(details: str, passes: bool) -> None:
+def test_the_details_of_a_grpc_error_are_read(details: str, passes: bool) -> None:
     text = (
         "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.FAILED_PRECONDITION\n"
         f'\tdetails = "{details}"\n\tdebug_error_string = "UNKNOWN:Error received from peer"\n>'
@@ -178,7 +178,7 @@ def test_limits_in_words(text: str, passes: bool) -> None:
     ],
     ids=["never", "not never", "retriable", "not retriable", "body true", "body false", "the code knows better"],
 )
-def test_what_an_error_says_of_itself(error: Exception, passes: bool) -> None:
+def test_an_errors_own_retry_flags_decide(error: Exception, passes: bool) -> None:
     assert (classify(error).classification == "transient") is passes
 
 
@@ -246,11 +246,11 @@ def test_a_limit_by_name_may_be_a_quota_in_words() -> None:
         ("unexpected mimetype: text/html", Code.INTERNAL),
     ],
 )
-def test_what_texts_of_others_say(text: str, code: Code) -> None:
+def test_texts_of_other_libraries_are_classified(text: str, code: Code) -> None:
     assert classify(text).code is code
 
 
-def test_who_could_not_read_the_body_has_seen_the_status() -> None:
+def test_a_status_in_the_text_outweighs_a_parse_error_as_the_cause() -> None:
     page = "<html><h1>Down</h1></html>"
     for text, code in (("Bad Gateway (502). Parsing failed", Code.UNAVAILABLE), ("Parsing failed", Code.INTERNAL)):
         error = make("acme.NetworkError", text)
@@ -346,7 +346,7 @@ def test_a_guess_by_wording_yields_to_types_and_causes(error: Exception) -> None
         "The specified network name is no longer available",
     ],
 )
-def test_what_passes_is_not_taken_for_a_state_that_stays(text: str) -> None:
+def test_an_unfinished_request_or_job_is_transient(text: str) -> None:
     assert classify(text).classification == "transient"
 
 
@@ -390,7 +390,7 @@ def test_the_body_of_a_text_speaks_for_it() -> None:
     ],
     ids=str,
 )
-def test_what_we_closed_ourselves_stays_closed(error: Exception | str) -> None:
+def test_using_a_client_that_we_closed_is_a_bug_without_effect(error: Exception | str) -> None:
     fault = classify(error)
     assert (fault.category, fault.effect) == ("internal_contract_bug", "none")
 
@@ -426,7 +426,7 @@ def test_the_wrong_loop_or_thread_is_the_tools_own_fault(text: str) -> None:
         "The TLS connection was non-properly terminated.",
     ],
 )
-def test_what_the_peer_closed_can_be_opened_again(text: str) -> None:
+def test_a_session_closed_by_the_peer_is_transient(text: str) -> None:
     fault = classify(text)
     assert (fault.code, fault.classification, fault.effect) == (Code.UNAVAILABLE, "transient", "unknown")
 
@@ -489,5 +489,5 @@ def test_numbers_and_words_of_the_tools_at_hand(text: str, code: Code, effect: s
         ("Conflict (409): the function is in state: Pending", "tool_transient"),
     ],
 )
-def test_whose_move_it_is(text: str, category: str) -> None:
+def test_the_category_names_who_must_act(text: str, category: str) -> None:
     assert classify(text).category == category

@@ -87,7 +87,7 @@ def own_text() -> Exception:
         lambda: OSError(2, "x", "a file"),
     ],
 )
-def test_what_type_and_text_do_not_describe_is_not_remembered(make_error: type[Exception]) -> None:
+def test_errors_with_more_than_type_and_text_are_not_cached(make_error: type[Exception]) -> None:
     classify(make_error())
     assert subject._memory == {}
 

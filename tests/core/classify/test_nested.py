@@ -76,7 +76,7 @@ def test_a_wrapper_that_says_that_something_was_done_is_believed() -> None:
     assert adopt_fault(classify(error), error).source == "disputed"
 
 
-def test_where_there_is_none_there_is_none() -> None:
+def test_no_nested_failures_are_found_where_there_are_none() -> None:
     assert list(failures_inside(None)) == []
     assert list(failures_inside(wrapped(RuntimeError("a"), OSError("b")))) == []
     first, second = RuntimeError("a"), RuntimeError("b")

@@ -52,7 +52,7 @@ def test_each_condition(row: Any) -> None:
         lambda _: None,
     ],
 )
-def test_what_does_not_match_changes_nothing(row: Any) -> None:
+def test_an_override_that_does_not_match_changes_nothing(row: Any) -> None:
     error = http_error(503, text="gone to lunch")
     assert classify(error, overrides=[row]) == classify(error)
 
@@ -95,7 +95,7 @@ def test_a_status_parsed_from_text_counts() -> None:
         ({"to_code": "NotFound", "as": "permanent"}, ("permanent", "tool_validation", "NOT_FOUND", "none")),
     ],
 )
-def test_what_it_may_say(row: dict[str, Any], want: tuple[str, ...]) -> None:
+def test_an_override_may_set_category_code_and_effect(row: dict[str, Any], want: tuple[str, ...]) -> None:
     fault = classify(http_error(503), overrides=[{"http_status": 503, **row}])
     assert (fault.classification, fault.category, fault.code, fault.effect) == want
 

@@ -37,7 +37,7 @@ def test_real_errors_are_read_alike(firm: bool) -> None:
 
 
 @pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.name)
-def test_whatever_a_pattern_fits_is_found(phrase: Phrase) -> None:
+def test_every_text_that_matches_a_pattern_is_found(phrase: Phrase) -> None:
     made = {
         f"{before}{text}{after}"
         for text in samples(phrase.pattern, 60)
@@ -70,7 +70,7 @@ def test_whatever_a_pattern_fits_is_found(phrase: Phrase) -> None:
         (r"(?:un)*done", {""}),
     ],
 )
-def test_where_branches_begin(pattern: str, starts: set[str]) -> None:
+def test_the_first_words_of_all_branches_are_found(pattern: str, starts: set[str]) -> None:
     assert phrase_match._Row(pattern).starts == starts
 
 

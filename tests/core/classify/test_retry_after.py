@@ -61,7 +61,7 @@ def test_headers(headers: dict[str, str], seconds: float | None) -> None:
     assert classify(http_error(429, headers=headers)).retry_after == seconds
 
 
-def test_where_one_place_has_no_headers_the_next_one_is_asked() -> None:
+def test_headers_are_looked_up_on_the_response_if_the_error_has_none() -> None:
     error = http_error(429, headers={"Retry-After": "7"})
     error.headers = {}  # type: ignore[attr-defined]  # as some clients carry them
     assert classify(error).retry_after == 7

@@ -134,11 +134,11 @@ def test_permanent_in_other_languages(text: str, code: str, category: str) -> No
         ("Error: boom\n    at connect (net.js:1)", "Error: boom\n"),
     ],
 )
-def test_of_a_traceback_only_the_exceptions_are_read(text: str, kept: str) -> None:
+def test_only_the_exceptions_of_a_traceback_are_read(text: str, kept: str) -> None:
     assert Reading(text).text == kept
 
 
-def test_of_a_long_text_both_ends_are_read() -> None:
+def test_both_ends_of_a_long_text_are_read() -> None:
     fault = classify("log line\n" * 5_000 + "ConnectionRefusedError: [Errno 111] Connection refused")
     assert fault.code == "UNAVAILABLE"
     assert len(Reading("x" * 10**6).text) <= LENGTH + 1
@@ -154,7 +154,7 @@ TEXTS = [line.split("\t", 1) for line in (Path(__file__).parent / "texts.tsv").r
 
 
 @pytest.mark.parametrize(("classification", "text"), TEXTS)
-def test_what_tools_servers_and_programs_say(classification: str, text: str) -> None:
+def test_texts_of_tools_servers_and_programs_are_classified(classification: str, text: str) -> None:
     for subject in (text, f"Error executing tool frob: {text}"):
         fault = classify(subject)
         assert fault.classification == classification, fault.rule
@@ -197,7 +197,7 @@ def test_huge_and_hostile_texts_cost_little(part: str) -> None:
 
 
 @pytest.mark.parametrize("at", [0.001, 0.5, 0.999])
-def test_what_is_not_read_of_a_huge_text_does_not_get_out(at: float) -> None:
+def test_no_secret_leaks_from_the_unread_part_of_a_huge_text(at: float) -> None:
     secret = "sk-proj-" + "abc123def456ghi789jkl012"
     filler = "all is well " * 50_000
     place = int(len(filler) * at)

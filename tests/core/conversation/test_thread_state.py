@@ -72,7 +72,7 @@ def test_a_missing_tool_is_turned_away_for_ten_minutes_then_probed_once() -> Non
 
 
 @pytest.mark.parametrize(("met", "absent"), [(None, False), (SLOW, False), (BAD, False), (GONE, True)])
-def test_what_the_probe_meets_decides(met: Fault | None, absent: bool) -> None:
+def test_the_result_of_the_probe_decides_whether_a_tool_is_absent(met: Fault | None, absent: bool) -> None:
     state = ThreadState()
     state.note_attempt("search", GONE, 0.0)
     state.admit("search", 600.0, lease=35.0)
@@ -153,7 +153,7 @@ def test_identical_calls_have_the_same_fingerprint(one: Any, other: Any, same: b
     assert call_fingerprint("t", *one) != call_fingerprint("u", *one)
 
 
-def test_what_json_cannot_write_has_no_fingerprint() -> None:
+def test_arguments_that_json_cannot_represent_have_no_fingerprint() -> None:
     deep: list[Any] = []
     deep.append(deep)
     assert call_fingerprint("t", (), {"a": object()}) is None
@@ -184,7 +184,7 @@ def test_an_offer_expires() -> None:
     assert not state.take_offer(offer(expires=10.0))
 
 
-def test_there_is_one_offer_a_tool_the_latest() -> None:
+def test_a_tool_has_one_offer_the_latest() -> None:
     state = ThreadState()
     state.make_offer(offer(same="a"))
     state.make_offer(offer(same="b"))

@@ -38,7 +38,7 @@ def test_a_worse_effect_is_never_made_better(effect: Effect, source: Source, man
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("known", [{"many": True}, {"acted_inside": True}])
-def test_what_the_call_has_seen_outweighs_every_source(source: Source, known: dict[str, bool]) -> None:
+def test_several_requests_or_inner_effects_make_every_effect_unknown(source: Source, known: dict[str, bool]) -> None:
     assert effect_of_call(FAULT._replace(source=source), entered=True, **known) == "unknown"
 
 

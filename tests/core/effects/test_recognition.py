@@ -146,7 +146,7 @@ def test_a_description_decides_about_a_name_that_says_nothing(description: str, 
         "Fetch the next job and delete it from the queue.",
     ],
 )
-def test_a_read_that_admits_a_side_effect_is_not_taken_for_one(description: str) -> None:
+def test_a_read_with_a_described_side_effect_is_not_recognised_as_a_read(description: str) -> None:
     assert recognise("get_thing", description).effect != "read"
 
 

@@ -165,7 +165,7 @@ def test_every_key_is_read_by_something() -> None:
         {"a/b/user": "an id may have a slash"},
     ],
 )
-def test_what_is_right_is_taken(texts: dict[str, str]) -> None:
+def test_valid_texts_have_no_problems(texts: dict[str, str]) -> None:
     assert find_problems(texts) == []
 
 
@@ -187,7 +187,7 @@ def test_what_is_right_is_taken(texts: dict[str, str]) -> None:
         ({"turn.but": "{rest} {x}"}, "turn.but: there is no fact {x}; there are completed, rest"),
     ],
 )
-def test_what_is_wrong_is_said(texts: dict[str, str], problem: str) -> None:
+def test_each_invalid_text_is_reported(texts: dict[str, str], problem: str) -> None:
     (found,) = find_problems(texts)
     assert found.startswith(problem)
 

@@ -350,7 +350,7 @@ def test_nothing_from_inside_reaches_the_user(category: Category) -> None:
 )
 @pytest.mark.parametrize("category", ["tool_transient", "tool_validation", "tool_misconfigured"])
 @pytest.mark.parametrize("effect", ["unknown", "happened"])
-def test_who_is_warned_of_an_effect(
+def test_model_and_user_are_warned_of_a_possible_effect_depending_on_the_tool(
     known: KnownEffect, model: bool, user: bool, category: Category, effect: Effect
 ) -> None:
     told = explain(failed(fault(category, effect=effect)), known=known)

@@ -73,7 +73,7 @@ def test_many_are_counted() -> None:
     assert message(*map(call, tools)) == snapshot("Completed flight search, hotel search, car search and 4 others")
 
 
-def test_of_calls_of_one_tool_that_went_different_ways_it_is_said_how_many() -> None:
+def test_mixed_results_of_one_tool_are_counted() -> None:
     def told(*outcomes: Outcome[Any]) -> str:
         return TurnReport("t", {f"s-{number}": outcome for number, outcome in enumerate(outcomes)}).message
 
@@ -219,7 +219,7 @@ def test_the_words_can_be_replaced() -> None:
     assert compose(report.outcomes, texts) == "Fertig: a und b"
 
 
-def test_nobody_is_asked_to_repeat_what_may_have_gone_through():
+def test_users_are_not_told_to_retry_a_write_that_may_have_taken_effect():
     fault = Fault(Code.DEADLINE_EXCEEDED, "transient", "tool_transient", "unknown", "slow", "said", "status")
     outcome = Outcome("pay-1", "pay", "failed", fault=fault, escalated=True)
     report = TurnReport("t", {"pay-1": outcome})
@@ -268,6 +268,6 @@ def test_a_warning_is_said_whatever_else_there_is_to_say() -> None:
     assert told.endswith("Please check whether pay and send went through before trying again.")
 
 
-def test_what_a_policy_says_stands_without_a_warning() -> None:
+def test_a_policys_text_is_shown_without_a_warning() -> None:
     report = TurnReport("t", {"pay": call("pay", "failed", fault=LOST, escalated=True, told="We are on it.")})
     assert compose(report.outcomes, writes={"pay"}) == "Pay failed. We are on it."

@@ -61,7 +61,7 @@ FITS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("annotation", "value"), FITS)
-def test_what_fits_comes_back_as_the_very_same_object(annotation: Any, value: Any) -> None:
+def test_a_value_that_fits_is_returned_unchanged(annotation: Any, value: Any) -> None:
     found = reader(annotation)
     assert found is None or found.read(value, False) is value
 
@@ -93,7 +93,7 @@ CONVERTED: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("annotation", "value", "made"), CONVERTED)
-def test_what_loses_nothing_is_converted(annotation: Any, value: Any, made: Any) -> None:
+def test_values_are_converted_if_nothing_is_lost(annotation: Any, value: Any, made: Any) -> None:
     found = reader(annotation)
     assert found is not None
     read = found.read(value, False)
@@ -142,7 +142,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("annotation", "value", "told"), REFUSED)
-def test_what_does_not_fit_is_told_with_its_place(annotation: Any, value: Any, told: str) -> None:
+def test_a_value_that_does_not_fit_is_reported_with_its_path(annotation: Any, value: Any, told: str) -> None:
     found = reader(annotation)
     assert found is not None
     with pytest.raises(Misfit) as caught:

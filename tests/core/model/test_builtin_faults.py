@@ -200,7 +200,7 @@ def test_a_skipped_call_whose_root_has_no_fault_may_be_tried_again() -> None:
 
 
 @pytest.mark.parametrize(("started", "effect"), [(True, "unknown"), (False, "none")])
-def test_what_never_started_has_had_no_effect(started: bool, effect: str) -> None:
+def test_a_call_that_never_started_had_no_effect(started: bool, effect: str) -> None:
     assert builtin_faults.turn_timed_out(300.0, started=started).effect == effect
     assert builtin_faults.cancelled(started=started).effect == effect
 

@@ -24,7 +24,7 @@ from failsoft.core.model.durations import LONGEST, PATTERN, Seconds, seconds, te
         (Seconds(2.5), 2.5),
     ],
 )  # fmt: skip
-def test_what_is_read(written: object, read: float) -> None:
+def test_durations_are_read_as_seconds(written: object, read: float) -> None:
     assert seconds(written) == read
     assert isinstance(seconds(written), Seconds)
 
@@ -62,7 +62,7 @@ def test_a_number_without_unit_is_told_the_unit(value: object, message: str) -> 
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("bare_ms", [False, True])
-def test_what_is_not_a_duration(value: object, bare_ms: bool) -> None:
+def test_a_text_that_is_not_a_duration_is_rejected_with_an_example(value: object, bare_ms: bool) -> None:
     with pytest.raises(ValueError, match=r'is not a duration: write .* like "30s"') as refusal:
         seconds(value, zero=True, bare_ms=bare_ms)
     assert len(str(refusal.value)) < 250

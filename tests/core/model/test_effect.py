@@ -8,7 +8,7 @@ from failsoft.core.model.effect import weakest_effect, worst_effect
 from failsoft.core.model.fault import Effect, Source
 
 
-def test_of_several_the_worst_effect_and_the_weakest_source_count() -> None:
+def test_the_worst_effect_and_the_weakest_source_win() -> None:
     assert worst_effect(("none", "happened", "unknown")) == "happened"
     assert weakest_effect(("stated", "remote")) == "remote"
     assert weakest_effect(("remote", "local", "words")) == "local"

@@ -126,7 +126,7 @@ def test_deep_and_cyclic_values_end() -> None:
 
 
 @pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"in": value}])
-def test_what_lies_within_the_depth_is_kept(wrap: Callable[[Any], Any]) -> None:
+def test_values_within_the_depth_limit_are_kept(wrap: Callable[[Any], Any]) -> None:
     deep: Any = "bottom"
     for _ in range(DEPTH):
         deep = wrap(deep)
@@ -141,18 +141,18 @@ def test_hostile_values_are_shown_all_the_same(value: object) -> None:
     assert json.dumps(plain(value))
 
 
-def test_what_cannot_be_shown_is_shown_by_its_type() -> None:
+def test_a_value_whose_repr_fails_is_shown_by_its_type() -> None:
     assert shown(HostileLength()) in ("<list that cannot be shown>", "[]")
     assert shown(Hostile()).startswith("<Hostile instance at")
 
 
-def test_whole_numbers_too_long_to_print_are_cut() -> None:
+def test_integers_too_long_to_print_are_truncated() -> None:
     longest = 2**12000 - 1
     assert json.loads(json.dumps(plain(longest))) == longest
     assert json.dumps(plain(10**5000))
 
 
-def test_what_is_shown_is_short_and_sanitised() -> None:
+def test_shown_values_are_short_and_sanitised() -> None:
     assert len(shown("x" * 100_000)) <= LENGTH
     assert len(shown(set(range(100_000)))) < 200
     assert "\x1b" not in shown(type("X", (), {"__repr__": lambda self: "\x1b[31mred"})())

@@ -85,7 +85,7 @@ def test_codes_in_every_spelling():
         ({"idempotent": False, "idempotency_key": "key"}, True),
     ],
 )
-def test_what_is_safe_to_repeat(said, safe):
+def test_read_only_or_idempotent_tools_are_safe_to_repeat(said, safe):
     assert ToolOptions(id="a", **said).safe_to_repeat is safe
 
 

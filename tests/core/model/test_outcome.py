@@ -81,7 +81,7 @@ def test_unwrapping_often_does_not_grow_the_cause() -> None:
     assert len(list(traceback.walk_tb(CAUSE.__traceback__))) == 0
 
 
-def test_a_number_becomes_an_id_when_somebody_asks() -> None:
+def test_an_outcome_builds_its_id_from_tool_and_number() -> None:
     outcome: Outcome[Any] = Outcome(7, "flight_search", "succeeded")
     assert outcome.id == "flight_search-7"
     assert pickle.loads(pickle.dumps(outcome)).id == "flight_search-7"

@@ -19,7 +19,7 @@ def test_the_one_that_lacks_less_is_kept():
     assert more_complete(more, less) is less
 
 
-def test_of_equals_the_later_one_is_kept():
+def test_the_later_of_two_equally_complete_parts_is_kept():
     one, other = Partial([1], ["a"]), Partial([2], ["b"])
     assert more_complete(one, other) is other
     one, other = Partial([1], 5), Partial([2], None)  # nothing to count

@@ -26,7 +26,7 @@ from failsoft.core.redact.escapes import unescape
         ("plain", None),
     ],
 )
-def test_what_a_text_stands_for(text: str, plain: str | None) -> None:
+def test_escapes_are_decoded(text: str, plain: str | None) -> None:
     read = unescape(text)
     assert (read and read.text) == plain
 

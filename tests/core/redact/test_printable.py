@@ -15,6 +15,6 @@ from failsoft.core.redact.printable import visible
         ("\ud800", "\\ud800"),
     ],
 )
-def test_what_would_act_is_made_visible(text: str, shown: str) -> None:
+def test_control_characters_are_made_visible(text: str, shown: str) -> None:
     assert visible(text) == shown
     assert visible(text).isprintable()

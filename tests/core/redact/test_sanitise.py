@@ -88,7 +88,7 @@ def test_every_value_has_a_text(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_what_is_no_exception_goes_on(raised: BaseException) -> None:
+def test_base_exceptions_pass_through_sanitising(raised: BaseException) -> None:
     with pytest.raises(type(raised)) as caught:
         sanitise(Broken(raised))
     assert caught.value is raised
@@ -260,7 +260,7 @@ def test_the_same_secret_twice() -> None:
         ("passwords: a", "passwords: a"),
     ],
 )
-def test_what_is_harmless_stays_readable(text: str, masked: str) -> None:
+def test_only_the_secret_part_of_a_text_is_masked(text: str, masked: str) -> None:
     assert sanitise(text) == masked
 
 
@@ -318,7 +318,7 @@ def test_ordinary_texts_stay_as_they_are(text: str) -> None:
 ORDINARY = Path(__file__).with_name("ordinary_texts.txt").read_text().splitlines()
 
 
-def test_of_hundreds_of_ordinary_texts_none_is_masked() -> None:
+def test_ordinary_texts_are_not_masked() -> None:
     assert len(ORDINARY) > 200
     assert {text: sanitise(text) for text in ORDINARY if sanitise(text) != text} == {}
 

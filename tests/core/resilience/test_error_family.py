@@ -41,7 +41,7 @@ def family(message: str, code: Code = Code.UNAVAILABLE) -> str:
         ("too   many\n spaces", "too many spaces"),
     ],
 )
-def test_what_changes_is_masked(message, text):
+def test_variable_parts_of_a_message_are_masked(message, text):
     assert family(message) == f"UNAVAILABLE: {text}"
 
 

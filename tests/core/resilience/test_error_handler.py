@@ -126,7 +126,7 @@ def test_a_policy_can_ask_for_the_partial_result():
         ({"strategy": "partial_success"}, "partial_success"),
     ],
 )
-def test_what_cannot_be_followed_is_said_and_the_usual_order_goes_on(then, asked):
+def test_a_policy_that_cannot_be_followed_is_noted_and_the_default_order_applies(then, asked):
     made = decide(report(alternatives=("b",), policy=policy(**then)))
     assert (made.strategy, made.tool) == ("alternative_tool", "b")
     assert made.reason.endswith(f"policy 'house rule' asks for {asked} in vain")
@@ -202,7 +202,7 @@ reports = st.builds(
 
 
 @given(reports)
-def test_what_was_decided_can_be_decided_again_from_the_event(made):
+def test_a_decision_can_be_reproduced_from_its_event(made):
     decision = decide(made)
     fields = decision_fields(made, decision)
     event = Event(1, "ToolError", 0.0, "search", "search-1", made.turn_id, fields)
@@ -212,7 +212,7 @@ def test_what_was_decided_can_be_decided_again_from_the_event(made):
     assert decide(again) == decision
 
 
-def test_what_is_as_usual_is_left_out_of_the_event():
+def test_default_values_are_left_out_of_the_event():
     fields = decision_fields(EXHAUSTED, decide(EXHAUSTED))
     assert not {"alternatives", "has_partial", "thread", "policy", "evidence", "retry_after", "turn_left"} & set(fields)
 

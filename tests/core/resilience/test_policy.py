@@ -32,7 +32,7 @@ def test_one_value_or_several():
         ({"strategy": "escalate", "message": "Please call us."}, "escalate"),
     ],
 )
-def test_what_is_said_means_a_strategy(said, strategy):
+def test_the_fields_of_a_policy_imply_its_strategy(said, strategy):
     assert Then(**said).strategy == strategy
 
 

@@ -20,7 +20,7 @@ def test_a_later_end_replaces_an_earlier_one_only():
     assert remaining(hold(holds, None, 9.0, now=0.0), None, now=0.0) == 9.0
 
 
-def test_what_is_over_is_dropped():
+def test_expired_holds_are_dropped():
     holds = hold({}, "a", 1.0, now=0.0)
     assert set(hold(holds, "b", 1.0, now=2.0)) == {("b", None)}
     assert release(holds, now=0.5) == holds
@@ -45,7 +45,7 @@ def test_a_thread_is_held_alone() -> None:
     assert remaining(hold(holds, "acme", 3.0, now=0.0), "acme", now=0.0, thread="chat") == 3.0
 
 
-def test_holds_of_threads_push_nobody_elses_out() -> None:
+def test_holds_of_many_threads_do_not_evict_other_holds() -> None:
     holds = hold({}, "acme", 1.0, now=0.0)
     for number in range(h.MOST + 50):
         holds = hold(holds, "evil", 100.0, now=0.0, thread=str(number))
@@ -70,11 +70,11 @@ def plan(seconds: float, **facts: object) -> Retry | NoRetry:
         (30.0, {"patience": 60.0}, True),
     ],
 )
-def test_who_waits_and_who_fails_at_once(seconds, facts, waits):
+def test_a_call_waits_for_a_short_hold_and_fails_at_once_on_a_long_one(seconds, facts, waits):
     assert isinstance(plan(seconds, **facts), Retry) is waits
 
 
-def test_nobody_comes_back_too_early_and_not_all_at_once():
+def test_jitter_only_lengthens_the_wait():
     assert plan(1.0).delay == 1.0
     assert plan(1.0, jitter=0.5).delay == pytest.approx(1.05)
 

@@ -122,7 +122,7 @@ def test_evidence_decays_by_half_in_a_week():
     assert family.tallies[RETRY] == pytest.approx((0.5, 0.5, 0.5, 2.0))
 
 
-def test_what_a_strategy_costs_is_known_about():
+def test_the_duration_of_a_strategy_is_averaged():
     world = World()
     family = world.meet()
     family.learn(RETRY, worked=True, seconds=2.0)

@@ -256,7 +256,7 @@ LAYERS = RetryOptions(rules=(
 
 
 @pytest.mark.parametrize(("code", "attempts"), [(Code.UNAVAILABLE, 2), (Code.DEADLINE_EXCEEDED, 3)])
-def test_so_many_attempts_in_all_per_rule(code: Code, attempts: int) -> None:
+def test_each_rule_limits_the_total_number_of_attempts(code: Code, attempts: int) -> None:
     end = NoRetry(f"max attempts reached ({attempts} for {code})")
     assert run(LAYERS, takes=0.0, faults=[fault(code)] * 9) == (attempts, 0.0, end)
 
@@ -308,7 +308,7 @@ seconds = st.integers(0, 5_000).map(lambda ms: ms / 1000) | st.sampled_from([0.0
         multiplier=st.floats(1, 3), jitter_percent=st.floats(0, 100),
     ),
 )  # fmt: skip
-def test_of_a_known_error_attempts_and_time_say_all(
+def test_the_shortcut_for_known_errors_plans_the_same_retry(
     options: RetryOptions, made: int, since: float, spent: float, took: float, jitter: float
 ) -> None:
     usual = plan(options, attempts=Attempts(made, since, spent, took), jitter=jitter)

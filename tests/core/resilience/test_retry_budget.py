@@ -108,7 +108,7 @@ def test_an_empty_budget_is_not_ample() -> None:
 
 
 @given(tokens=st.floats(0, FULL), waited=st.floats(0, 1000), successes=st.integers(0, 500), more=st.integers(0, 1000))
-def test_where_it_is_ample_successes_may_be_counted_after_paying(
+def test_an_ample_budget_may_count_successes_after_spending(
     tokens: float, waited: float, successes: int, more: int
 ) -> None:
     budget, now = Budget(tokens, 0.0), waited

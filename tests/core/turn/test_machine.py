@@ -44,7 +44,7 @@ def test_a_call_waits_for_all_that_it_needs(turn: TurnById) -> None:
     assert list(turn.finish("a", "succeeded")) == [Start("d", {})]
 
 
-def test_what_has_ended_well_is_not_waited_for(turn: TurnById) -> None:
+def test_calls_do_not_wait_for_dependencies_that_have_succeeded(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.finish("a", "succeeded")
@@ -65,7 +65,7 @@ def test_several_start_in_the_order_of_submission(turn: TurnById) -> None:
 
 
 @pytest.mark.parametrize("end", BAD_ENDS)
-def test_dependants_of_what_brought_no_value_are_skipped_and_name_the_root(turn: TurnById, end: Status) -> None:
+def test_dependants_of_a_call_without_a_value_are_skipped_and_name_the_root(turn: TurnById, end: Status) -> None:
     turn.add("a")
     turn.add("other")
     turn.add("b", {"a": ["x"]})
@@ -195,7 +195,7 @@ def test_a_call_that_waits_for_two_running_ones_is_skipped_once(turn: TurnById) 
     assert list(turn.expire()) == [Leave("a"), Skip("c", "a", "a", False), Leave("b")]
 
 
-def test_what_is_added_after_the_deadline_is_skipped_at_once(turn: TurnById) -> None:
+def test_calls_added_after_the_deadline_are_skipped_at_once(turn: TurnById) -> None:
     turn.add("a")
     turn.expire()
     assert list(turn.add("b")) == [Skip("b", None, None, False)]
@@ -218,7 +218,7 @@ def test_a_late_result_is_recorded_once_and_changes_nothing(turn: TurnById, late
         turn.finish("a", late)
 
 
-def test_that_a_left_call_was_cancelled_is_no_late_result(turn: TurnById) -> None:
+def test_the_cancellation_of_an_abandoned_call_is_not_a_late_result(turn: TurnById) -> None:
     turn.add("a")
     turn.expire()
     assert list(turn.finish("a", "cancelled")) == []
@@ -450,7 +450,7 @@ def test_only_what_runs_can_succeed(turn: TurnById, end: str) -> None:
 # --- calls that are taken, and entered when it is their turn ---------------------------------------------------------
 
 
-def test_what_is_taken_runs_when_it_is_entered_and_misses_nothing(turn: TurnById) -> None:
+def test_an_enqueued_call_runs_once_activated_and_sees_earlier_successes(turn: TurnById) -> None:
     turn.enqueue("a")
     turn.enqueue("b", {"a": ["x"]})
     assert turn.statuses == {"a": "new", "b": "new"}
@@ -460,7 +460,7 @@ def test_what_is_taken_runs_when_it_is_entered_and_misses_nothing(turn: TurnById
     assert turn.statuses == {"a": "succeeded", "b": "running"}
 
 
-def test_what_is_entered_too_early_waits(turn: TurnById) -> None:
+def test_a_call_activated_before_its_dependency_succeeds_waits(turn: TurnById) -> None:
     turn.enqueue("a")
     turn.enqueue("b", {"a": ["x"]})
     turn.activate("a")
@@ -476,7 +476,7 @@ def test_a_call_may_wait_for_one_that_was_only_taken(turn: TurnById) -> None:
     assert turn.finish("a", "failed") == [Skip("b", "a", "a", False)]
 
 
-def test_what_was_taken_is_entered_and_judged_at_the_first_failure(turn: TurnById) -> None:
+def test_the_first_failure_activates_enqueued_calls_and_skips_dependants(turn: TurnById) -> None:
     turn.enqueue("a")
     turn.enqueue("b", {"a": ["x"]}, required=True)
     turn.enqueue("c", {"a": ["x"]}, defaults={"x": 1})
@@ -503,7 +503,7 @@ def test_at_the_deadline_what_was_taken_is_left_or_skipped(turn: TurnById) -> No
     assert turn.expire() == [Leave("a"), Skip("b", "a", "a", False), Skip("c", "a", "a", False), Leave("d")]
 
 
-def test_what_was_taken_has_not_started_when_the_turn_is_cancelled(turn: TurnById) -> None:
+def test_an_enqueued_call_is_cancelled_as_not_started(turn: TurnById) -> None:
     turn.add("a")
     turn.enqueue("b")
     assert turn.cancel() == [Cancel("a", True), Cancel("b", False)]
@@ -539,7 +539,7 @@ def test_a_call_tells_what_its_cascade_rests_on(turn: TurnById) -> None:
     assert turn["b"].grounds(turn["a"]) == {"required": True, "defaults": ["x", "z"], "arguments": ["x", "y"]}
 
 
-def test_a_need_that_is_named_twice_holds_up_nobody(turn: TurnById) -> None:
+def test_a_dependency_named_twice_is_waited_for_once(turn: TurnById) -> None:
     turn.add("a")
     first, second = Node("b"), Node("c")
     first.needs, second.needs = ("a", "a"), ("a", "a", "nowhere")

@@ -83,7 +83,7 @@ def test_a_program_that_ends_without_closing_has_its_events_written(tmp_path: Pa
     ],
 )
 @virtual
-async def test_what_is_in_the_way_is_told_once_and_harms_nobody(
+async def test_an_unwritable_trace_file_is_reported_once_and_calls_go_on(
     place: str, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
@@ -126,7 +126,7 @@ async def test_a_program_that_goes_elsewhere_keeps_its_file(tmp_path: Path, monk
     await rt.close()
 
 
-def test_a_pipe_that_nobody_reads_yet_keeps_nobody_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pipe_without_a_reader_does_not_block_the_runtime(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     os.mkfifo(tmp_path / "pipe")
     with caplog.at_level(logging.WARNING, "failsoft"):
         Runtime(trace=tmp_path / "pipe")

@@ -178,7 +178,9 @@ def test_a_tool_that_blocks_and_has_acted_through_a_call_is_not_repeated(
 @pytest.mark.parametrize("book", AWAITED, ids=lambda book: book.__name__)
 @pytest.mark.parametrize("inner", [{"read_only": True}, {"idempotent": True}], ids=["read-only", "idempotent"])
 @virtual
-async def test_what_may_be_repeated_inside_is_no_obstacle(book: Callable[[Bank], Any], inner: dict[str, Any]) -> None:
+async def test_repeatable_inner_calls_do_not_prevent_a_retry(
+    book: Callable[[Bank], Any], inner: dict[str, Any]
+) -> None:
     bank = Bank(**inner)
     outcome = await book(bank)
     undeclared = book is two_calls_further_in  # what lies between says nothing about itself

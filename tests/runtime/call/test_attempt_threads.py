@@ -382,7 +382,7 @@ def test_a_thread_that_is_lost_while_its_job_waits_for_another_counts_once(monke
     assert third_runs.wait(10)
 
 
-def test_a_thread_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool, "IDLE_SECONDS", 0.01)
     ran = Ran(thread_pool.ThreadPool())
     for times in (1, 2):

@@ -75,7 +75,7 @@ async def test_wrong_arguments_leave_the_breaker_alone() -> None:
 
 
 @virtual
-async def test_a_type_error_inside_the_tool_is_not_taken_for_wrong_arguments() -> None:
+async def test_a_type_error_inside_the_tool_is_not_classified_as_wrong_arguments() -> None:
     rt = Runtime()
 
     @rt.tool
@@ -324,7 +324,7 @@ async def test_a_handler_can_wait_longer_and_choose_another_tool() -> None:
 
 
 @virtual
-async def test_escalating_tells_somebody_and_raises_nothing() -> None:
+async def test_an_escalated_outcome_is_passed_to_on_escalation_without_raising() -> None:
     told: list[str] = []
     rt = Runtime(on_escalation=lambda outcome: told.append(outcome.id))
     rt.add(Scripted(DOWN), id="search", retry=ONCE, breaker=OFTEN)
@@ -347,7 +347,7 @@ async def test_an_open_circuit_is_no_reason_to_escalate() -> None:
 
 
 @virtual
-async def test_somebody_who_is_told_may_raise_or_be_a_coroutine() -> None:
+async def test_on_escalation_may_raise_or_be_a_coroutine_function() -> None:
     def broken(outcome: Any) -> None:
         raise RuntimeError("nobody home")
 

@@ -43,7 +43,7 @@ async def test_an_unknown_effect_is_repeated_only_where_that_is_safe(
 
 @pytest.mark.parametrize("error", [RATE_LIMIT, ConnectionRefusedError("refused")], ids=["429", "refused"])
 @virtual
-async def test_what_surely_did_not_happen_is_repeated_always(error: Exception) -> None:
+async def test_a_failure_without_effect_is_always_repeated(error: Exception) -> None:
     rt = Runtime()
     pay = Scripted(error, "paid")
     rt.add(pay, id="pay", idempotent=False)
@@ -115,7 +115,7 @@ async def test_an_error_that_the_tool_has_dealt_with_says_nothing_about_a_later_
 
 @pytest.mark.parametrize("how", ["name", "function", "blocking", "awaiting"])
 @virtual
-async def test_what_the_caller_is_handling_says_nothing_about_the_tool(how: str) -> None:
+async def test_an_exception_that_the_caller_is_handling_does_not_affect_classification(how: str) -> None:
     """In an except block, every exception has the handled one as its context."""
     rt = Runtime()
     written: list[int] = []

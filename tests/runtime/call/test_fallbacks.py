@@ -45,7 +45,7 @@ async def test_handle_errors_says_what_a_fallback_takes() -> None:
 
 
 @virtual
-async def test_of_a_tool_that_is_cut_off_the_error_that_opened_its_circuit_decides() -> None:
+async def test_the_error_that_opened_a_circuit_selects_the_fallback() -> None:
     for listed, via in ((Code.RESOURCE_EXHAUSTED, None), (Code.DEADLINE_EXCEEDED, "backup")):
         rt = Runtime()
         search = Scripted(TIMEOUT)

@@ -256,7 +256,7 @@ async def test_an_orphan_gets_what_its_inner_calls_come_to(named: bool, inside: 
 
 @pytest.mark.parametrize("how", ["call", "named", "function", "turn"])
 @virtual
-async def test_whoever_leaves_an_orphan_behind_is_where_he_was_before(how: str) -> None:
+async def test_a_caller_that_abandons_an_inner_call_keeps_its_own_position(how: str) -> None:
     rt = Runtime()
     stubborn = rt.add(Stubborn(), id="inner", timeout="30s", concurrency=5)  # a limit: it goes the long way
     broken = rt.add(Scripted(INVALID), id="broken")

@@ -160,7 +160,7 @@ async def test_an_unsafe_retry_must_be_said(declared: Any, said: Any, attempts: 
 
 
 @virtual
-async def test_of_an_undeclared_tool_a_policy_repeats_only_what_would_be_repeated() -> None:
+async def test_a_policy_repeats_an_undeclared_tool_only_on_transient_errors() -> None:
     rt = Runtime(policies=book(then="retry"))
     tool = Scripted(RESET, "x")  # transient: it would be
     rt.add(tool, id="tool")

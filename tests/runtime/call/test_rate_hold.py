@@ -140,7 +140,7 @@ async def test_waiting_again_and_again_has_an_end() -> None:
 
 
 @virtual
-async def test_a_fallback_serves_who_cannot_wait() -> None:
+async def test_a_fallback_serves_calls_that_cannot_wait_for_the_hold() -> None:
     rt, plan = held("429(retry_after=60), ok", retry=ONCE, fallbacks=["backup"])
     rt.add(Scripted("backup"), id="backup")
     assert [(await rt.call("search")).via for _ in range(3)] == ["backup"] * 3

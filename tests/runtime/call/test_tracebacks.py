@@ -84,7 +84,7 @@ async def test_an_outcome_holds_no_frames(
 
 @real
 @pytest.mark.parametrize("within", [False, True], ids=["alone", "in a turn"])
-async def test_what_a_guarded_function_raises_shows_where_it_was(within: bool) -> None:
+async def test_the_cause_of_a_raised_failure_keeps_its_traceback(within: bool) -> None:
     rt = Runtime()
     guarded = rt.tool(fail_later)
     with pytest.raises(CallFailed) as caught:
@@ -130,7 +130,7 @@ ENDS: dict[str, Callable[[Runtime], Any]] = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
-def test_what_has_come_out_is_gone_with_its_frames_without_the_garbage_collector(end: Callable[[Runtime], Any]) -> None:
+def test_frames_of_a_finished_call_are_freed_without_the_garbage_collector(end: Callable[[Runtime], Any]) -> None:
     rt = Runtime()
     held.clear()
     gc.disable()

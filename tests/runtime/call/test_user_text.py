@@ -124,7 +124,7 @@ async def test_if_it_fails_or_talks_nonsense_the_default_stands(given: Any, why:
 
 
 @virtual
-async def test_what_it_says_is_sanitised() -> None:
+async def test_the_phrased_text_is_sanitised() -> None:
     outcome = await failing(lambda facts: f"Call us:\x1b[31m sk-proj-{'a1' * 20} ").call("search")
     assert outcome.explanation.user == "Call us: [redacted]"
 
@@ -211,7 +211,7 @@ async def test_a_failure_inside_is_phrased_once_by_the_outermost_call() -> None:
 
 
 @virtual
-async def test_whoever_is_told_of_escalations_reads_the_phrased_text() -> None:
+async def test_on_escalation_receives_the_phrased_text() -> None:
     told: list[str] = []
     rt = Runtime(explain=kind_async, on_escalation=lambda outcome: told.append(outcome.explanation.user))
     rt.add(Scripted(INVALID), id="search")
@@ -284,7 +284,7 @@ async def test_an_outcome_can_be_told_in_another_language() -> None:
 
 
 @virtual
-async def test_what_is_known_of_the_tools_effects_is_told() -> None:
+async def test_explanations_warn_of_effects_of_writes_only() -> None:
     rt = Runtime()
     rt.add(Scripted(TimeoutError("Read timed out")), id="pay", idempotent=False)
     rt.add(Scripted(TimeoutError("Read timed out")), id="look", read_only=True, retry=ONCE)

@@ -479,7 +479,7 @@ async def test_a_late_value_does_not_end_an_offer_whose_arguments_are_no_json() 
 
 @pytest.mark.parametrize("options", [{"idempotent": False}, {}], ids=["write", "undeclared"])
 @virtual
-async def test_what_may_have_acted_is_not_offered_at_the_deadline(options: dict[str, bool]) -> None:
+async def test_calls_that_may_have_taken_effect_are_not_offered_at_the_deadline(options: dict[str, bool]) -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(10, "late")), id="step", **options)
     async with rt.turn(thread=THREAD, timeout="2s") as turn:

@@ -47,7 +47,7 @@ async def test_offers_outlive_the_process_in_the_store() -> None:
 
 
 @virtual
-async def test_offers_in_the_store_are_cleared_settled_and_expire() -> None:
+async def test_stored_offers_end_on_success_clearing_or_expiry() -> None:
     clock = asyncio.get_running_loop()
     store = MemoryStore(wall=lambda: 1e9 + clock.time())
     rt = Runtime(store=store)

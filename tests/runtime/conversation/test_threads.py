@@ -268,7 +268,7 @@ async def test_other_arguments_other_threads_and_passing_errors_are_no_loop() ->
 
 
 @virtual
-async def test_a_loop_of_a_call_inside_another_is_nobodys() -> None:
+async def test_inner_calls_do_not_count_as_a_loop_of_the_model() -> None:
     rt = Runtime()
     inner = Scripted(INVALID)
     guarded = rt.add(inner, id="inner")

@@ -89,7 +89,7 @@ async def test_another_call_is_made(said: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", [{"read_only": True}, {"idempotent": True}], ids=["read-only", "idempotent"])
 @virtual
-async def test_what_may_be_repeated_is(options: dict[str, Any]) -> None:
+async def test_a_repeatable_call_runs_again(options: dict[str, Any]) -> None:
     desk = Desk(**options)
     await desk.leave()
     assert (await desk.book()).status == "succeeded"
@@ -197,7 +197,7 @@ def test_a_caller_that_blocks_and_is_interrupted_has_left_it_too() -> None:
 
 
 @virtual
-async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_remembered_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("failsoft.core.conversation.thread_state.MOST_DANGLING", 2)
     rt = Runtime()
 

@@ -71,7 +71,7 @@ async def test_a_tool_is_cancelled_at_its_deadline(way: Make) -> None:
 
 @both
 @virtual
-async def test_nobody_is_left_cancelled_after_a_handled_timeout(way: Make) -> None:
+async def test_no_cancellation_is_pending_after_a_handled_timeout(way: Make) -> None:
     rt = Runtime()
     call = way(rt, rt.add(Scripted(Takes(100)), id="search", timeout="2s", retry={"max_attempts": 3}))
     task = asyncio.current_task()
@@ -321,7 +321,7 @@ async def test_a_caller_that_is_cancelled_does_not_wait_for_the_tools_children_a
 
 @both
 @virtual
-async def test_of_two_deadlines_in_one_moment_the_outer_one_decides_also_if_it_is_another_runtimes(way: Make) -> None:
+async def test_the_outer_of_two_simultaneous_deadlines_decides_across_runtimes(way: Make) -> None:
     rt, other = Runtime(), Runtime()
     inner = other.add(_waits, id="inner", timeout="2s", retry=ONCE)
 
@@ -449,7 +449,7 @@ async def _has_a_timer() -> None:
 @both
 @pytest.mark.parametrize("tool", [_times_out, _fails, _moves_on, _goes_on, _tidies, _tidies_shielded, _has_a_timer])
 @virtual
-async def test_a_timeout_inside_a_tool_in_the_moment_of_its_own_cancels_nobody(
+async def test_a_timeout_inside_a_tool_at_its_own_deadline_leaves_no_cancellation(
     way: Make, tool: Callable[[], Coroutine[Any, Any, Any]]
 ) -> None:
     rt = Runtime()
@@ -686,7 +686,7 @@ async def test_a_deadline_holds_in_the_cleaning_up_after_a_cancellation() -> Non
 
 
 @virtual
-async def test_what_is_left_behind_keeps_neither_its_callers_task_nor_its_context() -> None:
+async def test_an_abandoned_attempt_holds_neither_its_callers_task_nor_its_context() -> None:
     rt, woken = Runtime(), asyncio.Event()
     value: ContextVar[Any] = ContextVar("value")
 

@@ -43,7 +43,7 @@ async def test_a_tool_that_raises_stop_iteration_does_not_hang() -> None:
 
 
 @real
-async def test_who_is_cancelled_does_not_wait() -> None:
+async def test_a_cancelled_caller_does_not_wait_for_its_thread() -> None:
     over = threading.Event()
     running = asyncio.get_running_loop().run_in_executor(executor(), over.wait, 20)
     await asyncio.sleep(0.05)
@@ -55,7 +55,7 @@ async def test_who_is_cancelled_does_not_wait() -> None:
     assert time.monotonic() - began < 2
 
 
-def test_what_was_cancelled_before_it_began_does_not_run() -> None:
+def test_a_job_cancelled_before_it_began_does_not_run() -> None:
     threads, over, ran = executor(), threading.Event(), []
     busy = [threads.submit(over.wait, 20) for _ in range(64)]
     waiting = threads.submit(ran.append, 1)

@@ -213,7 +213,7 @@ class Attached:
 
 
 @virtual
-async def test_what_a_tool_that_is_left_has_set_is_put_back_for_its_caller() -> None:
+async def test_context_variables_set_by_an_abandoned_tool_are_restored_for_its_caller() -> None:
     rt = Runtime()
     seen: list[str] = []
 
@@ -272,7 +272,7 @@ async def test_a_guarded_call_inside_a_tool_that_is_left_is_no_longer_its_caller
 
 
 @virtual
-async def test_what_a_task_group_of_the_tools_has_taken_back_is_not_taken_back_again() -> None:
+async def test_a_cancellation_uncancelled_by_a_task_group_is_not_uncancelled_again() -> None:
     rt = Runtime()
 
     async def fail() -> None:

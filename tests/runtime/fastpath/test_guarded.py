@@ -133,7 +133,7 @@ def test_a_guarded_function_looks_like_the_tool() -> None:
     ],
     ids=["number", "name", "staticmethod", "classmethod", "partial of staticmethod"],
 )
-def test_what_cannot_be_protected_is_refused_at_decoration(thing: Any, said: str) -> None:
+def test_callables_that_cannot_be_guarded_are_rejected_at_decoration(thing: Any, said: str) -> None:
     with pytest.raises(ManifestError, match=said):
         Runtime().add(thing, id="thing")
 
@@ -146,7 +146,7 @@ def test_a_callable_object_is_called_after_its_class() -> None:
 
 @pytest.mark.parametrize("limit", ["30s", None], ids=["thread", "inline"])
 @real
-async def test_a_plain_function_that_returns_a_coroutine_is_told_so_by_who_cannot_await_it(limit: str | None) -> None:
+async def test_a_plain_function_that_returns_a_coroutine_fails_with_advice_in_sync_calls(limit: str | None) -> None:
     rt = Runtime()
 
     async def inner() -> str:

@@ -247,7 +247,7 @@ SPECIAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("special", SPECIAL)
-def test_where_anything_else_has_a_say_nothing_is_known(special: str) -> None:
+def test_errors_are_not_remembered_if_other_settings_affect_the_decision(special: str) -> None:
     settings, options = SPECIAL[special]
 
     async def play() -> None:
@@ -283,7 +283,7 @@ async def test_a_hint_teaches_nothing() -> None:
 
 
 @virtual
-async def test_what_is_masked_is_not_kept() -> None:
+async def test_errors_with_masked_text_are_not_remembered() -> None:
     rt = Runtime()
     search = rt.add(Scripted(ConnectionResetError("lost, password=hunter2hunter2"), "a"), id="search", read_only=True)
     await search()

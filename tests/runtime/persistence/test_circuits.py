@@ -239,7 +239,7 @@ async def test_running_processes_do_not_add_up_their_failures() -> None:
 
 
 @virtual
-async def test_of_two_that_open_a_circuit_at_once_both_end_with_the_first() -> None:
+async def test_two_runtimes_that_open_a_circuit_at_once_agree_on_one_opening() -> None:
     store = MemoryStore()
     (one, _), (other, _) = share(store, DOWN), share(store, DOWN)
     await asyncio.gather(*(rt.call("search") for rt in (one, other) for _ in range(3)))

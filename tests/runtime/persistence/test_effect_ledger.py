@@ -87,7 +87,7 @@ async def test_a_write_is_recorded_while_it_runs(said: dict[str, str]) -> None:
 
 
 @virtual
-async def test_what_has_neither_thread_nor_id_or_is_no_write_is_not_recorded() -> None:
+async def test_reads_and_calls_without_thread_and_id_are_not_recorded() -> None:
     teller = Teller(MemoryStore())
     assert (await teller.rt.call("pay", ARGS)).recorded is None
     assert await teller.pay(amount=4) == "paid"
@@ -454,7 +454,7 @@ async def test_many_writes_share_their_transactions(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_of_two_that_begin_the_same_write_at_once_one_runs() -> None:
+async def test_only_one_of_several_identical_writes_runs() -> None:
     teller = Teller(MemoryStore(), Takes(1, "paid"))
     outcomes = await asyncio.gather(*(teller.rt.call("pay", ARGS, id="c1") for _ in range(5)))
     assert sorted(map(refused, outcomes)) == [False, True, True, True, True]

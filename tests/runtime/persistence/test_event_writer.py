@@ -109,7 +109,7 @@ async def test_the_store_has_what_the_trace_has() -> None:
 
 
 @real
-async def test_events_are_with_the_store_soon_though_nobody_asks() -> None:
+async def test_events_reach_the_store_soon_without_a_flush() -> None:
     store = MemoryStore()
     rt = Runtime(store=store)
     rt.add(Scripted("fine"), id="search")
@@ -240,7 +240,7 @@ async def test_no_turn_is_acknowledged_that_has_lost_something(patient: None, mo
 
 
 @real
-async def test_a_loss_that_a_turn_has_found_is_told_to_who_flushes(patient: None) -> None:
+async def test_a_loss_noticed_by_a_turn_is_reported_to_the_next_flush(patient: None) -> None:
     store = Losing()
     rt = Runtime(store=store)
     store.lose = 1
@@ -253,7 +253,7 @@ async def test_a_loss_that_a_turn_has_found_is_told_to_who_flushes(patient: None
 
 
 @real
-async def test_what_the_store_itself_has_lost_is_nobodys_acknowledgement(
+async def test_a_turn_is_not_acknowledged_if_the_store_dropped_events(
     patient: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(event_writer, "PAUSE", 0.0)
@@ -274,7 +274,7 @@ async def test_what_the_store_itself_has_lost_is_nobodys_acknowledgement(
 
 
 @real
-async def test_what_is_not_durable_yet_is_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_events_delayed_by_a_locked_file_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(event_writer, "PAUSE", 0.0)
     store = SqliteStore(tmp_path / "a.db")
     holder = sqlite3.connect(tmp_path / "a.db", isolation_level=None)

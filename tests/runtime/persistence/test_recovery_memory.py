@@ -74,7 +74,7 @@ async def test_a_retry_that_works_is_a_cure() -> None:
 
 
 @virtual
-async def test_what_was_not_tried_is_not_learnt() -> None:
+async def test_strategies_that_were_not_tried_are_not_learnt() -> None:
     rt = Runtime()
     rt.add(Scripted(INVALID), id="search")
     await rt.call("search")
@@ -176,7 +176,7 @@ async def test_tenants_have_memories_of_their_own() -> None:
 
 
 @virtual
-async def test_off_keeps_nothing() -> None:
+async def test_mode_off_remembers_nothing() -> None:
     for rt in (Runtime(memory="off"), Runtime({"memory": "off"})):
         rt.add(Scripted(DOWN), id="search")
         await rt.call("search")

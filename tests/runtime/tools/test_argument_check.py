@@ -116,7 +116,7 @@ Way = Callable[[Runtime, str, Any], Any]
 @TOOLS
 @DECLARED
 @real
-async def test_what_does_not_fit_is_not_run(way: Way, tool: str, declared: Any) -> None:
+async def test_a_call_with_arguments_that_do_not_fit_is_not_run(way: Way, tool: str, declared: Any) -> None:
     rt, ran = made(**declared)
     outcome = await way(rt, tool, {"amount": "forty"})
     fault = outcome.fault
@@ -133,7 +133,7 @@ async def test_what_does_not_fit_is_not_run(way: Way, tool: str, declared: Any) 
 @TOOLS
 @DECLARED
 @real
-async def test_what_loses_nothing_is_converted(way: Way, tool: str, declared: Any) -> None:
+async def test_values_are_converted_if_nothing_is_lost(way: Way, tool: str, declared: Any) -> None:
     rt, ran = made(**declared)
     for amount in ("40", 40.0, 40):
         assert (await way(rt, tool, {"amount": amount, "to": "Bob"})).value == "paid"
@@ -207,7 +207,7 @@ async def test_a_tools_own_word_comes_before_the_runtimes() -> None:
     assert (await rt.call("echo", {"amount": "40"})).value == 40
 
 
-def test_what_is_no_flag_is_refused() -> None:
+def test_check_types_must_be_a_bool() -> None:
     with pytest.raises(ManifestError, match="check_types"):
         Runtime(check_types="no")  # type: ignore[arg-type]
     with pytest.raises(ManifestError, match="check_types"):
@@ -363,7 +363,7 @@ async def test_retries_get_the_converted_arguments() -> None:
 
 
 @real
-async def test_what_a_model_sends_in_a_plain_loop_is_checked() -> None:
+async def test_arguments_from_a_plain_loop_are_checked() -> None:
     rt, ran = made()
     asked = [{"type": "function_call", "call_id": "1", "name": "pay", "arguments": '{"amount": "forty"}'}]
     assert "amount must be an integer" in (await run_tool_calls(rt, asked))[0]["output"]

@@ -60,7 +60,7 @@ def test_a_broken_module_is_told_with_file_and_line(module: Path, case: str) -> 
     ],
     ids=["no module", "an import of its own", "no function"],
 )
-def test_what_is_missing_makes_the_tool_unavailable(module: Path, source: str | None, said: str) -> None:
+def test_a_missing_entrypoint_makes_the_tool_unavailable(module: Path, source: str | None, said: str) -> None:
     if source is not None:
         module.write_text(source)
     rt = make(module)
@@ -71,7 +71,7 @@ def test_what_is_missing_makes_the_tool_unavailable(module: Path, source: str | 
     assert said in outcome.fault.message
 
 
-def test_what_is_no_function_is_refused(module: Path) -> None:
+def test_an_entrypoint_that_is_not_a_function_is_rejected(module: Path) -> None:
     module.write_text("search = 42\n")
     with pytest.raises(
         ManifestError,
@@ -88,7 +88,7 @@ def test_other_refusals_say_where_as_well(module: Path) -> None:
         make(module)
 
 
-def test_what_ends_the_program_goes_on(module: Path) -> None:
+def test_an_interrupt_while_importing_is_propagated(module: Path) -> None:
     module.write_text("raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         make(module)

@@ -36,7 +36,7 @@ class Fussy(BaseModel):
     ],
     ids=["number", "text", "class", "schema"],
 )
-def test_what_cannot_be_a_form(form: Any, said: str) -> None:
+def test_an_invalid_output_type_is_rejected_when_the_tool_is_declared(form: Any, said: str) -> None:
     calls: list[int] = []
     rt = Runtime()
     with pytest.raises(ManifestError) as refused:

@@ -30,7 +30,7 @@ async def attempts(rt: Runtime, id: str, **options: Any) -> int:
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["argument", "manifest"])
 @virtual
-async def test_what_is_repeated_when_nothing_is_declared(
+async def test_the_undeclared_setting_decides_which_undeclared_tools_are_repeated(
     undeclared: Any, read: int, write: int, neither: int, place: str
 ) -> None:
     rt = Runtime(undeclared=undeclared) if place == "argument" else Runtime({"undeclared": undeclared})
@@ -146,7 +146,7 @@ def test_a_schema_says_what_the_arguments_are() -> None:
     assert rt.tools["get_weather"].options.id == "get_weather"
 
 
-def test_a_schema_leaves_out_the_key_and_what_nobody_can_read() -> None:
+def test_a_schema_omits_the_idempotency_key_and_unreadable_annotations() -> None:
     rt = Runtime()
 
     def pay(amount: Missing, key: str = "") -> None: ...  # type: ignore[name-defined]  # noqa: F821

@@ -106,7 +106,7 @@ def test_calls_of_one_run_that_start_in_many_threads_at_once_share_its_turn() ->
     assert (types.count("TurnStarted"), types.count("CallSucceeded")) == (1, 20)
 
 
-def test_it_ends_once_when_nobody_says_so_and_its_object_is_freed() -> None:
+def test_a_run_that_is_never_closed_ends_once_when_its_object_is_freed() -> None:
     rt, key = Runtime(), Key()
     run(rt, key)
     del key

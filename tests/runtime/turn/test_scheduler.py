@@ -16,7 +16,7 @@ SLOWLY = {"max_attempts": 2, "initial_delay": "4s", "max_delay": "4s", "max_tota
 
 
 @virtual
-async def test_a_call_that_fails_at_once_and_waits_for_its_retry_holds_up_nobody() -> None:
+async def test_a_call_waiting_for_its_retry_does_not_delay_others() -> None:
     rt = Runtime()
     rt.add(Scripted(DOWN, "up again"), id="flaky", retry=SLOWLY)
     rt.add(Scripted("quick"), id="quick")
@@ -32,7 +32,7 @@ async def test_a_call_that_fails_at_once_and_waits_for_its_retry_holds_up_nobody
 
 
 @virtual
-async def test_an_unknown_tool_whose_handler_thinks_holds_up_nobody() -> None:
+async def test_a_slow_error_handler_for_an_unknown_tool_does_not_delay_others() -> None:
     class Slow:
         async def handle(self, report: Any) -> Any:
             await asyncio.sleep(1)
@@ -131,7 +131,7 @@ async def test_a_thousand_calls_that_do_not_wait_need_one_task() -> None:
 
 
 @virtual
-async def test_what_a_call_starts_without_waiting_knows_the_call_that_it_is_inside_of() -> None:
+async def test_inner_calls_started_in_a_task_record_their_parent() -> None:
     rt = Runtime()
     inner = rt.add(Scripted(Takes(1, "inner")), id="inner")
     started: list[asyncio.Task[Any]] = []
@@ -153,7 +153,7 @@ async def test_what_a_call_starts_without_waiting_knows_the_call_that_it_is_insi
 
 
 @virtual
-async def test_an_outcome_is_the_same_whenever_somebody_looks() -> None:
+async def test_handle_and_report_give_the_same_outcome() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(2, "value")), id="slow", label="The slow one")
     async with rt.turn() as turn:
@@ -179,7 +179,7 @@ async def test_results_can_be_changed_without_harm() -> None:
 
 
 @virtual
-async def test_an_orphans_value_takes_nobodys_place() -> None:
+async def test_an_abandoned_attempts_value_does_not_replace_the_retrys_value() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(5), "later"), id="slow")
     attempts = iter(("orphan", "retry"))
@@ -207,7 +207,7 @@ async def test_an_orphans_value_takes_nobodys_place() -> None:
 
 
 @virtual
-async def test_what_comes_late_is_with_no_handle() -> None:
+async def test_a_late_result_is_not_stored_in_its_handle() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(5, "late")), id="slow")
     async with rt.turn(timeout="1s") as turn:
@@ -218,7 +218,7 @@ async def test_what_comes_late_is_with_no_handle() -> None:
 
 
 @virtual
-async def test_what_an_orphan_has_to_do_with_its_task_is_nothing_to_the_next_call() -> None:
+async def test_an_abandoned_attempt_cannot_cancel_the_next_call() -> None:
     rt = Runtime()
 
     @rt.tool(timeout="1s", retry={"max_attempts": 1})

@@ -497,7 +497,7 @@ async def test_a_dependency_that_failed_for_a_while_only_is_retried_first() -> N
 
 
 @virtual
-async def test_escalations_of_a_turn_reach_somebody() -> None:
+async def test_escalations_of_a_turn_are_reported_and_passed_to_on_escalation() -> None:
     told: list[str] = []
     rt = Runtime(on_escalation=lambda outcome: told.append(outcome.id))
     rt.add(Scripted(INVALID), id="bad")
@@ -616,7 +616,7 @@ async def test_a_call_by_name_in_the_body_keeps_its_own_id() -> None:
 
 
 @virtual
-async def test_an_unknown_tool_is_escalated_to_somebody() -> None:
+async def test_an_unknown_tool_is_escalated() -> None:
     told: list[str] = []
     rt = Runtime(on_escalation=lambda outcome: told.append(outcome.tool))
     await rt.call("nowhere")
@@ -683,7 +683,7 @@ class Found:
 
 
 @virtual
-async def test_a_turn_that_nobody_holds_is_gone_at_once() -> None:
+async def test_an_unreferenced_turn_is_freed_without_the_garbage_collector() -> None:
     rt = Runtime()
     rt.add(echo)
     watched: list[weakref.ref[Any]] = []
@@ -718,7 +718,7 @@ async def test_a_turn_that_nobody_holds_is_gone_at_once() -> None:
 
 
 @virtual
-async def test_what_a_tool_has_started_belongs_to_its_turn_after_the_end_too() -> None:
+async def test_inner_calls_of_tasks_that_outlive_the_turn_belong_to_the_turn() -> None:
     rt, started = Runtime(), []
     inner = rt.add(Scripted("fine"), id="inner")
 
@@ -798,7 +798,7 @@ async def test_a_loop_that_is_over_is_let_go() -> None:
 
 
 @virtual
-async def test_what_nobody_knows_to_say_about_a_call_is_refused() -> None:
+async def test_an_unknown_call_option_is_rejected() -> None:
     rt = tools(good="good")
     async with rt.turn() as turn:
         with pytest.raises(TypeError, match=r"a call has no option 'retries'; there are id, depends_on, "):
@@ -858,7 +858,7 @@ async def test_calls_start_in_the_order_of_submission_those_that_need_others_too
 
 
 @virtual
-async def test_what_needs_a_failed_call_is_skipped_as_soon_as_it_is_submitted() -> None:
+async def test_a_call_that_depends_on_a_failed_one_is_skipped_on_submission() -> None:
     rt = tools(bad=INVALID, good="good")
     async with rt.turn() as turn:
         bad = turn.call("bad", id="B")
@@ -875,7 +875,7 @@ async def test_what_needs_a_failed_call_is_skipped_as_soon_as_it_is_submitted() 
 
 
 @virtual
-async def test_what_needs_a_failed_call_is_skipped_with_it_wherever_the_lanes_are() -> None:
+async def test_dependants_of_a_failed_call_are_skipped_even_if_all_lanes_are_busy() -> None:
     slow, good = Scripted(Takes(1)), Scripted("good")
     rt = tools(bad=INVALID, slow=slow, good=good)
     with pytest.raises(ZeroDivisionError):
@@ -897,7 +897,7 @@ async def test_what_needs_a_failed_call_is_skipped_with_it_wherever_the_lanes_ar
 
 
 @virtual
-async def test_what_is_wrong_with_a_call_is_said_when_it_is_submitted() -> None:
+async def test_an_invalid_call_is_rejected_on_submission() -> None:
     rt = tools(good="good")
     async with rt.turn() as turn:
         turn.call("good", id="G")

@@ -61,7 +61,7 @@ TOOLS = ("plain", "waiting", "blocking", "failing")
 @virtual
 @pytest.mark.parametrize("first", TOOLS)
 @pytest.mark.parametrize("second", TOOLS)
-async def test_what_a_tool_sets_no_other_call_sees(first: str, second: str) -> None:
+async def test_context_variables_set_by_a_tool_are_invisible_to_other_calls(first: str, second: str) -> None:
     rt = Runtime()
     seen = seen_by(rt)
     async with rt.turn() as turn:
@@ -101,7 +101,7 @@ async def test_a_call_that_waits_for_another_sees_its_submitter_not_that_other()
 
 
 @virtual
-async def test_a_plan_runs_in_the_context_of_who_submits_it() -> None:
+async def test_a_plan_runs_in_its_submitters_context() -> None:
     rt = Runtime()
     seen = seen_by(rt)
     WHO.set("Ada")
@@ -221,7 +221,7 @@ async def test_a_report_keeps_no_context_of_the_turns_body_either() -> None:
 
 
 @virtual
-async def test_who_phrases_an_unknown_tools_failure_sees_its_submitters_context() -> None:
+async def test_handlers_of_an_unknown_tools_failure_run_in_its_submitters_context() -> None:
     seen: list[Any] = []
 
     class Handler:

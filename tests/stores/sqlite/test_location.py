@@ -67,7 +67,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("make", FOREIGN)
-def test_somebody_elses_file_is_not_touched(
+def test_a_file_of_another_program_is_not_touched(
     make: Callable[[Path], contextmanager[None]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "theirs"
@@ -85,7 +85,7 @@ def test_somebody_elses_file_is_not_touched(
 
 
 @pytest.mark.parametrize("statement", ["", "VACUUM"], ids=["empty file", "empty database"])
-def test_what_is_empty_becomes_a_store(statement: str, tmp_path: Path) -> None:
+def test_an_empty_file_becomes_a_store(statement: str, tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     path.touch()
     with closing(sqlite3.connect(path)) as connection:

@@ -44,7 +44,7 @@ def start_writer(path: Path, name: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], stdout=subprocess.PIPE, text=True)
 
 
-def test_what_was_put_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_stored_values_survive_a_restart(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a.db")
     store.put("memory", "k", {"a": 1})
     store.append([{"seq": 1}])
@@ -134,7 +134,7 @@ def test_a_file_that_was_left_while_what_waits_beside_it_was_moved_into_it_is_no
     assert not list(tmp_path.glob("*damaged*"))
 
 
-def test_a_place_that_cannot_be_written_is_told_once_and_harms_nobody(
+def test_an_unwritable_path_is_reported_once_and_values_stay_readable(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "RETRY_SECONDS", 0.01)
@@ -208,7 +208,7 @@ def test_a_newer_file_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyP
     store.close()
 
 
-def test_an_older_file_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_file_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "old.db"
     store = SqliteStore(path)
     store.put("memory", "k", 1)
@@ -293,7 +293,7 @@ def wait_for(reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_half_characters_harm_nobody(tmp_path: Path) -> None:
+def test_lone_surrogates_are_stored_unchanged(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a.db")
     store.append([{"seq": 1, "turn_id": "turn \ud800", "error": "\udfff"}])
     assert store.flush(5)
@@ -303,7 +303,7 @@ def test_half_characters_harm_nobody(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_can_never_be_written_is_dropped_and_the_rest_is_not(tmp_path: Path) -> None:
+def test_only_events_that_can_never_be_written_are_dropped(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a.db")
     store.append([{"seq": 1, "timestamp": {"not": "a text"}}])
     wait_for(lambda: store.troubles.dropped == 1)
@@ -404,7 +404,7 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def test_what_comes_soon_after_another_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_in_quick_succession_share_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "LINGER", 60.0)
     sizes = transactions(monkeypatch)
     store = SqliteStore(tmp_path / "a.db")
@@ -421,7 +421,7 @@ def test_what_comes_soon_after_another_goes_with_it(tmp_path: Path, monkeypatch:
     store.close()
 
 
-def test_nobody_waits_for_long_though_nobody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_are_written_soon_without_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "LINGER", 0.01)
     sizes = transactions(monkeypatch)
     store = SqliteStore(tmp_path / "a.db")
@@ -446,7 +446,7 @@ def test_flush_waits_for_what_was_there_and_not_for_what_comes_meanwhile(
     store.close()
 
 
-def test_reading_does_not_keep_a_loss_from_who_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_does_not_hide_a_loss_from_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "MOST_WAITING", 0)
     store = SqliteStore(tmp_path / "a.db")
     store.append([{"seq": 1}])
@@ -562,7 +562,7 @@ def test_but_not_past_what_has_not_found_its_way_into_it(unwritable: Path) -> No
     store.close()
 
 
-def test_and_not_in_a_form_that_would_have_to_be_changed(unwritable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_file_that_needs_a_migration_is_not_read(unwritable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = len(sqlite_file.MIGRATIONS)
     monkeypatch.setattr(sqlite_file, "MIGRATIONS", (*sqlite_file.MIGRATIONS, "CREATE TABLE extra (a)"))
     monkeypatch.setattr(sqlite_file, "READS", now + 1)
@@ -588,7 +588,7 @@ def test_a_file_that_is_deleted_under_it_is_made_anew(tmp_path: Path) -> None:
     store.close()
 
 
-def test_all_who_share_a_damaged_file_go_on_in_the_new_one(tmp_path: Path) -> None:
+def test_all_stores_on_a_damaged_file_move_to_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     one, two = SqliteStore(path), SqliteStore(path)
     for store in (one, two):
@@ -634,9 +634,7 @@ def test_a_program_that_goes_elsewhere_keeps_its_file(tmp_path: Path, monkeypatc
     assert str(store.path) == "a.db"
 
 
-def test_what_is_put_when_no_thread_can_be_started_is_written_by_flush(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flush_writes_by_itself_when_no_thread_can_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")  # as some versions of Python do at exit
 
@@ -680,7 +678,7 @@ def test_requests_that_come_together_share_a_transaction(tmp_path: Path, monkeyp
     store.close()
 
 
-def test_a_request_that_nobody_waits_for_any_more_does_nothing(tmp_path: Path) -> None:
+def test_a_request_that_timed_out_is_not_carried_out_later(tmp_path: Path) -> None:
     path = tmp_path / "busy.db"
     store = SqliteStore(path)
     store.put("pending", "offer", 1)

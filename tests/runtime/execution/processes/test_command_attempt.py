@@ -58,7 +58,7 @@ def test_no_output_is_none(bench: Bench) -> None:
     assert run(bench, shell("echo; echo"))[:2] == ("value", None)
 
 
-def test_there_is_no_shell(bench: Bench) -> None:
+def test_commands_run_without_a_shell(bench: Bench) -> None:
     code = "import json, sys; print(json.dumps(sys.argv[1:]))"
     command = Command(argv=[sys.executable, "-c", code, "$HOME; echo *", "`id`"])
     assert run(bench, command).value == ["$HOME; echo *", "`id`"]
@@ -227,7 +227,7 @@ def cmdline(pid: int) -> str:
         return ""
 
 
-def test_what_it_has_started_does_not_outlive_it(bench: Bench, tmp_path: Path) -> None:
+def test_processes_started_by_a_program_do_not_outlive_it(bench: Bench, tmp_path: Path) -> None:
     """Not even a daemon that holds its standard output open."""
     mark = tmp_path / "mark"
     code = (

@@ -92,7 +92,7 @@ def test_on_an_event_loop_it_is_the_same(bench: Bench) -> None:
     assert (replies[0].value, replies[4].value) == (payload, "after")
 
 
-def test_what_the_tool_raises_comes_back(bench: Bench) -> None:
+def test_an_exception_raised_in_a_worker_is_returned(bench: Bench) -> None:
     reply = bench.run(fake_tools.fails, "not_found")
     assert reply.kind == "error"
     assert isinstance(reply.error, fake_tools.NotFound)
@@ -195,7 +195,7 @@ def test_declared_context_variables_reach_the_tool(bench: Bench) -> None:
     assert contextvars.copy_context().run(inside) == ["none", "chat-42", "none"]
 
 
-def test_what_a_tool_sets_is_gone_with_its_call(bench: Bench) -> None:
+def test_context_variables_set_by_a_tool_do_not_outlast_its_call(bench: Bench) -> None:
     assert bench.run(fake_tools.set_request, "leak").value == "leak"
     assert bench.run(fake_tools.request).value == "none"
 
@@ -359,7 +359,7 @@ def test_waiting_in_line_is_not_tool_time_and_a_kill_frees_a_place(fresh: Make) 
         assert second.result().kind == "value"
 
 
-def test_who_leaves_the_line_leaves_no_trace(fresh: Make) -> None:
+def test_a_cancelled_waiter_frees_its_place_in_the_queue(fresh: Make) -> None:
     made = fresh(spare=0, limit=1)
     made.run(fake_tools.echo, 1)
     run, pause = made.workers.run, target_of(fake_tools.pause)
@@ -379,7 +379,7 @@ def test_who_leaves_the_line_leaves_no_trace(fresh: Make) -> None:
     assert made.workers.counts[:3] == (1, 0, 0)
 
 
-def test_who_leaves_just_as_his_turn_comes_gives_the_worker_back(fresh: Make) -> None:
+def test_a_waiter_cancelled_as_it_gets_a_worker_gives_the_worker_back(fresh: Make) -> None:
     made = fresh(spare=0, limit=1)
     made.run(fake_tools.echo, 1)
     run, pause = made.workers.run, target_of(fake_tools.pause)
@@ -401,7 +401,7 @@ def test_who_leaves_just_as_his_turn_comes_gives_the_worker_back(fresh: Make) ->
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-def test_an_interrupt_in_the_line_holds_up_nobody(fresh: Make) -> None:
+def test_an_interrupted_waiter_does_not_block_the_others(fresh: Make) -> None:
     """The line must not be a ``concurrent.futures.Future``: its Condition would stay held, and the workers' lock too."""
     made = fresh(spare=0, limit=1)
     made.run(fake_tools.echo, 1)
@@ -569,7 +569,7 @@ def test_nothing_is_started_before_it_is_needed() -> None:
     assert made.workers.counts.started == 0
 
 
-def test_what_declaring_tools_needs_is_loaded_once_for_all_workers(fresh: Make) -> None:
+def test_modules_for_declaring_tools_are_preloaded_for_all_workers(fresh: Make) -> None:
     importlib.import_module("failsoft.config.manifest")
     made = fresh()
     assert made.run(fake_tools.is_loaded, "failsoft.config.manifest").value is True

@@ -70,7 +70,7 @@ def test_the_end_without_a_word(pair: Pair) -> None:
     assert ended.value.status is None
 
 
-def test_what_was_not_read_is_known(pair: Pair) -> None:
+def test_unread_input_is_detected(pair: Pair) -> None:
     process, theirs = pair
     assert not process.has_read()
     process.send(b"a call")

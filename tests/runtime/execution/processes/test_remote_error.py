@@ -26,7 +26,7 @@ def raised(name: str) -> BaseException:
     raise AssertionError(name)
 
 
-def test_what_survives_pickling_comes_back_as_itself() -> None:
+def test_a_picklable_exception_is_returned_as_itself() -> None:
     error = sent(raised("not_found"))
     assert type(error) is fake_tools.NotFound
     assert (str(error), error.what) == ("PAR", "PAR")
@@ -38,7 +38,7 @@ def test_an_errno_comes_back() -> None:
     assert error.errno == 110
 
 
-def test_what_does_not_comes_back_with_what_classification_needs() -> None:
+def test_an_unpicklable_exception_is_returned_with_everything_classification_needs() -> None:
     error = sent(raised("refused"))
     assert isinstance(error, RemoteError)
     assert str(error) == "the service says no"
@@ -54,7 +54,7 @@ def test_what_does_not_comes_back_with_what_classification_needs() -> None:
     assert not hasattr(error, "lock")
 
 
-def test_the_worker_classifies_and_the_verdict_comes_along() -> None:
+def test_the_worker_classifies_and_returns_the_fault() -> None:
     for name in ("refused", "not_found", "group"):
         fault = sent(raised(name)).remote_fault
         assert isinstance(fault, Fault)
@@ -74,7 +74,7 @@ def test_a_class_that_pickles_into_another_is_not_trusted() -> None:
 
 
 @pytest.mark.parametrize("name", ["exit", "interrupt"])
-def test_what_ends_a_process_stays_an_error_here(name: str) -> None:
+def test_exits_and_interrupts_of_a_worker_are_errors_in_the_parent(name: str) -> None:
     error = sent(raised(name))
     assert isinstance(error, RemoteError)
     assert error.remote_types[-1] == "builtins.BaseException"

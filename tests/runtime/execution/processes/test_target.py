@@ -59,7 +59,7 @@ async def an_async_stream() -> Any:
         (functools.wraps(fake_tools.echo)(lambda value: value), "leads to the function that it wraps; decorate that"),
     ],
 )
-def test_what_cannot_be_found_is_refused(fn: Any, why: str) -> None:
+def test_a_function_that_a_worker_cannot_find_is_rejected(fn: Any, why: str) -> None:
     with pytest.raises(ManifestError, match=why):
         target_of(fn)
 

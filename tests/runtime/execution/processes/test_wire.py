@@ -50,5 +50,5 @@ def test_the_last_frame_tells_how_it_died(status: int) -> None:
 
 
 @pytest.mark.parametrize("rest", [b"", b"abc", wire.pack(wire.VALUE, "x" * 100)[:40]], ids=["empty", "odd", "half"])
-def test_without_it_nobody_knows(rest: bytes) -> None:
+def test_without_a_complete_last_frame_the_cause_of_death_is_unknown(rest: bytes) -> None:
     assert wire.death_of(rest) is None
