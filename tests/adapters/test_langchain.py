@@ -283,7 +283,7 @@ def test_unknown_tools_keep_the_frameworks_words() -> None:
     assert "serch" not in rt.tools
 
 
-def test_a_stand_in_answers_under_the_name_that_was_asked_for() -> None:
+def test_a_fallback_answers_under_the_name_of_the_called_tool() -> None:
     @tool
     def search(q: str) -> str:
         """Search."""
@@ -307,7 +307,7 @@ def test_a_stand_in_answers_under_the_name_that_was_asked_for() -> None:
         (partial(["a"], missing=["b"]), '["a"]\nsearch succeeded in part. Missing, as data: "[\'b\']"'),
     ],
 )
-def test_a_function_of_the_runtimes_own_may_stand_in(value: Any, text: str) -> None:
+def test_a_function_registered_with_the_runtime_may_be_a_fallback(value: Any, text: str) -> None:
     @tool
     def search() -> str:
         """Search."""
@@ -623,7 +623,7 @@ def test_two_tools_of_one_name_must_agree() -> None:
 
 
 @pytest.mark.parametrize("metadata", [True, "read_only", ["read_only"]])
-def test_metadata_that_are_no_options_are_told_as_such(metadata: Any) -> None:
+def test_metadata_that_are_not_options_are_rejected_with_advice(metadata: Any) -> None:
     @tool
     def search() -> str:
         """Search."""
@@ -635,7 +635,7 @@ def test_metadata_that_are_no_options_are_told_as_such(metadata: Any) -> None:
 
 
 @pytest.mark.parametrize("given", ["failsoft.yaml", Runtime, None])
-def test_something_else_than_a_runtime_is_refused_at_once(given: Any) -> None:
+def test_an_argument_that_is_not_a_runtime_is_rejected_at_once(given: Any) -> None:
     with pytest.raises(FailsoftError, match=r"is no Runtime: write FailsoftMiddleware\(rt\)"):
         FailsoftMiddleware(given)
 
@@ -852,7 +852,7 @@ def test_a_missing_tool_is_not_offered_again() -> None:
 
 
 @pytest.mark.parametrize("backup", ["other", "elsewhere"])  # the latter belongs to another agent
-def test_a_missing_tool_stays_offered_while_another_one_stands_in(backup: str) -> None:
+def test_a_missing_tool_stays_offered_while_it_has_a_usable_fallback(backup: str) -> None:
     @tool
     def search() -> str:
         """Search."""

@@ -136,7 +136,7 @@ def test_a_tools_own_handler_does_not_speak_for_other_errors() -> None:
     assert message.content.startswith("search failed")
 
 
-def test_an_error_message_that_the_tool_returns_is_told_in_failsofts_words() -> None:
+def test_an_error_message_returned_by_the_tool_is_phrased_by_failsoft() -> None:
     @tool
     def search() -> Any:
         """Search."""

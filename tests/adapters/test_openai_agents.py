@@ -627,7 +627,7 @@ def test_tools_made_by_hand() -> None:
     assert ask(rt, tool).startswith("raw failed: UNAVAILABLE")
 
 
-def test_other_tools_stay_as_they_are() -> None:
+def test_tools_that_are_not_functions_are_left_unchanged() -> None:
     web, agent = WebSearchTool(), Agent[Any](name="a", tools=[WebSearchTool()])
     agent.tools = [web]
     (offered,) = asyncio.run(guard_agent(agent, Runtime()).get_all_tools(SimpleNamespace()))  # type: ignore[arg-type]
@@ -688,7 +688,7 @@ def test_a_missing_tool_is_not_offered_again_in_its_group_although_nothing_is_tr
 
 
 @pytest.mark.parametrize(("watched", "stays"), [(False, True), (True, False)])
-def test_a_missing_tool_stays_offered_while_another_one_stands_in(watched: bool, stays: bool) -> None:
+def test_a_missing_tool_stays_offered_while_it_has_a_usable_fallback(watched: bool, stays: bool) -> None:
     @function_tool
     def lookup() -> str:
         """Look something up."""
@@ -760,7 +760,7 @@ def test_two_tools_of_one_name_have_a_timeout_each() -> None:
         (Agent(name="a"), Runtime(), {"thread": "chat-42"}, "thread='chat-42': expected a function"),
     ],
 )
-def test_mistakes_are_told_at_once(agent: Any, runtime: Any, options: Any, says: str) -> None:
+def test_mistakes_are_reported_at_once(agent: Any, runtime: Any, options: Any, says: str) -> None:
     with pytest.raises(FailsoftError, match=re.escape(says)):
         guard_agent(agent, runtime, **options)
 

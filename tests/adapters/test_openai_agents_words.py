@@ -417,7 +417,7 @@ def test_no_failure_function_raises_the_tools_own_error() -> None:
     assert raised.value.__cause__ is error
 
 
-def test_a_refusal_is_told_to_the_failure_function_as_failsofts() -> None:
+def test_the_failure_function_receives_a_refusal_as_call_failed() -> None:
     seen: list[Exception] = []
     tool = broken(ConnectionError("503"), failure_error_function=lambda _, error: seen.append(error) or "sorry")  # type: ignore[func-returns-value]
     rt = Runtime({"tools": {"lookup": {"retry": {"max_attempts": 1}, "breaker": {"failure_threshold": 1}}}})
@@ -440,7 +440,7 @@ def test_failure_functions_for_mcp_tools(where: str) -> None:
     assert text(answers(run(agent))["c0-0"]).startswith("sorry: ")
 
 
-def test_mcp_tools_and_agents_as_tools_are_told_in_failsofts_words_unless_the_user_says_otherwise() -> None:
+def test_failures_of_mcp_tools_are_phrased_by_failsoft_by_default() -> None:
     agent = guarded([], [("search_docs", {"query": "x"})], mcp_servers=[Server(ConnectionRefusedError("refused"))])
     assert text(answers(run(agent))["c0-0"]).startswith("search_docs failed")
 
@@ -469,7 +469,7 @@ def hanging(**options: Any) -> FunctionTool:
     return function_tool(hang, timeout=0.02, **options)
 
 
-def test_a_timeout_that_is_to_be_raised_is() -> None:
+def test_a_timeout_is_raised_if_the_tool_asks_for_it() -> None:
     with pytest.raises(ToolTimeoutError) as raised:
         ask(Runtime(), hanging(timeout_behavior="raise_exception"))
     assert (raised.value.tool_name, raised.value.timeout_seconds) == ("hang", 0.02)

@@ -223,7 +223,7 @@ def test_a_whole_message_instead_of_its_tool_calls_is_rejected(whole: Any) -> No
 
 
 @pytest.mark.parametrize("given", ["failsoft.yaml", Runtime, []])
-def test_something_else_than_a_runtime_is_refused(given: Any) -> None:
+def test_an_argument_that_is_not_a_runtime_is_rejected(given: Any) -> None:
     with pytest.raises(FailsoftError, match=r"is no Runtime: write run_tool_calls\(rt, message.tool_calls\)"):
         asyncio.run(run_tool_calls(given, [chat("weather", {"city": "Bern"})]))
     with pytest.raises(FailsoftError, match=r"is no Runtime: write close_tool_calls\(rt, message.tool_calls\)"):
@@ -582,7 +582,7 @@ def test_the_older_function_call_of_chat_completions(given: Any) -> None:
     ]
 
 
-def test_calls_without_an_id_are_told_apart() -> None:
+def test_calls_without_an_id_are_kept_apart() -> None:
     rt = runtime()
     parts = [{"functionCall": {"name": "weather", "args": {"city": city}}} for city in ("Bern", "Rome", "Bern")]
     (message,) = run(rt, *parts)
@@ -695,7 +695,7 @@ def test_a_tool_of_which_nothing_is_known_counts_as_a_write(kind: str, undeclare
 
 @pytest.mark.parametrize("kind", ["later", "now"])
 @virtual
-async def test_it_is_repeated_in_plain_python_also_beside_a_models_calls(kind: str) -> None:
+async def test_an_undeclared_tool_is_repeated_only_outside_of_a_models_calls(kind: str) -> None:
     rt, flaky, mine = Runtime(), Flaky(), Flaky()
     rt.add(getattr(flaky, kind), id="oracle", breaker=OFTEN)
     rt.add(getattr(mine, kind), id="mine", breaker=OFTEN)
@@ -720,7 +720,7 @@ def test_an_undeclared_fallback_is_tried_once_in_a_models_call() -> None:
     assert flaky.done == 1
 
 
-def test_its_circuit_is_the_tools_own() -> None:
+def test_a_models_calls_share_the_tools_circuit() -> None:
     rt = Runtime()
 
     async def oracle() -> str:
@@ -735,7 +735,7 @@ def test_its_circuit_is_the_tools_own() -> None:
     assert "TOOL_UNAVAILABLE" in answer["content"].upper()
 
 
-def test_it_may_call_itself_although_only_one_may_run() -> None:
+def test_a_tool_with_concurrency_1_may_call_itself() -> None:
     rt = Runtime()
 
     @rt.tool(concurrency=1, timeout="5s")
@@ -746,7 +746,7 @@ def test_it_may_call_itself_although_only_one_may_run() -> None:
     assert answer["content"] == "2"
 
 
-def test_it_is_recorded_before_it_starts() -> None:
+def test_an_undeclared_tool_is_recorded_before_a_models_call_starts() -> None:
     store = MemoryStore()
     rt, seen = Runtime(store=store), []
 

@@ -169,7 +169,7 @@ def test_the_list_of_control_flow_is_the_notes() -> None:
 # --- both layers together -------------------------------------------------------------------------------------------------
 
 
-def test_the_original_error_is_judged_not_the_retry_that_stands_for_it() -> None:
+def test_the_original_error_is_classified_instead_of_the_retry_that_wraps_it() -> None:
     search, attempts = failing(RESET, RESET, "3 flights")
     runtime = Runtime({"tools": {"search": {"read_only": True, "retry": QUICK}}})
     assert texts(talk(agent_with(runtime, search, make=Agent), "search")) == ["3 flights"]
@@ -740,7 +740,7 @@ def test_a_missing_tool_is_offered_no_more_in_this_conversation() -> None:
 
 
 @pytest.mark.parametrize("backup", ["other", "elsewhere"])  # the latter belongs to another agent
-def test_a_missing_tool_stays_offered_while_another_one_stands_in(backup: str) -> None:
+def test_a_missing_tool_stays_offered_while_it_has_a_usable_fallback(backup: str) -> None:
     async def gone() -> str:
         raise RuntimeError("Unknown tool: gone")
 
@@ -792,7 +792,7 @@ def test_the_capability_replaces_a_default_one_instead_of_adding_another() -> No
     assert len(guarded.root_capability.capabilities) == len(bare.root_capability.capabilities)
 
 
-def test_it_stands_beside_the_others_where_there_is_no_such_one() -> None:
+def test_the_capability_is_added_if_there_is_no_default_to_replace() -> None:
     code = (
         "from pydantic_ai import Agent; from pydantic_ai.capabilities import _pending_messages as private\n"
         "del private.PendingMessageDrainCapability\n"
@@ -860,7 +860,7 @@ RUNTIME: Any = Runtime()
         ),
     ],
 )
-def test_a_mistake_is_told_where_it_is_made(make: Any, what: str) -> None:
+def test_a_mistake_is_reported_where_it_is_made(make: Any, what: str) -> None:
     with pytest.raises(FailsoftError) as told:
         make()
     assert str(told.value) == what
@@ -874,7 +874,7 @@ def test_a_mistake_is_told_where_it_is_made(make: Any, what: str) -> None:
         ("read_only", "search: its metadata say 'read_only': write options, as in {\"read_only\": True}"),
     ],
 )
-def test_a_mistake_in_a_decorators_options_is_told_with_its_place(options: Any, what: str) -> None:
+def test_a_mistake_in_a_decorators_options_is_reported_with_its_place(options: Any, what: str) -> None:
     def search() -> str: ...
 
     with pytest.raises(ManifestError) as told:

@@ -332,5 +332,5 @@ async def an_agent_inside_a_tool(make: Make) -> Any:
 
 @pytest.mark.parametrize("make", [guarded, graceful, both])
 @pytest.mark.parametrize("play", SCENES, ids=lambda play: play.__name__)
-def test_it_goes_as_without_failsoft(play: Scene, make: Make) -> None:
+def test_successful_runs_are_the_same_as_without_failsoft(play: Scene, make: Make) -> None:
     assert asyncio.run(play(make)) == asyncio.run(play(bare))

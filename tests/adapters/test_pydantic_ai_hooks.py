@@ -113,7 +113,7 @@ def test_an_exception_raised_by_an_error_hook_reaches_the_caller(make: Make) -> 
 
 
 @MAKERS
-def test_a_retry_that_an_error_hook_asks_for_is_asked_for(make: Make) -> None:
+def test_a_retry_requested_by_an_error_hook_reaches_the_model(make: Make) -> None:
     search, _ = failing(ERROR)
     script = talk(make(search, hooks=Watching(instead=ModelRetry("which airport?"))), "search")
     assert "which airport?" in texts(script)[0]
@@ -186,7 +186,7 @@ def test_failures_do_not_spend_the_models_retries() -> None:
     assert len(attempts) == 2  # then the thread knows what comes of it
 
 
-def test_they_do_if_that_is_said() -> None:
+def test_failures_spend_the_models_retries_if_tool_failed_is_never() -> None:
     search, _ = failing(ERROR)
     agent = pydantic_ai.Agent(
         "test", tools=[search], retries=1, capabilities=[Failsoft(Runtime(), tool_failed="never")]

@@ -26,7 +26,7 @@ def test_the_names_were_checked_with_this_version() -> None:
     assert version("pydantic-ai-slim").startswith(CHECKED)
 
 
-def test_the_capability_whose_place_ours_takes_is_there() -> None:
+def test_the_capability_that_ours_replaces_exists() -> None:
     assert private.Always is PendingMessageDrainCapability
     source = inspect.getsource(importlib.import_module("pydantic_ai.agent"))
     assert "PendingMessageDrainCapability" in source
@@ -90,7 +90,7 @@ print([part.content for message in result.all_messages() for part in message.par
     assert "search failed" in ran.stdout
 
 
-def test_it_works_without_the_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_adapter_works_without_the_other_private_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SYNTHESIZED", "_SERVER_MODULE"):
         monkeypatch.setattr(private, name, "not there")
     monkeypatch.setattr(private, "_AGENT_MODULES", ("not there",))

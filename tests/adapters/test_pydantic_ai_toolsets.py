@@ -298,7 +298,7 @@ def test_a_servers_error_is_judged(around: Any) -> None:
 
 @pytest.mark.parametrize("graceful", [True, False])
 @pytest.mark.parametrize(("hints", "expected"), [({}, 1), ({"readOnlyHint": True}, 2)])
-def test_a_servers_error_that_is_told_as_failed_is_judged_and_told_so(
+def test_a_servers_error_reported_as_failed_is_classified_and_stays_failed(
     hints: dict[str, bool], expected: int, graceful: bool
 ) -> None:
     server, attempts = travel(**hints)
@@ -438,7 +438,7 @@ def test_tools_that_need_approval_or_run_externally_are_not_used_as_fallbacks() 
 
 
 @pytest.mark.parametrize("approved", [False, True])
-def test_approved_is_the_tool_that_was_asked_for_not_the_one_that_stands_in(approved: bool) -> None:
+def test_approval_of_a_tool_does_not_cover_its_fallback(approved: bool) -> None:
     ran: list[date] = []
 
     def backup(when: date) -> None:
@@ -459,7 +459,7 @@ def test_approved_is_the_tool_that_was_asked_for_not_the_one_that_stands_in(appr
     assert ran == []
 
 
-def test_only_what_is_offered_now_may_stand_in() -> None:
+def test_only_currently_offered_tools_are_used_as_fallbacks() -> None:
     ran: list[str] = []
 
     def for_admins(when: date) -> None:
@@ -476,7 +476,7 @@ def test_only_what_is_offered_now_may_stand_in() -> None:
     assert ran == []
 
 
-def test_a_stand_in_of_another_agent_is_passed_over() -> None:
+def test_a_fallback_that_belongs_to_another_agent_is_not_used() -> None:
     runtime = Runtime()
     search, _ = failing()
     talk(agent_with(runtime, search))
@@ -484,7 +484,7 @@ def test_a_stand_in_of_another_agent_is_passed_over() -> None:
     assert text.startswith(NOBODY_RAN)
 
 
-def test_a_stand_in_gets_arguments_of_its_own_types() -> None:
+def test_a_fallback_receives_arguments_of_its_own_types() -> None:
     seen: list[Any] = []
 
     def by_text(when: str) -> str:
@@ -501,7 +501,7 @@ def test_a_stand_in_gets_arguments_of_its_own_types() -> None:
     assert seen == [DUE, date(2026, 11, 16)]
 
 
-def test_a_stand_in_that_takes_other_arguments_is_not_run() -> None:
+def test_a_fallback_that_takes_other_arguments_is_not_run() -> None:
     def backup(amount: int) -> str:
         raise AssertionError("it ran")
 

@@ -32,7 +32,7 @@ async def record(**options: Any) -> tuple[Runtime, list[dict[str, Any]]]:
 
 
 @virtual
-async def test_the_same_decisions_come_out() -> None:
+async def test_a_replay_reproduces_every_decision() -> None:
     _, events = await record()
     replayed = replay(events)
     assert len(replayed) >= 7
@@ -50,7 +50,7 @@ async def test_policies_are_looked_for_in_the_book() -> None:
 
 
 @virtual
-async def test_another_handlers_decisions_differ_and_it_is_said_how() -> None:
+async def test_a_replay_shows_how_another_handlers_decisions_differ() -> None:
     class Stubborn:
         async def handle(self, report: ErrorReport) -> Decision:
             return Decision("fail_gracefully", "because")
@@ -80,7 +80,7 @@ def test_any_difference_counts() -> None:
     assert [replay([{**event, **change}])[0].same for change in changes] == [True, False, False, False, False]
 
 
-def test_events_without_grounds_are_untold_and_others_passed_over() -> None:
+def test_events_without_their_grounds_are_marked_and_other_events_are_ignored() -> None:
     shared = {"event_type": "CallRefused", "seq": 1, "reason": "circuit open", "decision": "fail_gracefully"}
     replayed = replay([shared, {"event_type": "CallSucceeded"}, {"event_type": "CallRefused", "seq": 2}])
     assert [(each.same, each.untold) for each in replayed] == [(None, "the event does not say what it rested on")]
@@ -109,7 +109,7 @@ async def record_cascades() -> list[dict[str, Any]]:
 
 
 @virtual
-async def test_the_same_cascades_come_out() -> None:
+async def test_a_replay_reproduces_every_cascade() -> None:
     cascades = replay_cascades(await record_cascades())
     assert [each for each in cascades if not each.same] == []
     assert {each.call_id: (each.recorded, each.root) for each in cascades} == {
@@ -133,7 +133,7 @@ def changed(events: list[dict[str, Any]], call: str, **fields: Any) -> dict[str,
 
 
 @virtual
-async def test_cascades_that_differ_are_told() -> None:
+async def test_cascades_that_differ_are_reported() -> None:
     events = await record_cascades()
     assert changed(events, "skips", required=True)["skips"].again == "escalate"
     assert changed(events, "skips", defaults=["a"])["skips"].again == "substitute"
@@ -150,7 +150,7 @@ async def test_cascades_that_differ_are_told() -> None:
 
 
 @virtual
-async def test_cascades_without_grounds_are_untold() -> None:
+async def test_cascades_without_their_grounds_are_marked() -> None:
     events = await record_cascades()
     for event in events:
         event.pop("defaults", None)

@@ -61,7 +61,7 @@ async def test_a_turn_without_failures_has_no_loss() -> None:
 
 
 @virtual
-async def test_a_turn_that_was_cut_off_is_told_as_far_as_it_goes() -> None:
+async def test_a_truncated_turn_is_explained_as_far_as_it_goes() -> None:
     events = await play(Runtime())
     told: Why = explain_turn("t", events[:3])
     assert not told.ended

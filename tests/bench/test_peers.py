@@ -100,7 +100,7 @@ def test_the_versions_on_the_page_are_the_locked_ones() -> None:
         assert f"{library} {locked}" in PAGE
 
 
-def test_settings_and_notes_are_about_cases_that_there_are() -> None:
+def test_settings_and_notes_refer_to_existing_cases() -> None:
     assert {name for library in LIBRARIES.values() for name in library.notes} <= {*CASES}
     for library in ("failsoft", "tenacity"):  # those that are installed here
         assert {*LIBRARIES[library]().options()} <= {*CASES}
@@ -113,7 +113,7 @@ def answer(verdict: str, **more: Any) -> dict[str, Any]:
     return {"case": "T1", "library": "tenacity", "verdict": verdict, "words": "seen", **more}
 
 
-def test_a_fault_that_a_setting_avoids_is_told_apart() -> None:
+def test_a_fault_that_a_setting_avoids_is_marked_as_avoided() -> None:
     setting = {"setting": "`careful=True`", "words": "one", "verdict": "none"}
     assert page.verdict(answer("fault", option=setting)) == "avoided"
     assert page.verdict(answer("fault", option={**setting, "verdict": "fault"})) == "fault"

@@ -41,7 +41,7 @@ def test_a_word_on_effects_replaces_the_one_below():
     assert assemble({"id": "a", "idempotency_key": "key"}, {"idempotent": True}).idempotency_key == "key"
 
 
-def test_a_wrong_field_is_told_where_the_layers_meet():
+def test_a_wrong_field_is_reported_when_the_layers_are_merged():
     with pytest.raises(ValueError, match="max_attempts: 0 is not a whole number of at least 1"):
         assemble({"id": "a", "retry": {"max_attempts": 0}})
 

@@ -56,7 +56,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_are_told_where_they_are_made(case: str) -> None:
+def test_mistakes_are_reported_where_they_are_made(case: str) -> None:
     make, said = MISTAKES[case]
     with pytest.raises(ManifestError) as raised:
         make()
@@ -78,7 +78,7 @@ def test_mistakes_are_told_where_they_are_made(case: str) -> None:
     ],
     ids=["name", "unit", "list", "within", "no id", "parameter"],
 )
-def test_a_decorators_mistakes_are_told_with_the_functions_place(options: dict[str, Any], said: str) -> None:
+def test_a_decorators_mistakes_are_reported_with_the_functions_place(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ManifestError) as raised:
         Runtime().add(search, **options)
     (problem,) = raised.value.problems

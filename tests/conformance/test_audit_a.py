@@ -175,7 +175,7 @@ async def test_a3_a_fallback_may_serve_what_the_part_could_not() -> None:
     assert (outcome.status, outcome.partial) == ("failed", ["page 1"])
 
 
-def test_a3_anything_else_is_refused() -> None:
+def test_a3_other_values_of_accept_partial_are_rejected() -> None:
     for wrong in ("always", 1, None):
         with pytest.raises(ManifestError, match="accept_partial"):
             Runtime().add(Scripted(1), id="search", accept_partial=wrong)  # type: ignore[arg-type]
@@ -251,7 +251,7 @@ async def test_a4_the_orchestrator_phrases_everything_that_a_user_reads(kind: st
 
 
 @virtual
-async def test_a4_it_is_told_of_the_turn_in_facts_that_are_safe_to_hand_on() -> None:
+async def test_a4_the_orchestrator_receives_facts_about_the_turn_that_are_safe_to_share() -> None:
     orchestrator = Orchestrator()
     rt = orchestrated(orchestrator)
     async with rt.turn() as turn:

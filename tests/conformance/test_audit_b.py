@@ -68,7 +68,7 @@ async def test_b1_a_report_comes_back_from_its_plain_form() -> None:
         assert failsoft.decide(back) == failsoft.decide(report)
 
 
-def test_b1_what_is_no_report_or_decision_is_refused() -> None:
+def test_b1_invalid_reports_and_decisions_are_rejected() -> None:
     with pytest.raises(ValueError, match="fault"):
         ErrorReport.from_dict({"tool_id": "search"})
     with pytest.raises(ValueError, match="strategy: 'pray'"):
@@ -194,7 +194,7 @@ async def test_b2_a_plan_with_an_unknown_tool_runs_the_rest(form: str) -> None:
     ],
 )
 @virtual
-async def test_b2_what_is_wrong_with_the_plan_itself_refuses_all_of_it(wrong: Any) -> None:
+async def test_b2_a_plan_with_an_invalid_structure_is_rejected_as_a_whole(wrong: Any) -> None:
     ran = Scripted("x")
     rt = Runtime()
     rt.add(ran, id="weather")
@@ -355,7 +355,7 @@ async def test_b7_jsonschemas_required_and_path(value: Any, named: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Invalid input", "invalid argument", "Bad request", "value must be positive"])
-def test_b7_what_names_no_input_asks_for_none(text: str) -> None:
+def test_b7_an_error_that_names_no_input_asks_for_none(text: str) -> None:
     assert find_inputs(text) == ()
 
 

@@ -161,7 +161,7 @@ async def test_c6_events_of_a_fallbacks_own_circuit_name_the_primary() -> None:
     assert opened[1]["message"] == "Circuit breaker opened for backup"
 
 
-def test_c6_what_is_no_fallback_is_said() -> None:
+def test_c6_asking_for_the_health_of_a_tool_that_is_not_a_fallback_is_an_error() -> None:
     rt = Runtime()
     rt.add(Scripted(1), id="primary", fallbacks=["backup"])
     rt.add(Scripted(1), id="backup")
@@ -402,7 +402,7 @@ async def test_c4_timeouts_of_the_tools_own_client_are_counted(error: Exception)
 
 
 @virtual
-async def test_c4_the_tools_timeout_is_told_apart() -> None:
+async def test_c4_the_tools_own_timeout_is_counted_separately() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(5)), id="search", timeout="1s", retry=ONCE)
     rt.add(Scripted(RuntimeError("504 Gateway Timeout"), DOWN), id="other", retry=ONCE)

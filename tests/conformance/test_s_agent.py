@@ -178,7 +178,7 @@ def test_wrapper_formats_type_and_message(error: Exception, text: str) -> None:
 
 
 @pytest.mark.parametrize("filling", ["", "x " * 8_000])
-def test_wrapper_masks_a_secret_wherever_it_is(filling: str) -> None:
+def test_wrapper_masks_a_secret_anywhere_in_the_text(filling: str) -> None:
     def tool(data: str) -> str:
         raise QuotaError(f"{filling}wrong key sk-live-4fK2mZ81qLw0Xb7RtY5uVh3N in request 7")
 

@@ -69,7 +69,7 @@ def test_4_1_the_timeout_is_quoted_as_it_was_written(written: str, where: str) -
 
 @pytest.mark.parametrize("door", ["by name", "blocking", "function", "turn"])
 @pytest.mark.parametrize("sync", [False, True])
-def test_4_1_what_comes_later_than_its_deadline_is_no_success(sync: bool, door: str) -> None:
+def test_4_1_a_result_after_the_deadline_is_not_a_success(sync: bool, door: str) -> None:
     def fetch() -> str:
         return "flights"
 

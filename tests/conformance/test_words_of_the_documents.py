@@ -186,7 +186,7 @@ def test_s_norm_signals_in_an_exception_of_several_arguments(text: str, category
     assert classify(RuntimeError(text, detail)).category == category
 
 
-def test_s_norm_a_signal_that_is_quoted_among_other_words_is_none() -> None:
+def test_s_norm_a_signal_quoted_among_other_words_does_not_count() -> None:
     assert classify("the user wrote 'tool not found', so I stopped").category != "tool_unavailable"
 
 

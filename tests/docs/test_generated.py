@@ -30,7 +30,7 @@ def test_pages_are_up_to_date(writer: str) -> None:
         assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run make docs"
 
 
-def test_writing_about_commands_leaves_them_as_they_are() -> None:
+def test_generating_the_cli_page_does_not_change_the_commands() -> None:
     cli_page.pages()
     for name, _ in cli_page.walk(cli):
         assert CliRunner().invoke(cli, [*name.split(), "-h"]).exit_code == 0, f"{name} -h"

@@ -579,7 +579,7 @@ def test_a_misspelt_tool_is_warned_of_with_the_nearest_name(
     )
 
 
-def test_metrics_of_a_name_that_is_nowhere_are_zeros_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_metrics_of_an_unknown_tool_are_zeros_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     rt = Runtime({"tools": {"in_the_manifest": {"timeout": "3s"}}})
     said = warned(lambda: [rt.metrics(name)["error_count"] for name in ("nix", "nix", "in_the_manifest")], caplog)
     assert said.count("there is no tool nix") == 1

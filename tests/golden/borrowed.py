@@ -47,8 +47,8 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 OMITTED: Mapping[str, str] = {  # how the names of tests or cases begin -> why their events are not recorded
-    "test_4_1_what_comes_later_than_its_deadline_is_no_success[True-by name]": "a thread moves the clock",
-    "test_4_1_what_comes_later_than_its_deadline_is_no_success[True-turn]": "a thread moves the clock",
+    "test_4_1_a_result_after_the_deadline_is_not_a_success[True-by name]": "a thread moves the clock",
+    "test_4_1_a_result_after_the_deadline_is_not_a_success[True-turn]": "a thread moves the clock",
     "test_t31_nothing_done_crosses_processes_and_is_the_word_of_the_tool_that_raises_it": "starts processes",
     "test_t31_the_source_of_the_evidence_crosses_the_process_boundary": "starts processes",
     "test_t33_what_an_inner_call_did_is_known_to_the_call_around_it[leaves_an_os_thread": "two threads race",

@@ -57,11 +57,11 @@ class Driver:
 
 
 @pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
-def test_it_passes_the_suite_for_adapters(check: Any) -> None:
+def test_the_documented_adapter_passes_the_adapter_suite(check: Any) -> None:
     check_adapter(Driver(), check)
 
 
-def test_it_has_thirty_lines_and_imports_only_the_door() -> None:
+def test_the_documented_adapter_has_thirty_lines_and_imports_only_failsoft_integration() -> None:
     lines = [line for line in code().splitlines() if line.strip()]
     begin = next(number for number, line in enumerate(lines) if line.startswith("class GuardedTools"))
     assert len(lines) - begin <= 30
@@ -109,7 +109,7 @@ async def test_the_calls_of_a_run_are_one_turn() -> None:
     assert len({event.turn_id for event in calls}) == 1
 
 
-def test_something_else_than_a_runtime_is_refused_at_once() -> None:
+def test_an_argument_that_is_not_a_runtime_is_rejected_at_once() -> None:
     with pytest.raises(FailsoftError, match=r"write GuardedTools\(rt, tools\)"):
         ADAPTER.GuardedTools("rt", {})
 
@@ -117,14 +117,14 @@ def test_something_else_than_a_runtime_is_refused_at_once() -> None:
 # --- the door ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_name_of_the_door_is_explained_or_is_a_type_of_one_that_is() -> None:
+def test_every_name_of_failsoft_integration_is_explained_or_is_a_type() -> None:
     documented = failsoft.integration.__doc__ or ""
     types = {"AgentRun", "Control", "Outcome", "Runners", "Turn", "Unanswered", "read_metadata"}
     types |= {"BrokenOffError", "BrokenToolError"}
     assert {name for name in failsoft.integration.__all__ if name not in documented} <= types
 
 
-def test_opening_the_door_loads_no_thread_pool() -> None:
+def test_importing_failsoft_integration_loads_no_thread_pool() -> None:
     """Temporal's workflow sandbox refuses ``concurrent.futures.ThreadPoolExecutor``."""
     show = "import sys, failsoft.integration; print('failsoft.integration.executor' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)

@@ -64,7 +64,7 @@ async def test_repeated_once_declared(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["manifest", "declared", "registered"])
 @virtual
-async def test_not_repeated_where_nothing_is_said_about_effects(how: str) -> None:
+async def test_a_tool_without_declared_effects_is_not_repeated(how: str) -> None:
     said: dict[str, Any] = {"timeout": "5s"}
     rt, tool = Runtime({"tools": {"pay": said}} if how == "manifest" else None), Scripted(RESET, "done")
     if how == "declared":
@@ -102,7 +102,7 @@ async def test_a_registered_tool_and_its_shadow_have_one_health() -> None:
 
 
 @virtual
-async def test_frameworks_tools_stand_in_for_each_other() -> None:
+async def test_a_framework_tool_may_be_a_fallback_of_another() -> None:
     rt, first, second = Runtime(), Scripted(DOWN), Scripted("from the backup")
     rt.declare("search", fallbacks=["backup"])
     rt.declare("backup")

@@ -48,7 +48,7 @@ def test_not_idempotent_until_declared() -> None:
     assert len(tries) == 4
 
 
-def test_it_is_answered_for_at_its_deadline() -> None:
+def test_a_blocking_framework_tool_times_out_at_its_deadline() -> None:
     rt = Runtime({"tools": {"hang": {"timeout": "30ms"}}})
     began = time.monotonic()
     outcome = rt.run_sync("hang", {}, {"hang": runner(lambda: time.sleep(0.5))})
@@ -57,7 +57,7 @@ def test_it_is_answered_for_at_its_deadline() -> None:
     assert time.monotonic() - began < 0.45
 
 
-def test_control_flow_passes_as_it_is() -> None:
+def test_control_flow_exceptions_pass_unchanged() -> None:
     rt, error = Runtime(), Steer("left")
 
     def steer() -> None:
@@ -69,7 +69,7 @@ def test_control_flow_passes_as_it_is() -> None:
     assert rt.health("search").failure_count == 0
 
 
-def test_another_of_the_frameworks_tools_stands_in() -> None:
+def test_another_framework_tool_serves_as_the_fallback() -> None:
     def fail() -> None:
         raise ConnectionError("503 Service Unavailable")
 
@@ -89,7 +89,7 @@ def test_a_runner_that_waits_is_refused() -> None:
     assert "returned a coroutine" in outcome.fault.message
 
 
-def test_a_turn_around_it_is_left() -> None:
+def test_a_blocking_call_does_not_join_the_turn_around_it() -> None:
     async def main() -> object:
         rt = Runtime()
         async with rt.turn() as turn:

@@ -147,7 +147,9 @@ def test_a_busy_machine_is_not_held_against_a_subscriber(
     late.close(1)
 
 
-def test_many_small_delays_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_many_small_delays_make_a_subscriber_slow(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(delivery, "PATIENCE", 0.05)
     slow = Delivery(lambda _: time.sleep(0.02), name="subscriber", wait=False)
     for number in range(10):

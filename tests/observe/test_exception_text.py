@@ -14,7 +14,7 @@ def caught(raise_it: object) -> BaseException:
     raise AssertionError("it did not raise")
 
 
-def test_it_shows_where_it_was_raised_and_what_was_said() -> None:
+def test_the_text_shows_the_traceback_and_the_message() -> None:
     def breaks() -> None:
         raise TypeError("no such thing")
 
@@ -24,7 +24,7 @@ def test_it_shows_where_it_was_raised_and_what_was_said() -> None:
     assert lines[-1] == "TypeError: no such thing"
 
 
-def test_it_shows_what_it_came_from_first() -> None:
+def test_the_text_shows_the_cause_first() -> None:
     def breaks() -> None:
         try:
             raise KeyError("city")
@@ -35,7 +35,7 @@ def test_it_shows_what_it_came_from_first() -> None:
     assert text.index("KeyError: 'city'") < text.index("ValueError: bad input")
 
 
-def test_it_shows_what_it_came_from_also_if_that_is_false() -> None:
+def test_the_text_shows_a_cause_that_is_falsy() -> None:
     class Empty(Exception):
         def __len__(self) -> int:
             return 0

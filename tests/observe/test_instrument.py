@@ -94,7 +94,9 @@ def test_hooks_are_entered_in_order_and_left_in_reverse_order() -> None:
 
 
 @pytest.mark.parametrize("at", ["hook", "enter", "exit", "abandoned", "carrier"])
-def test_one_that_fails_is_logged_once_and_harms_no_other(at: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_instrument_that_fails_is_logged_once_and_does_not_affect_others(
+    at: str, caplog: pytest.LogCaptureFixture
+) -> None:
     notes: list[str] = []
     instruments = Instruments((Noting("a", notes), Broken(at), Noting("b", notes)))
     with caplog.at_level(logging.ERROR, "failsoft"):
@@ -110,7 +112,7 @@ def test_one_that_fails_is_logged_once_and_harms_no_other(at: str, caplog: pytes
     assert f"broken at {at}" in record.getMessage()
 
 
-def test_what_is_carried_is_text_and_later_instruments_win() -> None:
+def test_carrier_values_are_text_and_later_instruments_win() -> None:
     instruments = Instruments((Noting("a", []), Broken(""), Noting("b", [])))
     assert instruments.carrier(CALL, 3) == {"BY": "b", "a": "3", "b": "3"}
 

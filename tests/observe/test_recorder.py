@@ -167,7 +167,7 @@ async def test_a_failing_call_tells_its_whole_story_in_order() -> None:
 
 
 @virtual
-async def test_every_transition_of_a_breaker_is_told() -> None:
+async def test_every_transition_of_a_breaker_is_recorded() -> None:
     import asyncio
 
     rt = Runtime()

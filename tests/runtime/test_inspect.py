@@ -25,7 +25,7 @@ def tool_of(rt: Runtime, id: str) -> dict[str, Any]:
 
 
 @virtual
-async def test_a_tool_is_shown_with_what_it_is_and_how_it_is() -> None:
+async def test_a_tool_is_shown_with_its_options_and_its_health() -> None:
     rt = Runtime()
 
     @rt.tool(timeout="2s", retry={"max_attempts": 3}, fallbacks=["cache"], label="Flight search")
@@ -110,7 +110,7 @@ def test_a_disabled_tool_is_shown_with_the_reason() -> None:
     ("options", "runs_in"),
     [({}, "worker thread"), ({"timeout": None}, "caller"), ({"isolation": "process"}, "process")],
 )
-def test_it_says_where_a_blocking_tool_runs(options: dict[str, Any], runs_in: str) -> None:
+def test_inspect_shows_where_a_blocking_tool_runs(options: dict[str, Any], runs_in: str) -> None:
     rt = Runtime()
     rt.add(time.strftime, id="clock", check_types=False, **options)
     assert tool_of(rt, "clock")["runs_in"] == runs_in

@@ -153,7 +153,7 @@ async def test_calls_that_wait_for_a_process_are_answered_when_the_runtime_is_cl
 
 
 @virtual
-async def test_close_ends_what_turns_have_left_behind() -> None:
+async def test_close_cancels_abandoned_calls() -> None:
     slow = Scripted(Takes(100))
     async with Runtime() as rt:
         rt.add(slow, id="slow", timeout="200s")
@@ -165,7 +165,7 @@ async def test_close_ends_what_turns_have_left_behind() -> None:
 
 
 @virtual
-async def test_close_can_wait_for_what_is_left_behind() -> None:
+async def test_close_can_wait_for_abandoned_calls() -> None:
     slow = Scripted(Takes(10, "late"))
     rt = Runtime()
     rt.add(slow, id="slow")
@@ -177,7 +177,7 @@ async def test_close_can_wait_for_what_is_left_behind() -> None:
 
 
 @virtual
-async def test_close_waits_for_nothing_unless_told_to() -> None:
+async def test_close_does_not_wait_without_a_grace_period() -> None:
     for rt, grace in ((Runtime(policies=None), 0), (Runtime(policies=[]), "0s")):
         slow = Scripted(Takes(10, "late"))
         rt.add(slow, id="slow")

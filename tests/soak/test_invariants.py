@@ -106,7 +106,7 @@ def test_disordered_turns__a_report_is_sorted(monkeypatch: Patch) -> None:
     assert "disordered_turns" in found_by(short())
 
 
-def test_unkept_turns__what_was_lost_is_acknowledged(monkeypatch: Patch) -> None:
+def test_unkept_turns__lost_events_are_acknowledged(monkeypatch: Patch) -> None:
     has = StoreWriter._has
     monkeypatch.setattr(StoreWriter, "_has", lambda self, batches: has(self, batches) or True)
     monkeypatch.setattr(event_writer, "PAUSE", 0.0)  # each turn hands over what it has, also to a store in trouble

@@ -23,7 +23,7 @@ def test_a_record_has_the_whole_circuit() -> None:
     [None, 3, [], {}, {"failures": "many"}, {"failures": 1, "state": "ajar"}, {"failures": 1, "opened_by": {"code": "?"}}],
     ids=str,
 )  # fmt: skip
-def test_a_record_that_cannot_be_read_is_none(record: Any) -> None:
+def test_an_unreadable_record_is_ignored(record: Any) -> None:
     assert unpack(record) is None
     assert version_of(record) == 0
 

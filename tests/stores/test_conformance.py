@@ -16,16 +16,16 @@ from failsoft.stores.sqlite.store import SqliteStore
 from failsoft.testing import check_breaker_store, check_store
 
 
-def test_the_memory_store_is_one() -> None:
+def test_the_memory_store_passes_the_suite() -> None:
     check_store(lambda wall: MemoryStore(wall=wall))
 
 
-def test_the_sqlite_store_is_one(tmp_path: Path) -> None:
+def test_the_sqlite_store_passes_the_suite(tmp_path: Path) -> None:
     numbers = count()
     check_store(lambda wall: SqliteStore(tmp_path / f"{next(numbers)}.db", wall=wall))
 
 
-def test_a_store_that_forgets_is_none() -> None:
+def test_a_store_that_does_not_delete_fails_the_suite() -> None:
     class Forgets(MemoryStore):
         def delete(self, kind: object, key: object) -> None:
             pass
@@ -34,7 +34,7 @@ def test_a_store_that_forgets_is_none() -> None:
         check_store(lambda wall: Forgets(wall=wall))
 
 
-def test_a_store_that_raises_is_none_and_the_rule_is_named() -> None:
+def test_a_store_that_raises_fails_the_suite_with_the_rule() -> None:
     class Misses(MemoryStore):
         def get(self, kind: Kind, key: str) -> object:
             return dict(self.find(kind))[key]
@@ -43,7 +43,7 @@ def test_a_store_that_raises_is_none_and_the_rule_is_named() -> None:
         check_store(lambda wall: Misses(wall=wall))
 
 
-def test_a_store_that_cannot_be_closed_twice_is_none() -> None:
+def test_a_store_that_cannot_be_closed_twice_fails_the_suite() -> None:
     class Once(MemoryStore):
         closed = False
 
@@ -75,12 +75,12 @@ def test_the_sqlite_stores_circuits_can_be_shared(tmp_path: Path) -> None:
         store.close()
 
 
-def test_circuits_kept_as_records_cannot() -> None:
+def test_circuits_kept_as_records_cannot_be_shared() -> None:
     with pytest.raises(AssertionError, match=r"exactly one does|told of every circuit"):
         check_breaker_store(lambda wall: RecordBreakers(MemoryStore(wall=wall), wall))
 
 
-def test_a_breaker_store_that_swaps_any_version_is_none() -> None:
+def test_a_breaker_store_that_swaps_any_version_fails_the_suite() -> None:
     class Careless(MemoryBreakers):
         def swap(self, key: str, version: int, circuit: KeptCircuit, *, ttl: float) -> int:
             found = self.load(key)
@@ -90,7 +90,7 @@ def test_a_breaker_store_that_swaps_any_version_is_none() -> None:
         check_breaker_store(lambda wall: Careless(MemoryStore(wall=wall)))
 
 
-def test_a_breaker_store_that_reports_later_changes_only_is_none() -> None:
+def test_a_breaker_store_that_reports_only_later_changes_fails_the_suite() -> None:
     class Lazy(MemoryBreakers):
         def watch(self, watcher: Watcher) -> Callable[[], None]:
             self._watchers.append(watcher)

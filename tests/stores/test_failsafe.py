@@ -29,7 +29,9 @@ class Broken(MemoryStore):
 
 @pytest.mark.parametrize("names", [("put",), ("put", "delete"), ("find", "get"), ("flush",), METHODS], ids=" ".join)
 @virtual
-async def test_no_caller_notices(names: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_store_is_logged_once_and_does_not_affect_callers(
+    names: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     store = Broken(*names)
     rt = Runtime(store=store)
     rt.add(Scripted(*[DOWN] * 9), id="search", retry={"max_attempts": 3}, breaker={"failure_threshold": 3})
@@ -50,7 +52,7 @@ async def test_no_caller_notices(names: tuple[str, ...], caplog: pytest.LogCaptu
 
 
 @virtual
-async def test_a_loss_is_told_once() -> None:
+async def test_a_loss_is_reported_once() -> None:
     store = Broken("put")
     rt = Runtime(store=store)
     rt.add(Scripted(*[DOWN] * 3), id="search", retry={"max_attempts": 3}, breaker={"failure_threshold": 3})

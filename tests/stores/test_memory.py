@@ -13,7 +13,7 @@ class Clock:
         return self.now
 
 
-def test_it_is_a_store() -> None:
+def test_the_memory_store_is_a_store() -> None:
     store: Store = MemoryStore()
     assert store.flush(0)
 
@@ -84,7 +84,7 @@ def test_events_are_bounded() -> None:
     assert [event["seq"] for _, event in store.read()] == [*range(15, 25)]
 
 
-def test_a_closed_store_takes_nothing_more() -> None:
+def test_a_closed_store_ignores_writes() -> None:
     store = MemoryStore()
     store.put("memory", "k", 1)
     store.close()

@@ -53,7 +53,7 @@ def test_options() -> None:
         ("sqlite:///a.db?max_size=lots", "is not a size"),
     ],
 )
-def test_mistakes_are_told(address: str, said: str) -> None:
+def test_invalid_addresses_are_rejected_with_advice(address: str, said: str) -> None:
     with pytest.raises(ManifestError) as caught:
         open_store(address, wall=wall)
     assert said in str(caught.value)

@@ -11,7 +11,7 @@ from failsoft import classify
 from failsoft.surfaces.cli import cli
 
 
-def test_it_says_what_and_by_which_rule() -> None:
+def test_classify_prints_the_fault_and_its_rule() -> None:
     result = CliRunner().invoke(cli, ["classify", "503 Service Unavailable, retry after 20s"])
     fault = classify("503 Service Unavailable, retry after 20s")
     assert result.exit_code == 0

@@ -26,7 +26,7 @@ def invoke(*args: str, stdin: str | bytes | None = None) -> Result:
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-def test_help_says_what_there_is(option: str) -> None:
+def test_help_lists_all_commands_and_exit_codes(option: str) -> None:
     result = invoke(option)
     assert result.exit_code == 0
     assert all(f"  {command}" in result.stdout for command in COMMANDS)
@@ -81,7 +81,7 @@ def test_the_version() -> None:
         (("classify", " "), "no text to classify"),
     ],
 )
-def test_wrong_use_is_said_once_and_ends_with_2(args: tuple[str, ...], message: str) -> None:
+def test_wrong_use_is_reported_once_and_exits_with_2(args: tuple[str, ...], message: str) -> None:
     result = invoke(*args)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr.replace("Error: ", "")
@@ -117,7 +117,7 @@ def test_completion_answers_the_shell() -> None:
     assert ended.stdout.split() == ["plain,check", "plain,classify", "plain,completion"]
 
 
-def test_both_doors_lead_to_the_same_place() -> None:
+def test_the_module_and_the_script_run_the_same_program() -> None:
     ended = subprocess.run([sys.executable, "-m", "failsoft", "--version"], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, f"failsoft {failsoft.__version__}\n")
     scripts = Path(failsoft.__file__).parents[2] / "pyproject.toml"

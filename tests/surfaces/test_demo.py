@@ -88,7 +88,7 @@ def test_the_demo_reports_its_progress() -> None:
 """)
 
 
-def test_it_ends_with_what_people_and_models_are_told_and_what_to_try_next() -> None:
+def test_the_demo_ends_with_the_texts_for_users_and_models_and_next_steps() -> None:
     shown = " ".join(demo().split())
     assert "What the user would be told Completed flight search and exchange rates, but activity search" in shown
     assert "about the booking book_table failed: DEADLINE_EXCEEDED" in shown
@@ -98,7 +98,7 @@ def test_it_ends_with_what_people_and_models_are_told_and_what_to_try_next() -> 
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "100", "200"])
-def test_it_fits_terminals(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_fits_the_width_of_the_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     shown = demo()
     pictured = shown[shown.index("┃ flight search") :]
@@ -119,7 +119,7 @@ def test_as_json_it_shows_all_six() -> None:
     assert (rows["activities"]["status"], report["timed_out"]) == ("timed_out", True)
 
 
-def test_it_is_the_same_every_time() -> None:
+def test_the_demo_is_deterministic() -> None:
     assert demo() == demo()
 
 

@@ -23,7 +23,7 @@ def test_the_written_manifest_loads_and_passes_check(tmp_path: Path) -> None:
     assert (checked.exit_code, checked.stdout) == (0, f"{manifest}: ok\n")
 
 
-def test_it_overwrites_only_when_told_to(tmp_path: Path) -> None:
+def test_init_overwrites_files_only_with_force(tmp_path: Path) -> None:
     mine = tmp_path / "failsoft.yaml"
     mine.write_text("version: 1\n")
     result = CliRunner().invoke(cli, ["init", str(tmp_path)])

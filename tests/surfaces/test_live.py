@@ -80,7 +80,7 @@ async def test_pipes_get_lines() -> None:
     )
 
 
-def test_every_kind_of_event_that_is_told_exists() -> None:
+def test_every_described_event_type_exists() -> None:
     there = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
     assert set(live._DESCRIBERS) <= there
     started = events.Event(1, events.TURN_STARTED, 0.0, None, None, "t", {})

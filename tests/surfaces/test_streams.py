@@ -80,7 +80,7 @@ def test_output_that_is_closed() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp437"])
-def test_drawings_are_made_of_what_there_is(encoding: str) -> None:
+def test_drawings_use_only_characters_of_the_encoding(encoding: str) -> None:
     shown = run("trace", "show", "--trace", "example", PYTHONIOENCODING=encoding)
     whole = run("trace", "show", "--trace", "example", PYTHONIOENCODING="utf-8")
     assert (shown.returncode, shown.stderr) == (0, b"")

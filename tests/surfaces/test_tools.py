@@ -64,7 +64,7 @@ def test_each_tool_of_a_manifest_is_listed_with_its_reason() -> None:
     assert result.stderr == ""
 
 
-def test_the_same_as_data() -> None:
+def test_tools_are_listed_as_json() -> None:
     listed = json.loads(tools("--json").stdout)["tools"]
     assert [tool["id"] for tool in listed] == ["weather", "pay", "oracle", "ask", "search_in_code"]
     assert listed[0] == {

@@ -102,7 +102,7 @@ def test_the_store_can_be_said_by_the_environment(store: str, monkeypatch: pytes
     assert invoke("why").stdout.startswith("turn-two")
 
 
-def test_without_a_word_it_is_the_file_that_is_here(
+def test_without_options_the_store_in_this_directory_is_read(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

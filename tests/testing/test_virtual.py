@@ -211,7 +211,7 @@ def test_time_does_not_run_backwards(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_runtime_that_keeps_real_time_is_told_of(inside: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_runtime_made_outside_of_virtual_time_is_warned_about(inside: bool, caplog: pytest.LogCaptureFixture) -> None:
     async def wait(rt: Runtime) -> None:
         rt.add(asyncio.sleep, id="wait")
         await rt.call("wait", {"delay": 1})

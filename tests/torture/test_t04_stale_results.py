@@ -43,7 +43,7 @@ async def test_t04_calls_admitted_before_the_trip_do_not_change_an_open_circuit(
 
 @pytest.mark.parametrize("late", [Takes(60, "flights"), Takes(60, DOWN)], ids=["successes", "failures"])
 @virtual
-async def test_t04_nor_a_circuit_that_has_recovered(late: Takes) -> None:
+async def test_t04_calls_admitted_before_the_trip_do_not_change_a_recovered_circuit(late: Takes) -> None:
     rt = make(*[late] * STALE, DOWN, DOWN, DOWN, "probe", DOWN, DOWN)
     early = await admitted_before_the_trip(rt)
     await asyncio.sleep(30)

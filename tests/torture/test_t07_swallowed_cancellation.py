@@ -14,7 +14,7 @@ CALLS = 100
 
 
 @virtual
-async def test_t07_answered_at_the_deadline_and_counted_as_orphaned() -> None:
+async def test_t07_a_caller_is_answered_at_the_deadline_and_the_attempt_is_counted_as_abandoned() -> None:
     rt = Runtime()
     loop = asyncio.get_running_loop()
     ended: list[float] = []

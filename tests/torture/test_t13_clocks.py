@@ -55,7 +55,7 @@ def test_t13_setting_the_clock_does_not_move_the_open_window(step: float) -> Non
 
 
 @pytest.mark.parametrize("step", [-HOUR, +HOUR])
-def test_t13_nor_does_it_keep_a_circuit_open_over_a_restart(step: float) -> None:
+def test_t13_setting_the_clock_does_not_keep_a_circuit_open_over_a_restart(step: float) -> None:
     times = Times()
     store = MemoryStore(wall=lambda: times.wall)
     before = Runtime(store=store, clock=times.clock)
@@ -67,7 +67,7 @@ def test_t13_nor_does_it_keep_a_circuit_open_over_a_restart(step: float) -> None
     assert window(rt, times) <= WINDOW * 1.01
 
 
-def test_t13_the_time_zone_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t13_changing_the_time_zone_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     times = Times()
     rt = Runtime(clock=times.clock)
     rt.add(broken, id="search", timeout=None, retry=ONCE, breaker=BREAKER)

@@ -53,7 +53,7 @@ def test_t19_nonsense_is_refused_at_load_with_its_place(field: str, value: str, 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0])
 @pytest.mark.parametrize("field", ["initial_delay", "max_delay", "multiplier", "max_total_time"])
-def test_t19_nor_is_it_taken_from_code(field: str, wrong: float) -> None:
+def test_t19_nonsense_is_rejected_in_code(field: str, wrong: float) -> None:
     async def search() -> None: ...
 
     with pytest.raises(ManifestError, match=field):

@@ -109,7 +109,7 @@ def test_t24_a_child_answers_although_every_lock_is_held(tmp_path: Path, monkeyp
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("kind", ["thread", "async"])
-def test_t24_a_child_has_all_slots_although_every_one_is_taken(kind: str) -> None:
+def test_t24_a_child_has_all_slots_even_if_the_parent_has_taken_them(kind: str) -> None:
     rt = Runtime()
     began, go_on = threading.Semaphore(0), threading.Event()
 

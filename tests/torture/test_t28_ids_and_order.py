@@ -46,7 +46,7 @@ async def test_t28_out_of_order_results_stay_with_their_calls() -> None:
 
 
 @virtual
-async def test_t28_identical_calls_are_as_many_as_they_are() -> None:
+async def test_t28_identical_calls_each_run_and_have_their_own_id() -> None:
     rt, ran = make()
     async with rt.turn() as turn:
         handles = [turn.call("search", {"number": 7, "wait": 1}) for _ in range(CALLS)]

@@ -188,7 +188,7 @@ def strict() -> Iterator[Runtime]:
 @pytest.mark.parametrize(
     "value", [None, True, 0, 1.5, "é\ud800", [1, [2]], {"a": {"b": None}}, {"$type": "bytes", "is": 1}]
 )
-def test_t29_json_values_arrive_as_they_are(strict: Runtime, value: Any) -> None:
+def test_t29_json_values_arrive_unchanged(strict: Runtime, value: Any) -> None:
     assert strict.call_sync("give", {"value": value}).value == value
 
 

@@ -37,7 +37,7 @@ def is_wrong(outcome: Any, ran: bool) -> bool:
     return ran and fault is not None and (fault.effect == "none" or outcome.attempts == 0)
 
 
-def test_t34_a_tool_that_began_is_never_told_as_not_run_at_the_turns_deadline() -> None:
+def test_t34_a_tool_that_began_is_never_reported_as_not_run_at_the_turns_deadline() -> None:
     till, chance = Till(), random.Random(34)
     outcomes: dict[int, Any] = {}
 
@@ -53,7 +53,7 @@ def test_t34_a_tool_that_began_is_never_told_as_not_run_at_the_turns_deadline() 
     assert any(outcome.status == "timed_out" for outcome in outcomes.values())
 
 
-def test_t34_nor_when_the_turn_is_cancelled() -> None:
+def test_t34_a_tool_that_began_is_never_reported_as_not_run_when_the_turn_is_cancelled() -> None:
     till, chance = Till(), random.Random(35)
     outcomes: dict[int, Any] = {}
 
@@ -83,7 +83,7 @@ def test_t34_nor_when_the_turn_is_cancelled() -> None:
     assert [order for order, outcome in outcomes.items() if is_wrong(outcome, order in till.paid)] == []
 
 
-def test_t34_nor_when_the_caller_of_one_call_leaves() -> None:
+def test_t34_a_tool_that_began_is_never_reported_as_not_run_when_its_caller_is_cancelled() -> None:
     till, chance = Till(), random.Random(36)
     ends: dict[str, int] = {}
     till.rt.subscribe(

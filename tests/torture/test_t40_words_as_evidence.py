@@ -90,7 +90,7 @@ def test_t40_quoted_text_holds_no_calls_back(text: str) -> None:
     [HttpError("no", 429, {"Retry-After": "60"}), HttpError(HOUR, 503, {"retry-after-ms": "60000"})],
     ids=["seconds", "milliseconds"],
 )
-def test_t40_a_header_holds_back_everybody_of_the_tenant(error: Exception) -> None:
+def test_t40_a_header_holds_back_all_calls_of_the_tenant(error: Exception) -> None:
     assert refused(virtual_run(error)[1]) == {"same thread", "other thread", "no thread"}
 
 

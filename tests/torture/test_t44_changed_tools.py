@@ -75,7 +75,7 @@ def test_t44_pydantic_ai_asks_for_approval_that_is_required_later(make: Make) ->
 
 
 @EVERY
-def test_t44_pydantic_ai_does_not_offer_what_was_taken_away_later(make: Make) -> None:
+def test_t44_pydantic_ai_does_not_offer_a_tool_that_was_removed_later(make: Make) -> None:
     tool, paid = paying()
     agent = make(tool)
     tool.prepare = lambda *_: None  # type: ignore[assignment]

@@ -138,7 +138,7 @@ def test_the_page_says_which_version_made_it() -> None:
     assert f"Made by failsoft {failsoft.__version__}" in TURN.to_html()
 
 
-def test_however_short_it_can_be_seen() -> None:
+def test_the_shortest_segment_is_still_visible() -> None:
     short = Row("x", "x", "succeeded", (Segment("ok", "x", 1.0, 1.000001),), via="x")
     widths = re.findall(r'class="ok" x="[\d.]+%" y="5" width="([\d.]+)%"', Waterfall("t", 1000.0, (short,)).to_html())
     assert [float(width) for width in widths] == [0.3]

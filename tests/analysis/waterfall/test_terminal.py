@@ -45,7 +45,7 @@ def test_signs_stand_where_they_happened_but_hide_no_attempt() -> None:
     assert bar(Segment("timeout", "t", 0.0, 10.0), ticks=opened)[-1] == "╳"
 
 
-def test_a_stand_in_s_work_looks_different() -> None:
+def test_a_fallbacks_work_is_drawn_differently() -> None:
     assert bar(Segment("failed", "t", 0.0, 2.0), Segment("ok", "other", 2.0, 4.0)) == "▒✗▆▆      "
 
 

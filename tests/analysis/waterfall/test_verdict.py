@@ -82,13 +82,13 @@ def test_queueing_and_time_outside_tools_are_named_only_when_significant() -> No
     )
 
 
-def test_times_are_said_as_people_say_them() -> None:
+def test_durations_are_rounded_for_people() -> None:
     assert [say_seconds(s) for s in (0, 0.0004, 0.04, 0.0949, 0.095, 0.1, 1, 9.96, 40.2, 3600)] == [
         "0 ms", "0 ms", "40 ms", "95 ms", "0.1 s", "0.1 s", "1.0 s", "10.0 s", "40.2 s", "3600.0 s",
     ]  # fmt: skip
 
 
-def test_waits_are_said_where_there_were_any() -> None:
+def test_waits_are_mentioned_only_if_there_were_any() -> None:
     failed, waited = Segment("failed", "t", 0.0, 2.0), Segment("held", "t", 2.0, 6.0)
     for segments, said in (
         ((failed,), "Most was lost to t: 2.0 s in 1 failed attempt."),

@@ -99,7 +99,7 @@ def test_the_defaults_fit_into_a_turn():
     assert found("tools: {a: {read_only: true}}") == []
 
 
-def test_a_tool_that_is_nowhere_is_an_error_where_the_tools_of_code_are_known():
+def test_an_undefined_tool_is_an_error_if_the_tools_in_code_are_known():
     source = "tools: {a: {read_only: true, fallbacks: [cached_flight]}}"
     assert found(source, known=["a", "cached_flight"]) == []
     assert found(source, known=["cached_flights"]) == [

@@ -461,7 +461,7 @@ def test_policies():
         ("a", "1:1: 'a' is not a mapping: write keys and values"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_what_would_be_right(source, said):
+def test_a_mistake_is_reported_with_its_place_and_a_correction(source, said):
     problem = only(source)
     assert problem.startswith("f.yaml:1:")
     assert said in problem
@@ -546,7 +546,7 @@ def test_a_message_cannot_command_a_terminal():
     assert "\x1b" not in only('tools: {a: {"\\e[31mred": 1}}')
 
 
-def test_nothing_is_said_twice_of_a_value_that_could_not_be_read():
+def test_an_unreadable_value_is_reported_only_once():
     assert len(problems("tools: {a: {read_only: no}}")) == 1
     assert len(problems("tools: {a: {timeout: *x}}")) == 1
 
@@ -621,7 +621,7 @@ def test_one_option():
         ({"timeout": "3s"}, "here: id: is missing"),
     ],
 )
-def test_a_mistake_in_python_is_told_with_its_place(options, said):
+def test_a_mistake_in_python_is_reported_with_its_place(options, said):
     with pytest.raises(ManifestError) as raised:
         parse_tool(options, place="here")
     assert str(raised.value).startswith(said)

@@ -171,7 +171,7 @@ def test_arguments_that_contain_themselves_are_refused():
     assert "args.v: is nested more than 64 deep" in only({"calls": [{"tool": "x", "args": {"v": endless}}]})
 
 
-def test_a_long_chain_is_no_matter_of_recursion():
+def test_a_long_chain_does_not_hit_the_recursion_limit():
     chain = [{"id": str(n), "tool": "x", "depends_on": [str(n + 1)]} for n in range(5000)]
     assert len(calls(*chain, {"id": "5000", "tool": "x"})) == 5001
     with pytest.raises(ManifestError, match="in a circle, 0 → 1 → 2"):

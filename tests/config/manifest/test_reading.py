@@ -81,7 +81,7 @@ def test_problems_are_reported_with_their_line_and_column(source, said):
     assert only(source) == said
 
 
-def test_everything_that_can_be_read_around_is_told_at_once():
+def test_all_recoverable_problems_are_reported_at_once():
     source = "a: no\nb: [1:30, *x]\na: 2\nc: .nan\n"
     assert [line.split(": ")[0] for line in problems(source)] == [
         "f.yaml:1:4",
@@ -118,7 +118,7 @@ def test_a_value_that_is_spoiled_spoils_what_is_in_it_and_nothing_else():
     assert not document.is_spoiled(("b",))
 
 
-def test_a_byte_order_mark_is_no_matter():
+def test_a_byte_order_mark_is_ignored():
     document = read(b"\xef\xbb\xbfa: 1", name="f.yaml")
     assert document.value == {"a": 1}
     assert document.place(("a",)) == "f.yaml:1:1"
@@ -139,7 +139,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=3), st.sampled_from([None, 2, "\t"]), st.booleans())
-def test_json_is_read_as_json_is(value, indent, is_ascii):
+def test_json_is_read_as_a_json_parser_reads_it(value, indent, is_ascii):
     document = read(json.dumps(value, indent=indent, ensure_ascii=is_ascii), name="f.json")
     if any("cannot be here" in str(problem) for problem in document.problems):
         return  # characters that YAML does not have, or reads differently: refused, not misread

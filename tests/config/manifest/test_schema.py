@@ -88,7 +88,7 @@ def test_manifests_that_do_not_load_are_invalid_by_the_schema(written):
         VALIDATOR.validate(written)
 
 
-def test_editors_are_told_what_each_key_means_and_what_holds_without_it():
+def test_the_schema_describes_every_key_and_its_default():
     made = schema()
     assert all("description" in about for block in made["$defs"].values() for about in block["properties"].values())
     retry = made["$defs"]["RetryBlock"]["properties"]

@@ -21,11 +21,11 @@ def test_a_class_named_after_a_status_claims_it(name: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["acme.RequestTimeout", "psycopg_pool.TooManyRequests", "acme.Found"])
-def test_but_not_where_the_name_means_something_else(name: str) -> None:
+def test_a_class_name_with_another_meaning_claims_no_status(name: str) -> None:
     assert classify(make(name, "x")).http_status is None
 
 
-def test_a_number_that_is_no_status_is_none() -> None:
+def test_a_number_that_is_not_a_status_is_ignored() -> None:
     assert classify("Received exception, code: 516, Authentication failed").code is Code.UNAUTHENTICATED
     assert classify(make("acme.DatabaseError", "password is incorrect", code=516)).code is Code.UNAUTHENTICATED
 
@@ -95,7 +95,7 @@ def test_a_refused_login_is_no_refused_connection() -> None:
     assert classify(error).code is Code.UNAUTHENTICATED
 
 
-def test_a_code_as_words_does_not_open_a_closed_door() -> None:
+def test_a_code_in_the_body_does_not_override_a_denied_permission() -> None:
     body = b'{"error": {"message": "Your organization must be verified", "code": "unsupported_value"}}'
     assert classify(http_error(403, body)).code is Code.PERMISSION_DENIED
     assert classify(http_error(400, body)).code is Code.UNIMPLEMENTED

@@ -102,7 +102,7 @@ def test_secrets_are_not_remembered() -> None:
     assert all(type(kept) is int for kept in subject._clean)  # hashes
 
 
-def test_it_is_bounded() -> None:
+def test_the_number_of_remembered_errors_is_bounded() -> None:
     for number in range(5_000):
         classify(f"error {number}")
         classify(make("acme.Error", f"error {number}", status_code=404))

@@ -53,7 +53,7 @@ def test_transient_and_its_category_go_together() -> None:
 
 
 @pytest.mark.parametrize("phrase", phrases.PHRASES, ids=lambda phrase: phrase.name)
-def test_keys_let_through_whatever_the_pattern_fits(phrase: phrases.Phrase) -> None:
+def test_every_text_that_matches_a_pattern_contains_one_of_its_keys(phrase: phrases.Phrase) -> None:
     keys = set(phrase.keys.split())
     made = samples(phrase.pattern, 1_500)
     assert len(made) > 0

@@ -281,5 +281,7 @@ def test_calls_of_two_turns_with_one_id_dangle_both_and_only_so_many() -> None:
     [({"amount": 4}, call_fingerprint("pay", (), {"amount": 4})), ({"card": object()}, "")],
     ids=["JSON", "no JSON"],
 )
-def test_calls_of_one_id_are_told_apart_by_their_arguments(arguments: dict[str, object], known_by: str) -> None:
+def test_calls_with_the_same_id_are_distinguished_by_their_arguments(
+    arguments: dict[str, object], known_by: str
+) -> None:
     assert mark("pay", (), arguments) == known_by

@@ -73,7 +73,7 @@ def test_names_are_listed_in_words(names: list[str], listed: str) -> None:
         (86400.0, "in about 24 hours"),
     ],
 )
-def test_times_are_said_in_words_and_never_too_short(seconds: float | None, words: str) -> None:
+def test_waits_are_phrased_in_words_and_never_rounded_down(seconds: float | None, words: str) -> None:
     assert say_when(ENGLISH, seconds) == words
 
 
@@ -192,6 +192,6 @@ def test_each_invalid_text_is_reported(texts: dict[str, str], problem: str) -> N
     assert found.startswith(problem)
 
 
-def test_an_unknown_fact_of_a_call_is_said_with_those_that_there_are() -> None:
+def test_an_unknown_fact_is_reported_with_the_known_ones() -> None:
     (found,) = find_problems({"user.tool_transient": "{lable}"})
     assert found.startswith("user.tool_transient: there is no fact {lable}; there are Label, attempts, ")

@@ -363,7 +363,7 @@ def test_model_and_user_are_warned_of_a_possible_effect_depending_on_the_tool(
 
 
 @pytest.mark.parametrize("status", ["timed_out", "cancelled"])
-def test_a_write_that_was_left_is_said_to_the_user(status: Any) -> None:
+def test_the_user_is_warned_of_an_abandoned_write(status: Any) -> None:
     left: Outcome[Any] = Outcome("pay", "pay", status, fault=builtin_faults.tool_timeout(30.0))
     assert explain(left, known=SEEN).user.endswith("please check before trying again.")
     assert "check" not in explain(left, known=LOOK).user
@@ -394,7 +394,7 @@ def test_the_model_is_told_that_an_undeclared_tool_may_have_run_more_than_once()
     assert explain(done, known=LOOK).model == "x succeeded."
 
 
-def test_a_write_around_a_read_that_failed_is_said_to_the_user_once() -> None:
+def test_the_user_is_warned_once_of_a_write_whose_inner_read_failed() -> None:
     inner: Outcome[Any] = Outcome("i", "get_rates", "failed", None, 1, fault=builtin_faults.tool_timeout(30.0))
     cause = CallFailed(inner)
     outer = failed(builtin_faults.tool_timeout(30.0)._replace(rule="nested: tool_timeout", cause=cause))

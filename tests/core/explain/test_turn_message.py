@@ -96,7 +96,7 @@ def test_the_same_tool_is_named_once() -> None:
     )
 
 
-def test_a_part_is_said_to_be_one() -> None:
+def test_a_partial_result_is_marked_as_partial() -> None:
     assert message(call("flight_search", missing=["page 2"]), call("hotel_search")) == snapshot(
         "Completed flight search (in part) and hotel search"
     )
@@ -151,7 +151,7 @@ def test_skips_follow_their_only_cause() -> None:
     )
 
 
-def test_skips_with_two_causes_are_told_apart() -> None:
+def test_skips_with_two_causes_are_listed_by_cause() -> None:
     assert message(
         call("hotel_search"),
         call("flight_search", "failed", fault=DOWN),
@@ -261,7 +261,7 @@ def test_a_write_that_may_have_gone_through_is_named_after_the_documents_sentenc
     assert "went through" not in compose(report.outcomes)
 
 
-def test_a_warning_is_said_whatever_else_there_is_to_say() -> None:
+def test_a_warning_is_included_however_long_the_message_is() -> None:
     calls = [failed("a", INVALID), failed("b", DENIED), failed("c", BUG), failed("pay", LOST), failed("send", LOST)]
     report = TurnReport("t", {outcome.id: outcome for outcome in calls})
     told = compose(report.outcomes, writes={"pay", "send"})

@@ -47,7 +47,7 @@ def test_a_bare_number_is_milliseconds_only_where_the_field_says_so(milliseconds
         ("1.5", "'1.5' has no unit: write \"1.5s\""),
     ],
 )
-def test_a_number_without_unit_is_told_the_unit(value: object, message: str) -> None:
+def test_a_number_without_a_unit_is_rejected_with_a_suggestion(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         seconds(value)
 
@@ -125,7 +125,7 @@ def test_the_text_comes_back_as_it_was_written(written: str) -> None:
         (seconds(30000, bare_ms=True), "30s"), (seconds(timedelta(minutes=5)), "5m"),
     ],
 )  # fmt: skip
-def test_otherwise_the_shortest_text(value: float, written: str) -> None:
+def test_a_duration_without_a_source_text_is_written_as_short_as_possible(value: float, written: str) -> None:
     assert text(value) == written
 
 

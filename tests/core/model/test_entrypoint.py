@@ -16,7 +16,7 @@ def test_a_function_is_an_import_path():
 @pytest.mark.parametrize(
     "path", ["", "travel.tools", "travel.tools:", ":name", "a b:c", "a.b:c()", "../x:y", "1a:b", 3]
 )
-def test_anything_else_is_no_function(path):
+def test_a_path_that_is_not_an_import_path_is_rejected(path):
     with pytest.raises(ValueError, match='function: .* is not an import path: write "package.module:name"'):
         Function(path=path)
 

@@ -24,12 +24,12 @@ def test_a_size_is_a_number_with_a_unit_or_bytes(written, read):
 
 
 @pytest.mark.parametrize("written", ["", "512", "MB", "512 MB", "-1MB", "1TB", "1mb", "٣MB", 1.5, True, None, [1]])
-def test_anything_else_is_refused_with_an_example(written):
+def test_a_text_that_is_not_a_size_is_rejected_with_an_example(written):
     with pytest.raises(ValueError, match='is not a size: write a number and a unit, like "512MB"'):
         size(written)
 
 
-def test_a_forgotten_unit_is_told_from_a_small_size():
+def test_a_number_that_is_too_small_suggests_a_unit():
     with pytest.raises(ValueError, match='512 is too small: write at least 1000 bytes, and with a unit, like "512MB"'):
         size(512, least=1000)
     assert size(1000, least=1000) == 1000

@@ -72,12 +72,12 @@ def test_a_hint_does_not_shorten() -> None:
 
 
 @pytest.mark.parametrize("hint", [math.nan, -1.0, -math.inf])
-def test_a_hint_without_sense_is_none(hint: float) -> None:
+def test_an_invalid_hint_is_ignored(hint: float) -> None:
     assert delay(RetryOptions(), 1, jitter=MIDDLE, hint=hint) == 0.1
 
 
 @pytest.mark.parametrize("hint", [3601.0, 1e300, math.inf])
-def test_a_hint_has_an_end(hint: float) -> None:
+def test_a_hint_is_capped_at_an_hour(hint: float) -> None:
     assert delay(RetryOptions(), 1, jitter=MIDDLE, hint=hint) == LONGEST_HINT == 3600
 
 

@@ -117,7 +117,7 @@ def test_a_success_changes_nothing_where_there_is_nothing_to_change() -> None:
     assert record(INITIAL, OPTIONS, Ticket(0, None), "success", now=9.0) is INITIAL
 
 
-def test_everybody_is_admitted_with_the_same_ticket() -> None:
+def test_a_closed_circuit_admits_every_call_with_the_same_ticket() -> None:
     breaker = Breaker()
     assert [breaker.admit(0.0) for _ in range(100)] == [Ticket(0, None)] * 100
     assert breaker.state is INITIAL

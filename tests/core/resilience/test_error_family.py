@@ -54,7 +54,7 @@ def test_other_words_or_another_code_are_another_family():
     assert family("shard 17 is down") != family("shard 17 is down", Code.INTERNAL)
 
 
-def test_it_is_bounded_and_quick_on_hostile_text():
+def test_a_familys_name_is_bounded_and_computed_quickly_for_hostile_text():
     hostile = ["a" * 8000, "a." * 4000, "/a" * 4000, "'" * 8000, "1," * 4000, "a@" * 4000, "-" * 8000, "a-1." * 2000]
     started = time.perf_counter()
     for message in hostile:

@@ -21,7 +21,7 @@ def names(options: ToolOptions = OPTIONS, fault: Fault = FAULT, **facts: object)
     return [one.tool for one in alternatives(options, fault, **facts)]
 
 
-def test_those_that_take_the_error_in_their_order():
+def test_fallbacks_that_handle_the_error_are_offered_in_order():
     assert names() == ["specific", "any"]
     assert names(fault=FAULT._replace(code=Code.INTERNAL)) == ["other", "any"]
 
@@ -73,7 +73,7 @@ def test_the_wanted_one_keeps_what_was_said_about_it():
         ({}, {}, False),
     ],
 )
-def test_a_stand_in_does_what_the_primary_was_asked_for(stand_in, primary, barred):
+def test_a_fallback_is_forbidden_if_it_could_repeat_the_primarys_effect(stand_in, primary, barred):
     tools = ToolOptions(id="b", **stand_in), ToolOptions(id="a", **primary)
     known = [know_effect(tool) for tool in tools]
     assert forbids_fallback("unknown", *known) is barred

@@ -183,7 +183,7 @@ def test_a_policy_without_conditions_holds_always_also_for_a_refusal():
     assert not holds({"attempt": 2}, attempt=0)
 
 
-def test_tools_are_told_apart_by_case():
+def test_tool_names_are_case_sensitive():
     assert not holds({"tool": "PAY_*"})
 
 

@@ -27,7 +27,7 @@ def test_expired_holds_are_dropped():
     assert release(holds, now=1.0) == {}
 
 
-def test_it_is_bounded_in_time_and_number():
+def test_holds_are_bounded_in_time_and_number():
     assert remaining(hold({}, None, 1e9, now=0.0), None, now=0.0) == h.LONGEST
     holds = {}
     for number in range(h.MOST + 50):

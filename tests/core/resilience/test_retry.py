@@ -167,7 +167,7 @@ def test_a_hint_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("hint", [math.nan, -1.0, -math.inf])
-def test_a_hint_without_sense_is_none(hint: float) -> None:
+def test_an_invalid_hint_is_ignored(hint: float) -> None:
     assert plan(failed=fault(retry_after=hint)) == Retry(0.1)
 
 

@@ -15,7 +15,7 @@ def test_a_cycle_comes_with_its_path():
     assert say_cycle(("a", "b", "a")) == "a → b → a"
 
 
-def test_a_long_cycle_is_told_in_a_line():
+def test_a_long_cycle_is_shortened_to_a_line():
     assert say_cycle([*"abcdefghi", "a"]) == "a → b → c → d → e → f → g → h → i → a"
     assert say_cycle([*map(str, range(100)), "0"]) == "0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … 91 more … → 99 → 0"
 
@@ -32,7 +32,7 @@ def test_shared_and_unknown_names_are_no_cycle():
     assert find_cycles({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": ["nowhere"]}) == []
 
 
-def test_a_long_chain_is_no_matter_of_recursion():
+def test_a_long_chain_does_not_hit_the_recursion_limit():
     chain = {str(n): [str(n + 1)] for n in range(20_000)}
     assert find_cycles(chain) == []
     assert len(find_cycles({**chain, "20000": ["0"]})[0]) == 20_002

@@ -95,7 +95,7 @@ def test_a_required_call_escalates_and_is_skipped(turn: TurnById) -> None:
     ]
 
 
-def test_a_default_stands_in_for_the_argument_it_names(turn: TurnById) -> None:
+def test_a_default_replaces_the_failed_argument_it_names(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b", {"a": ["x", "y"]}, defaults={"x": 1, "y": None, "z": 3})
     assert list(turn.finish("a", "failed")) == [Start("b", {"x": 1, "y": None})]
@@ -174,7 +174,7 @@ def test_a_thousand_calls_can_fall_in_one_cascade(turn: TurnById) -> None:
 # --- the deadline -------------------------------------------------------------------------------------------------
 
 
-def test_at_the_deadline_what_runs_is_left_and_what_waits_is_skipped(turn: TurnById) -> None:
+def test_at_the_deadline_running_calls_are_abandoned_and_waiting_calls_are_skipped(turn: TurnById) -> None:
     turn.add("done")
     turn.add("slow")
     turn.add("next", {"slow": ["x"]}, required=True)
@@ -227,7 +227,7 @@ def test_the_cancellation_of_an_abandoned_call_is_not_a_late_result(turn: TurnBy
 
 
 @pytest.mark.parametrize("end", ["expire", "cancel"])
-def test_a_turn_is_quiet_when_what_it_has_left_behind_has_reported(turn: TurnById, end: str) -> None:
+def test_a_turn_is_quiet_once_its_abandoned_calls_have_reported(turn: TurnById, end: str) -> None:
     turn.add("a")
     turn.add("b", {"a": ["x"]})
     assert turn.machine.is_quiet()
@@ -426,7 +426,7 @@ def test_a_success_names_the_calls_that_start_in_the_order_of_submission(turn: T
     )
 
 
-def test_a_success_starts_nothing_that_was_skipped_and_keeps_what_stands_in(turn: TurnById) -> None:
+def test_a_success_does_not_start_skipped_calls_and_keeps_substituted_defaults(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b")
     turn.add("skipped", {"a": ["x"], "b": ["y"]})
@@ -469,7 +469,7 @@ def test_a_call_activated_before_its_dependency_succeeds_waits(turn: TurnById) -
     assert turn.succeed("a") == ["b"]
 
 
-def test_a_call_may_wait_for_one_that_was_only_taken(turn: TurnById) -> None:
+def test_a_call_may_depend_on_an_enqueued_one(turn: TurnById) -> None:
     turn.enqueue("a")
     assert turn.add("b", {"a": ["x"]}) == []
     turn.activate("a")
@@ -495,7 +495,7 @@ def test_the_first_failure_activates_enqueued_calls_and_skips_dependants(turn: T
     assert turn.succeed("d") == ["e"]
 
 
-def test_at_the_deadline_what_was_taken_is_left_or_skipped(turn: TurnById) -> None:
+def test_at_the_deadline_enqueued_calls_are_abandoned_or_skipped(turn: TurnById) -> None:
     turn.enqueue("a")
     turn.enqueue("b", {"a": ["x"]}, required=True)
     turn.enqueue("c", {"a": ["x"]}, defaults={"x": 1})
@@ -511,7 +511,7 @@ def test_an_enqueued_call_is_cancelled_as_not_started(turn: TurnById) -> None:
     assert turn.machine.is_quiet()
 
 
-def test_the_id_of_what_was_taken_is_taken(turn: TurnById) -> None:
+def test_the_id_of_an_enqueued_call_cannot_be_used_again(turn: TurnById) -> None:
     turn.enqueue("a")
     with pytest.raises(TurnError, match="call id 'a' is taken"):
         turn.enqueue("a")

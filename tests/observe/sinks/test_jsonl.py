@@ -100,7 +100,7 @@ async def test_an_unwritable_trace_file_is_reported_once_and_calls_go_on(
         assert len(caplog.records) == 1
 
 
-def test_a_full_disk_is_told_when_it_comes_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_is_reported_when_a_write_fails(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "failsoft"):
         rt = Runtime(trace="/dev/full")
         assert caplog.records == []

@@ -58,7 +58,7 @@ async def test_a_blocking_tool_is_answered_for_at_its_deadline() -> None:
     assert task.cancelling() == 0
 
 
-def test_the_same_for_callers_that_block() -> None:
+def test_a_blocking_caller_is_answered_at_the_deadline() -> None:
     rt = Runtime()
     with gate() as held:
         guarded = hanging(rt, held)
@@ -132,9 +132,7 @@ async def test_waiting_for_a_thread_is_not_tool_time() -> None:
 
 
 @pytest.mark.parametrize("kind", ["CallSucceeded", "ToolError"])
-def test_a_caller_that_blocks_is_told_how_long_it_has_waited_for_a_thread(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_a_blocking_caller_waited_for_a_thread_is_recorded(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool, "MOST_THREADS", 1)
     rt = Runtime()
 

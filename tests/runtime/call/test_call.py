@@ -277,7 +277,7 @@ async def test_a_handler_that_fails_is_replaced_by_the_built_in_one(answer: Any,
 
 
 @virtual
-async def test_a_handler_that_cannot_be_awaited_is_told_what_to_write() -> None:
+async def test_a_handler_that_is_not_async_is_reported_with_advice() -> None:
     class Blunt:
         def handle(self, report: ErrorReport) -> Decision:
             return Decision("escalate", f"{report.tool_id} again")
@@ -439,7 +439,7 @@ async def test_the_fault_is_what_went_wrong_last(before: list[Any]) -> None:
 
 
 @virtual
-async def test_a_timeout_after_another_failure_is_told_as_a_timeout() -> None:
+async def test_a_timeout_after_another_failure_is_raised_as_a_timeout() -> None:
     rt = Runtime()
     rt.add(Scripted(DOWN, Takes(60)), id="search", read_only=True)
     with pytest.raises(ToolTimeout, match="Tool timeout after 30s"):

@@ -64,7 +64,7 @@ async def test_a_write_of_unknown_effect_has_no_alternative_either() -> None:
     ("said", "tried"), [({"idempotent": False}, 0), ({}, 0), ({"read_only": True}, 1)], ids=["write", "unsaid", "read"]
 )
 @virtual
-async def test_nor_has_a_write_that_was_done_by_a_stand_in(said: dict[str, bool], tried: int) -> None:
+async def test_a_write_of_unknown_effect_by_a_fallback_has_no_alternative(said: dict[str, bool], tried: int) -> None:
     """The first one was refused; its stand-in may have paid, and that ends it, though there is a third."""
     rt = Runtime()
     third = Scripted("paid by a third")
@@ -77,7 +77,7 @@ async def test_nor_has_a_write_that_was_done_by_a_stand_in(said: dict[str, bool]
 
 
 @virtual
-async def test_nor_has_a_write_that_stumbled_over_a_bug_of_its_own() -> None:
+async def test_a_write_that_failed_with_a_bug_has_no_alternative() -> None:
     """A KeyError often comes from reading the answer: then the request was sent, and has been served."""
     rt = Runtime()
     backup = Scripted("paid elsewhere")

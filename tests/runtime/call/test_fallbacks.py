@@ -269,7 +269,7 @@ async def test_tools_that_are_only_declared_idempotent_may_replace_each_other() 
 
 
 @virtual
-async def test_nor_after_a_fallback_that_did_nothing_in_between() -> None:
+async def test_a_read_only_fallback_in_between_does_not_permit_another_write() -> None:
     rt, bank, cash = Runtime(), Scripted("paid"), Scripted("noted")
     rt.add(
         Scripted(TIMEOUT),

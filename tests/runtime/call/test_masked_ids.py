@@ -44,7 +44,7 @@ def test_an_id_with_a_secret_is_masked_and_stays_itself(id: str) -> None:
     assert masked != mask_id(id + "x")
 
 
-def test_ids_as_providers_make_them_are_left_as_they_are() -> None:
+def test_ids_made_by_providers_are_not_masked() -> None:
     source = random.Random(21)
     letters = string.ascii_letters + string.digits
 

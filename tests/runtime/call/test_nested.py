@@ -70,7 +70,7 @@ async def test_the_inner_call_is_a_child_in_the_trace_and_no_outcome_of_the_turn
 
 
 @virtual
-async def test_the_inner_call_takes_no_second_slot_of_the_same_tool() -> None:
+async def test_a_recursive_call_does_not_take_a_second_slot() -> None:
     rt = Runtime()
 
     @rt.tool(concurrency=1, timeout="60s")
@@ -158,7 +158,7 @@ def test_blocking_tools_inside_blocking_tools() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"output": object}], ids=["fast path", "full path"])
 @virtual
-async def test_a_failure_further_in_is_told_once_and_the_outer_error_names_it(options: Any) -> None:
+async def test_an_inner_failure_is_escalated_once_and_named_by_the_outer_error(options: Any) -> None:
     told = []
     rt = Runtime(on_escalation=told.append)
     inner = rt.add(Scripted(INVALID), id="inner", **options)
@@ -176,7 +176,7 @@ async def test_a_failure_further_in_is_told_once_and_the_outer_error_names_it(op
 @pytest.mark.parametrize("tool", ["leaves it", "wraps it", "asks a turn"])
 @pytest.mark.parametrize("in_turn", [False, True])
 @virtual
-async def test_a_failure_inside_is_told_once_with_one_record_for_debugging(tool: str, in_turn: bool) -> None:
+async def test_an_inner_bug_is_escalated_once_with_one_internal_error_record(tool: str, in_turn: bool) -> None:
     told: list[str] = []
     rt = Runtime(on_escalation=lambda outcome: told.append(outcome.explanation.user))
     inner = rt.add(Scripted(TypeError("a bug")), id="inner")
@@ -229,7 +229,7 @@ class Stubborn:
 @pytest.mark.parametrize("inside", ["call", "turn"])
 @pytest.mark.parametrize("named", [False, True], ids=["plain", "named"])
 @virtual
-async def test_an_orphan_gets_what_its_inner_calls_come_to(named: bool, inside: str) -> None:
+async def test_an_abandoned_attempt_still_receives_its_inner_results(named: bool, inside: str) -> None:
     rt = Runtime()
     heard: list[Any] = []
     stubborn = rt.add(Stubborn(), id="inner", timeout="30s", concurrency=5)  # a limit: it goes the long way

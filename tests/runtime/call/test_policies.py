@@ -83,7 +83,7 @@ async def test_the_first_match_wins_and_the_manifests_come_first() -> None:
 
 
 @virtual
-async def test_a_refusal_by_an_open_circuit_is_told_to_the_book() -> None:
+async def test_policies_apply_to_refusals_by_an_open_circuit() -> None:
     rt = Runtime(policies=book(when={"breaker": "open", "attempt": 1}, then="escalate"))
     rt.add(Scripted(DOWN), id="search", retry=ONCE, breaker={"failure_threshold": 1})
     await rt.call("search")
@@ -223,7 +223,7 @@ async def test_a_policys_alternative_is_not_tried_twice_nor_done_by_other_means(
 
 
 @virtual
-async def test_a_message_is_what_the_user_is_told() -> None:
+async def test_a_policys_message_replaces_the_users_text() -> None:
     rt = Runtime(policies=book(when={"code": "InvalidArgument"}, then={"message": "Please call us."}))
     rt.add(Scripted(INVALID), id="search")
     rt.add(Scripted(NOT_FOUND), id="page")
@@ -236,7 +236,7 @@ async def test_a_message_is_what_the_user_is_told() -> None:
 
 
 @virtual
-async def test_a_message_is_in_what_the_user_is_told_about_the_turn() -> None:
+async def test_a_policys_message_is_part_of_the_turns_message() -> None:
     rt = Runtime(
         policies=[
             *book(when={"tool": "search"}, then={"message": "Please call us."}),
@@ -262,7 +262,7 @@ async def test_a_message_is_in_what_the_user_is_told_about_the_turn() -> None:
 
 
 @virtual
-async def test_a_message_is_told_again_where_a_call_is_not_repeated() -> None:
+async def test_a_policys_message_is_shown_again_for_a_prevented_loop() -> None:
     rt = Runtime(policies=book(when={"tool": "search"}, then={"message": "Please call us."}))
     search = rt.add(Scripted(INVALID), id="search")
     for _ in range(2):

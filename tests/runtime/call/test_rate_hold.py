@@ -45,7 +45,7 @@ async def test_a_call_that_can_wait_waits_and_one_that_cannot_fails_with_the_tim
 
 
 @virtual
-async def test_a_hold_without_a_hint_there_is_none() -> None:
+async def test_without_a_hint_there_is_no_hold() -> None:
     rt, plan = held("429, ok", retry=ONCE)
     await rt.call("search")
     await rt.call("search")
@@ -61,7 +61,7 @@ async def test_any_transient_error_with_a_hint_holds() -> None:
 
 
 @virtual
-async def test_the_call_that_was_told_comes_back_when_it_was_told_to() -> None:
+async def test_a_rate_limited_call_is_retried_after_its_hint() -> None:
     rt, plan = held("429(retry_after=1.5), ok")
     outcome = await rt.call("search")
     assert (outcome.value, times(plan)) == ("x", [0, 1.5])
@@ -118,7 +118,7 @@ async def test_no_call_waits_beyond_its_turn() -> None:
 
 
 @virtual
-async def test_waiting_again_and_again_has_an_end() -> None:
+async def test_repeated_waits_for_a_renewed_hold_are_bounded() -> None:
     rt, plan = held("429(retry_after=1.5)", retry={**ONCE, "max_hint_wait": "2s"})
     await rt.call("search")
 

@@ -50,7 +50,7 @@ async def test_the_callable_phrases_the_users_text_and_no_other(explain: Any) ->
     assert records(rt, "ExplainFailed") == []
 
 
-def test_it_phrases_for_callers_that_block_too() -> None:
+def test_the_callable_phrases_texts_for_blocking_callers() -> None:
     for explain in (kind_async, kind_sync):
         rt = Runtime(explain=explain)
 
@@ -63,7 +63,7 @@ def test_it_phrases_for_callers_that_block_too() -> None:
 
 
 @virtual
-async def test_it_gets_facts_that_are_safe_to_hand_on() -> None:
+async def test_the_callable_receives_facts_that_are_safe_to_share() -> None:
     seen: list[Mapping[str, Any]] = []
 
     async def explain(facts: Mapping[str, Any]) -> str:
@@ -166,7 +166,7 @@ def test_a_function_that_blocks_does_not_block_the_loop(monkeypatch: pytest.Monk
 
 
 @virtual
-async def test_in_a_turn_it_takes_at_most_half_of_what_is_left() -> None:
+async def test_phrasing_takes_at_most_half_of_the_turns_remaining_time() -> None:
     async def explain(facts: Mapping[str, Any]) -> str:
         await asyncio.sleep(100)
         return "At last."
@@ -274,7 +274,7 @@ async def test_texts_come_from_the_manifest_by_tool_category_and_language() -> N
 
 
 @virtual
-async def test_an_outcome_can_be_told_in_another_language() -> None:
+async def test_an_outcome_can_be_explained_in_another_language() -> None:
     rt = failing(manifest=MANIFEST)
     outcome = await rt.call("search")
     assert rt.explain(outcome, "en").user == "No luck with Suche."

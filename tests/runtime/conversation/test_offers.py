@@ -206,7 +206,7 @@ async def test_clearing_forgets_one_tool_or_all() -> None:
 
 
 @virtual
-async def test_a_call_that_its_turn_left_behind_makes_no_offer_unless_it_is_safe_to_repeat() -> None:
+async def test_an_abandoned_call_that_is_not_safe_to_repeat_makes_no_offer() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(5, DOWN)), id="step", retry=ONCE)
     async with rt.turn(thread=THREAD, timeout="1s") as turn:

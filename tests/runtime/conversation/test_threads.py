@@ -55,7 +55,9 @@ async def test_a_text_switches_a_tool_off_for_its_thread_only_and_one_probe_brin
     ],
 )
 @virtual
-async def test_a_missing_tool_can_be_used_while_another_stands_in(fallback: Any, policies: Any, usable: bool) -> None:
+async def test_a_missing_tool_is_available_while_it_has_a_usable_fallback(
+    fallback: Any, policies: Any, usable: bool
+) -> None:
     rt = Runtime(policies=policies)
     rt.add(Scripted(MISSING), id="search", fallbacks=[fallback], read_only=True)
     rt.add(Scripted("from the backup"), id="backup")
@@ -177,7 +179,7 @@ async def test_registering_a_tool_again_ends_what_threads_hold_against_it() -> N
     assert (await rt.call("search", thread=THREAD)).value == "fine"
 
 
-def test_an_unknown_tool_is_available_nowhere() -> None:
+def test_an_unknown_tool_is_unavailable() -> None:
     rt = Runtime()
     assert not rt.health("nowhere").available
     assert not rt.threads[THREAD].available("nowhere")

@@ -55,7 +55,7 @@ async def test_a_call_that_was_left_is_not_made_again() -> None:
 
 
 @virtual
-async def test_it_is_not_made_again_until_it_is_resolved() -> None:
+async def test_an_abandoned_call_is_not_repeated_until_it_is_resolved() -> None:
     desk = Desk()
     await desk.leave()
     for _ in range(4):
@@ -66,7 +66,7 @@ async def test_it_is_not_made_again_until_it_is_resolved() -> None:
 
 
 @virtual
-async def test_it_is_not_made_again_for_a_day() -> None:
+async def test_an_abandoned_call_is_not_repeated_for_a_day() -> None:
     desk = Desk()
     await desk.leave()
     await asyncio.sleep(DANGLES_FOR - 60)
@@ -162,7 +162,7 @@ async def test_a_turn_that_was_cancelled_has_left_its_calls() -> None:
 
 
 @virtual
-async def test_after_the_model_was_told_the_call_may_be_made() -> None:
+async def test_an_abandoned_call_may_be_repeated_after_the_model_was_informed() -> None:
     desk = Desk()
     await desk.leave()
     (told,) = explain_dangling(desk.rt, [("c1", "book")], thread="t")
@@ -171,7 +171,7 @@ async def test_after_the_model_was_told_the_call_may_be_made() -> None:
 
 
 @virtual
-async def test_it_dangles_until_the_model_is_told() -> None:
+async def test_an_abandoned_call_dangles_until_the_model_is_informed() -> None:
     desk = Desk()
     thread = desk.rt.threads["t"]
     await desk.leave()

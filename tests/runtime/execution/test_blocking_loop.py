@@ -34,7 +34,7 @@ def on_loop(do: object) -> object:
     return asyncio.run(main())
 
 
-def test_with_the_callers_context_each_time() -> None:
+def test_a_coroutine_runs_in_its_callers_context() -> None:
     for who in ("Ada", "Ben"):
         token = WHO.set(who)
         assert run_on_loop_thread(look) == who
@@ -77,7 +77,7 @@ def test_all_callers_share_a_loop() -> None:
     assert loops() == before
 
 
-def test_a_turn_of_another_loop_is_left() -> None:
+def test_a_coroutine_on_the_loop_thread_is_outside_of_the_callers_turn() -> None:
     async def scope() -> object:
         return SCOPE.get()
 
@@ -97,7 +97,7 @@ def test_a_forked_child_has_a_loop_of_its_own() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_an_async_tool_stands_in_for_one_that_blocks() -> None:
+def test_an_async_tool_may_be_a_fallback_of_a_blocking_one() -> None:
     rt = Runtime()
 
     @rt.tool(fallbacks=["backup"], retry={"max_attempts": 1}, read_only=True)
@@ -115,7 +115,7 @@ def test_an_async_tool_stands_in_for_one_that_blocks() -> None:
     assert (outcome.value, outcome.via) == ("from the backup, for Di", "backup")
 
 
-def test_an_async_stand_in_has_its_deadline() -> None:
+def test_an_async_fallback_has_its_own_deadline() -> None:
     rt = Runtime()
 
     @rt.tool(fallbacks=["backup"], retry={"max_attempts": 1}, read_only=True)

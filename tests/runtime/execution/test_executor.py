@@ -29,7 +29,7 @@ def test_values_and_errors_come_back() -> None:
     assert [*threads.map(str, range(3))] == ["0", "1", "2"]
 
 
-def test_its_threads_are_not_joined() -> None:
+def test_the_executors_threads_are_daemons() -> None:
     assert executor().submit(lambda: threading.current_thread().daemon).result(5)
 
 
@@ -94,7 +94,7 @@ def test_too_many_abandoned_functions_are_refused_before_they_act() -> None:
 
 
 @real
-async def test_a_tool_of_a_framework_is_told_as_not_run_then() -> None:
+async def test_a_framework_tool_without_a_thread_is_reported_as_not_run() -> None:
     rt = Runtime()
     threads = executor_of(rt)
     over = exhaust(threads)

@@ -19,7 +19,7 @@ def warm() -> Runtime:
     return rt
 
 
-def test_a_part_is_told_as_one() -> None:
+def test_a_partial_result_is_recorded_as_partial() -> None:
     rt = warm()
     rt.add(lambda: Partial(["Bern"], missing=["Basel"]), id="search", timeout="5s", retry=ONCE, accept_partial=True)
     outcome = rt.call_sync("search")

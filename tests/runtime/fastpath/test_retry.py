@@ -308,7 +308,7 @@ async def test_a_number_beside_the_text_teaches_nothing() -> None:
 
 
 @virtual
-async def test_the_retries_of_a_stand_in_teach_nothing_about_the_tool() -> None:
+async def test_retries_as_a_fallback_do_not_make_an_error_known() -> None:
     """Its place in a chain has rules of its own, here one that repeats a permanent error."""
     rt = Runtime()
     backup = rt.add(Scripted(AUTH, "a", AUTH, "b"), id="backup", read_only=True)

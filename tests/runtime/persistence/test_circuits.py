@@ -70,7 +70,7 @@ async def test_an_open_circuit_stays_open_for_the_rest_of_its_time() -> None:
 
 
 @virtual
-async def test_one_whose_time_is_over_admits_one_probe() -> None:
+async def test_a_restored_circuit_whose_open_time_is_over_admits_one_probe() -> None:
     store = MemoryStore()
     await open_circuit(store)
     await asyncio.sleep(3600)
@@ -101,7 +101,7 @@ async def test_failures_below_the_threshold_are_counted_across_processes() -> No
 
 
 @virtual
-async def test_a_success_in_another_process_takes_the_count_back() -> None:
+async def test_a_success_in_another_process_resets_the_count() -> None:
     store = MemoryStore()
     rt, _ = restart(store, DOWN)
     await rt.call("search")
@@ -147,7 +147,7 @@ async def test_a_clock_set_back_keeps_no_circuit_open_for_longer_than_its_timeou
 
 
 @virtual
-async def test_a_record_that_cannot_be_read_is_none() -> None:
+async def test_an_unreadable_record_is_ignored() -> None:
     store = MemoryStore()
     store.put("breaker", "search", {"until": "late"})
     rt, _ = restart(store)

@@ -320,7 +320,7 @@ async def test_busy_threads_keep_no_turn_from_being_kept(patient: None) -> None:
 
 
 @real
-async def test_a_place_that_cannot_be_written_is_no_callers_problem(tmp_path: Path) -> None:
+async def test_an_unwritable_store_does_not_affect_callers(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     rt = Runtime(store=f"sqlite:///{tmp_path}/file/a.db")
     rt.add(Scripted(DOWN), id="search", retry=ONCE, breaker={"failure_threshold": 1})

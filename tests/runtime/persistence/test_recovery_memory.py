@@ -50,7 +50,7 @@ def runtime(mode: Any = None, **options: Any) -> tuple[Runtime, Shaky]:
 
 
 @virtual
-async def test_it_learns_what_retries_and_alternatives_came_to() -> None:
+async def test_the_memory_counts_results_of_retries_and_alternatives() -> None:
     rt, _ = runtime(fallbacks=["backup"])
     rt.add(Scripted("backup"), id="backup")
     await episodes(rt, 4)
@@ -183,7 +183,7 @@ async def test_mode_off_remembers_nothing() -> None:
         assert (rt.memory.mode, rt.memory.families()) == ("off", [])
 
 
-def test_the_mode_is_said_in_code_or_in_the_manifest() -> None:
+def test_the_memorys_mode_is_set_in_code_or_in_the_manifest() -> None:
     assert Runtime().memory.mode == "advise"
     assert Runtime({"memory": "act"}).memory.mode == "act"
     assert Runtime({"memory": "act"}, memory="advise").memory.mode == "advise"
@@ -192,7 +192,7 @@ def test_the_mode_is_said_in_code_or_in_the_manifest() -> None:
 
 
 @virtual
-async def test_it_can_be_forgotten() -> None:
+async def test_the_memory_can_be_cleared_by_tool_or_entirely() -> None:
     rt = Runtime()
     rt.add(Scripted(DOWN), id="search", retry=ONCE)
     rt.add(Scripted(DOWN), id="book", retry=ONCE)
@@ -204,7 +204,7 @@ async def test_it_can_be_forgotten() -> None:
 
 
 @virtual
-async def test_it_outlives_the_program_in_a_store() -> None:
+async def test_the_memory_survives_a_restart_in_a_store() -> None:
     store = MemoryStore()
     rt = Runtime(memory="act", store=store)
     rt.add(Shaky(), id="search", retry={"max_attempts": 2}, breaker=OFTEN, read_only=True)

@@ -109,7 +109,7 @@ async def _cancelled(rt: Runtime) -> None:
 
 
 @real
-async def test_what_is_asked_where_nothing_can_be_awaited_is_read_on_another_thread() -> None:
+async def test_synchronous_queries_read_the_store_on_another_thread() -> None:
     rt, store = await made()
     store.loop = None  # the loop waits here, but not for ever
     await rt.call("search", thread="chat")

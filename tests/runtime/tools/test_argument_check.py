@@ -178,7 +178,7 @@ async def test_all_that_is_wrong_is_named_at_once() -> None:
 
 @pytest.mark.parametrize("how", ["runtime", "tool", "manifest", "defaults", "tool over runtime"])
 @real
-async def test_it_can_be_turned_off(how: str) -> None:
+async def test_type_checks_can_be_turned_off(how: str) -> None:
     manifest: Any = {
         "manifest": {"tools": {"echo": {"check_types": False}}},
         "defaults": {"defaults": {"check_types": False}},

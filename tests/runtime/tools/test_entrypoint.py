@@ -40,7 +40,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_module_is_told_with_file_and_line(module: Path, case: str) -> None:
+def test_a_broken_module_is_reported_with_file_and_line(module: Path, case: str) -> None:
     source, said = BROKEN[case]
     module.write_text(source)
     with pytest.raises(ManifestError) as raised:

@@ -134,7 +134,7 @@ def test_the_tools_are_their_ids_still() -> None:
         rt.tools["get_wether"]
 
 
-def test_a_schema_says_what_the_arguments_are() -> None:
+def test_a_schema_describes_the_arguments() -> None:
     rt = Runtime()
     rt.add(get_weather)
     assert rt.tools["get_weather"].schema == {
@@ -168,7 +168,7 @@ def test_a_tool_that_says_nothing_is_warned_about_once_when_it_is_registered(cap
 
 
 @virtual
-async def test_it_is_not_warned_about_again_when_it_is_retried(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_undeclared_tool_is_not_warned_about_again_on_a_retry(caplog: pytest.LogCaptureFixture) -> None:
     rt = Runtime()
     caplog.set_level(logging.WARNING, "failsoft")
     assert await attempts(rt, "flaky") == 2

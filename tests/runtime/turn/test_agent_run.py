@@ -60,7 +60,7 @@ def test_a_run_is_a_turn_with_the_tools_names_on_its_rows() -> None:
     assert {name: rt.events()[-1].fields[name] for name in ("calls", "succeeded")} == {"calls": 2, "succeeded": 1}
 
 
-def test_it_has_no_deadline_whatever_the_manifest_says_about_turns() -> None:
+def test_a_run_has_no_deadline_even_if_the_manifest_sets_one_for_turns() -> None:
     rt, key = Runtime({"turn": {"timeout": "1ms"}}), Key()
 
     async def slow(_: Any) -> str:
@@ -125,7 +125,7 @@ def test_ending_it_twice_is_harmless() -> None:
     assert [*of_turns(rt).values()] == [["TurnStarted", "CallSucceeded", "TurnEnded"]]
 
 
-def test_it_ends_with_its_runtime() -> None:
+def test_closing_the_runtime_ends_the_run() -> None:
     rt, key = Runtime(), Key()
     run(rt, key)
     asyncio.run(rt.close())
@@ -133,7 +133,7 @@ def test_it_ends_with_its_runtime() -> None:
 
 
 @pytest.mark.parametrize("kept", ["trace", "store"])
-def test_it_ends_with_the_program_and_that_is_written_down(tmp_path: Path, kept: str) -> None:
+def test_the_end_of_the_program_ends_the_run_and_is_recorded(tmp_path: Path, kept: str) -> None:
     program = f"""
 import asyncio
 from failsoft import Runtime

@@ -103,7 +103,7 @@ async def test_a_call_that_waits_for_its_process_at_the_deadline_never_starts(ki
     ids=["in the first", "in the second", "between two"],
 )
 @virtual
-async def test_a_call_that_is_left_behind_says_how_often_it_was_tried(steps: list[Any], attempts: int) -> None:
+async def test_an_abandoned_call_reports_its_attempts(steps: list[Any], attempts: int) -> None:
     rt = Runtime()
     retry = {**PATIENT, "initial_delay": "1s"}
     rt.add(Scripted(*steps), id="search", read_only=True, retry=PATIENT if attempts == 1 else retry)

@@ -65,7 +65,7 @@ async def test_a_tool_that_cancels_itself_ends_alone() -> None:
 
 
 @virtual
-async def test_a_tool_that_cancels_its_task_and_comes_back_takes_no_other_call_along() -> None:
+async def test_a_tool_that_cancels_its_own_task_does_not_affect_other_calls() -> None:
     rt = Runtime()
 
     @rt.tool
@@ -241,7 +241,7 @@ async def test_an_abandoned_attempt_cannot_cancel_the_next_call() -> None:
     assert (await followed).value == "instead"
 
 
-def test_a_lane_that_is_let_go_after_its_loop_opens_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lane_freed_after_its_loop_was_closed_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     complaints: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", complaints.append)
 

@@ -338,7 +338,7 @@ async def test_the_deadline_never_touches_the_body() -> None:
 
 
 @virtual
-async def test_a_call_that_is_left_behind_goes_on_and_its_result_is_recorded_as_late() -> None:
+async def test_an_abandoned_call_continues_and_its_result_is_recorded_as_late() -> None:
     slow = Scripted(Takes(8, "late"))
     rt = tools(slow=slow)
     async with rt.turn(timeout="5s") as turn:
@@ -355,7 +355,7 @@ async def test_a_call_that_is_left_behind_goes_on_and_its_result_is_recorded_as_
 
 
 @virtual
-async def test_a_call_that_is_left_behind_ends_at_its_own_timeout_and_is_not_repeated() -> None:
+async def test_an_abandoned_call_ends_at_its_own_timeout_and_is_not_repeated() -> None:
     slow = Scripted(Takes(100))
     rt = Runtime()
     rt.add(slow, id="slow", timeout="8s")
@@ -569,7 +569,7 @@ async def test_a_long_chain_and_a_wide_fan_come_out_whole() -> None:
 
 
 @virtual
-async def test_a_call_that_is_left_behind_gets_no_alternative() -> None:
+async def test_an_abandoned_call_gets_no_alternative() -> None:
     rt = Runtime()
     backup = Scripted("spare")
     rt.add(Scripted(Takes(100)), id="slow", timeout="8s", fallbacks=["backup"])
@@ -775,7 +775,7 @@ async def test_a_guarded_function_that_waits_for_its_next_attempt_does_not_hold_
 
 
 @real
-async def test_a_loop_that_is_over_is_let_go() -> None:
+async def test_a_finished_event_loop_is_freed() -> None:
     rt = Runtime()
 
     @rt.tool(timeout="5s")

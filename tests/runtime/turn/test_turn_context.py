@@ -129,7 +129,7 @@ async def test_a_token_is_reset_where_it_was_made() -> None:
 
 
 @virtual
-async def test_an_orphan_goes_on_in_its_own_context() -> None:
+async def test_an_abandoned_attempt_continues_in_its_own_context() -> None:
     rt = Runtime()
     seen: list[Any] = []
 
@@ -150,7 +150,7 @@ async def test_an_orphan_goes_on_in_its_own_context() -> None:
 
 
 @virtual
-async def test_an_orphan_inside_a_timeout_cancels_itself_and_not_the_lane() -> None:
+async def test_a_timeout_inside_an_abandoned_attempt_does_not_cancel_the_lane() -> None:
     rt = Runtime()
     seen: list[str] = []
 

@@ -55,7 +55,7 @@ def test_a_write_that_0_1_0_had_begun_has_a_record_of_its_own(old: Path) -> None
     store.close()
 
 
-def test_it_is_read_where_nothing_can_be_written(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_file_can_be_read_if_it_cannot_be_written(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         error = sqlite3.OperationalError("unable to open database file")
         error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # type: ignore[misc]  # as SQLite sets it

@@ -456,7 +456,7 @@ def test_reading_does_not_hide_a_loss_from_flush(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("made_before", [True, False])
-def test_closing_while_another_holds_the_file_takes_no_longer_than_it_must(
+def test_closing_a_locked_store_takes_a_bounded_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, made_before: bool
 ) -> None:
     monkeypatch.setattr(sqlite_reader, "PATIENCE", 0.05)
@@ -554,7 +554,7 @@ def test_a_file_in_a_place_that_cannot_be_written_can_be_read(unwritable: Path) 
     assert [each.name for each in unwritable.parent.iterdir()] == [unwritable.name]
 
 
-def test_but_not_past_what_has_not_found_its_way_into_it(unwritable: Path) -> None:
+def test_an_unwritable_file_with_a_pending_write_ahead_log_is_not_read(unwritable: Path) -> None:
     unwritable.with_name(f"{unwritable.name}-wal").write_bytes(b"something")
     store = SqliteStore(unwritable)
     assert store.read() == []

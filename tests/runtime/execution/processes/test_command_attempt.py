@@ -132,12 +132,14 @@ def test_only_listed_variables_are_passed_on(bench: Bench, monkeypatch: pytest.M
     assert set(found) <= {*commands.ENVIRONMENT, "REGION", "LC_CTYPE"}  # Python sets LC_CTYPE itself
 
 
-def test_it_runs_where_the_application_is(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_runs_in_the_applications_directory(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(bench, program("import json, os; print(json.dumps(os.getcwd()))")).value == str(tmp_path)
 
 
-def test_it_starts_with_a_clean_slate(bench: Bench) -> None:
+def test_a_program_inherits_no_signal_handlers_or_descriptors(bench: Bench) -> None:
     code = (
         "import json, os, signal\n"
         "ignored = [n for n in range(1, 65) if n not in (9, 19, 32, 33) and signal.getsignal(n) == signal.SIG_IGN]\n"
@@ -166,7 +168,7 @@ def test_the_manifest_can_say_what_a_status_means(bench: Bench) -> None:
     assert fault_of(reply).code is Code.NOT_FOUND
 
 
-def test_a_signal_is_told(bench: Bench) -> None:
+def test_a_signal_that_killed_the_program_is_named(bench: Bench) -> None:
     assert fault_of(run(bench, shell("kill -SEGV $$"))).message == "sh was killed by SIGSEGV"
 
 
@@ -294,7 +296,7 @@ def test_close_ends_it_at_once(fresh: Make) -> None:
     assert not is_running(reply.pid or 0)
 
 
-def test_nothing_is_left_behind(bench: Bench) -> None:
+def test_programs_leak_no_processes_or_descriptors(bench: Bench) -> None:
     run(bench, Command(argv=["true"]))
     held = holdings()
     for command in (["cat"], ["sh", "-c", "exit 3"], ["no-such-program"], ["sh", "-c", "echo x"]):

@@ -51,7 +51,7 @@ def test_a_value_comes_back(bench: Bench) -> None:
     assert not reply.killed
 
 
-def test_it_ran_in_another_process(bench: Bench) -> None:
+def test_a_tool_runs_in_another_process(bench: Bench) -> None:
     reply = bench.run(fake_tools.pid)
     assert reply.value == reply.pid != os.getpid()
 
@@ -177,7 +177,7 @@ def test_a_worker_starts_where_the_application_is_now(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_to_everybody_do_not_end_a_worker(bench: Bench, number: int) -> None:
+def test_signals_to_the_process_group_do_not_end_a_worker(bench: Bench, number: int) -> None:
     assert bench.run(fake_tools.signal_self, number).value == "lived on"
 
 
@@ -200,7 +200,7 @@ def test_context_variables_set_by_a_tool_do_not_outlast_its_call(bench: Bench) -
     assert bench.run(fake_tools.request).value == "none"
 
 
-def test_a_context_variable_that_is_none_is_refused(bench: Bench) -> None:
+def test_an_object_that_is_not_a_context_variable_is_rejected(bench: Bench) -> None:
     with pytest.raises(ManifestError, match="not a ContextVar"):
         bench.run_with(Isolation(kind="process", context=[f"{HERE}:NOT_A_VARIABLE"]), fake_tools.request)
 
@@ -436,7 +436,7 @@ def test_an_interrupted_waiter_does_not_block_the_others(fresh: Make) -> None:
     assert made.workers.counts.waiting == 0
 
 
-def test_idle_workers_are_let_go(fresh: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_workers_are_ended(fresh: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     made = fresh(spare=1, limit=5)
     made.run(fake_tools.echo, 1)
     with ThreadPoolExecutor(4) as threads:
@@ -648,7 +648,7 @@ def test_a_forked_child_starts_over(fresh: Make) -> None:
     assert made.run(fake_tools.pid).value == pid
 
 
-def test_a_module_that_calls_a_tool_at_import_is_told_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_called_at_import_fails_with_advice(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "importing", True)
     with pytest.raises(RuntimeError, match='under `if __name__ == "__main__":`'):
         bench.run(fake_tools.echo, 1)
@@ -676,7 +676,9 @@ def test_a_module_that_kills_its_worker_spoils_no_other_tool(
         assert made.run(fake_tools.echo, 1).value == 1
 
 
-def test_nor_when_it_was_prepared(fresh: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prepared_module_that_kills_its_worker_spoils_no_other_tool(
+    fresh: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "deadly_tools.py").write_text("import os\nos._exit(9)\n")
     monkeypatch.syspath_prepend(tmp_path)
     made = fresh()
