@@ -203,12 +203,12 @@ def set_enabled(engine: Services, tool: str | Callable[..., Any], disabled: str 
     if not (disabled is None or isinstance(disabled, str)):
         raise FailsoftError(f"reason: {disabled!r} is not a text")
     found = engine.toolbox.find(tool)
-    id = found if isinstance(found, str) else found.id
+    id = found.id
     with engine.toolbox.lock:
         engine.toolbox.disabled[id] = disabled
-        if not isinstance(found, str):
+        if found.is_known:
             found.enable() if disabled is None else found.disable(disabled)
-    if isinstance(found, str):
+    if not found.is_known:
         hint = did_you_mean(id, engine.toolbox.tools)
         log.warning("there is no tool %s yet: this holds once it is registered%s", quote(id), hint)
         return

@@ -254,8 +254,8 @@ class Runtime(RuntimeView):
             raise FailsoftError("call_sync would block the running event loop: use `await rt.call(...)` here")
         engine = self._engine
         found = engine.toolbox.find(tool)
-        if isinstance(found, str):
-            return run_here(agent_calls.call_unknown_tool(engine, found, args, options.get("id")))
+        if not found.is_known:
+            return run_here(agent_calls.call_unknown_tool(engine, found.id, args, options.get("id")))
         if not (args is None or isinstance(args, Mapping)):
             return calling.call_with_bad_arguments(engine, found, args, options.get("id"))
         if found.kind in ("async", "async stream"):

@@ -58,11 +58,9 @@ class Thread:
         rt = self._rt
         rt.runner.refuse_if_closed()
         found = rt.toolbox.find(tool)
-        if isinstance(found, str):
-            return await self._nothing(found, None)
-        offer = await rt.books.conversations.find_offer(self._key, found.id)
+        offer = await rt.books.conversations.find_offer(self._key, found.id) if found.is_known else None
         if offer is None:
-            return await self._nothing(found.id, found)
+            return await self._nothing(found)
         call = rt.runner.open_call(found, offer.args, dict(offer.arguments))
         call.tenant, call.thread = self._key
         call.timeout, call.retry, call.key, call.offer = offer.timeout, offer.retry, offer.key, offer
@@ -70,18 +68,18 @@ class Thread:
             call.tool, call.by_agent = count_as_write(found), True
         return await rt.runner.run(call)
 
-    async def _nothing(self, name: str, tool: Tool | None) -> Outcome[Any]:
+    async def _nothing(self, tool: Tool) -> Outcome[Any]:
         """The outcome of a retry that was not offered."""
         rt = self._rt
-        fault = builtin_faults.no_offer(name, rt.toolbox.tools if tool is None else ())
-        shown = builtin_faults.quote(name)
+        fault = builtin_faults.no_offer(tool.id, () if tool.is_known else rt.toolbox.tools)
+        shown = builtin_faults.quote(tool.id)
         outcome: Outcome[Any] = Outcome(
             rt.log.trace.number(),
             shown,
             "failed",
             fault=fault,
             decision=Decision("fail_gracefully", fault.reason),
-            label="" if tool is None else tool.label,
+            label=tool.label,
             explanation=rt.texts.explain,
         )
         tenant, thread = self._key
@@ -89,7 +87,8 @@ class Thread:
             fault, shown, outcome.id, 0, 0, "closed", None, fault.reason, (), thread=thread, tenant=tenant
         )
         assert outcome.decision is not None
-        rt.log.record_event(events.CALL_REFUSED, tool, outcome.id, None, decision_fields(report, outcome.decision))
+        known = tool if tool.is_known else None
+        rt.log.record_event(events.CALL_REFUSED, known, outcome.id, None, decision_fields(report, outcome.decision))
         rt.log.drain_if_due()
         if rt.texts.phraser is not None:
             await phrase(rt, None, outcome)
@@ -106,10 +105,9 @@ class Thread:
 
     def _id_of(self, tool: str | Callable[..., Any]) -> str:
         found = self._rt.toolbox.find(tool)
-        if not isinstance(found, str):
-            return found.id
-        self._rt.toolbox.warn_of_typo(found)
-        return found
+        if not found.is_known:
+            self._rt.toolbox.warn_of_typo(found.id)
+        return found.id
 
     @property
     def unavailable(self) -> tuple[str, ...]:

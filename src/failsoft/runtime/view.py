@@ -57,10 +57,9 @@ class RuntimeView:
         """
         engine = self._engine
         found = engine.toolbox.find(tool_id)
-        id = found if isinstance(found, str) else found.id
-        health = None if fallback_of is None else engine.toolbox.health_as_fallback(id, fallback_of)
-        if isinstance(found, str):
-            engine.toolbox.warn_of_typo(found)
+        health = None if fallback_of is None else engine.toolbox.health_as_fallback(found.id, fallback_of)
+        if not found.is_known:
+            engine.toolbox.warn_of_typo(found.id)
             return HealthView("closed", 0, available=False)
         return engine.toolbox.health_view(found, health)
 
@@ -86,9 +85,9 @@ class RuntimeView:
         """
         engine = self._engine
         found = engine.toolbox.find(tool_id)
-        if isinstance(found, str) and found not in self._settings.tools and not engine.log.trace.has_metrics(found):
-            engine.toolbox.warn_of_typo(found, always=True)
-        return engine.log.trace.metrics(found if isinstance(found, str) else found.id).figures()
+        if not (found.is_known or found.id in self._settings.tools or engine.log.trace.has_metrics(found.id)):
+            engine.toolbox.warn_of_typo(found.id, always=True)
+        return engine.log.trace.metrics(found.id).figures()
 
     @property
     def policies(self) -> tuple[Policy, ...]:

@@ -46,7 +46,10 @@ class CallLog:
         self, event_type: str, tool: Tool | str | None, call_id: str | int | None, turn_id: str | None,
         fields: dict[str, Any], error: BaseException | None = None,
     ) -> None:  # fmt: skip
-        """Record an event, and log it if the application wants its level; ``error`` gives the traceback."""
+        """Record an event, and log it if the application wants its level; ``error`` gives the traceback.
+
+        A bare name in place of a tool is shown, but counted in no metrics.
+        """
         now = self._now()
         self.trace.record((event_type, now, tool, call_id, turn_id, fields))
         level = level_of(event_type, fields, known_tool=isinstance(tool, Tool))

@@ -3,8 +3,7 @@
 Rules
 -----
 - A policy and the Error Handler are asked, but may only choose between escalating and failing gracefully.
-- Such a call has no ``Tool`` and no circuit, and is not counted in the metrics of a tool: a model may invent any number of
-  names.
+- Such a call does not enter the pipeline, and is counted in no metrics: a model may invent any number of names (ADR 58).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import inspect
 import logging
 import math
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from failsoft.core.effects.tool_effect import KnownEffect, Undeclared, know_effect
 from failsoft.core.model import builtin_faults
@@ -73,6 +73,8 @@ class Tool:
         "timeout",
         "unavailable_fault",
     )
+
+    is_known: ClassVar[bool] = True  # False: no tool of this name is registered
 
     def __init__(
         self,

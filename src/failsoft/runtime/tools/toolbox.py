@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.errors import FailsoftError
 from failsoft.runtime.tools.health import HealthView, ToolHealth
+from failsoft.runtime.tools.unknown_tool import UnknownTool
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback
@@ -40,14 +41,14 @@ class Toolbox:
         """Use a new lock: in a forked child the old one may be held by a thread that does not exist there."""
         self.lock = threading.RLock()  # the garbage collector may end a forgotten call in a thread that holds it
 
-    def find(self, tool: str | Callable[..., Any]) -> Tool | str:
-        """The tool, by its id or its guarded function. Its bare name if no tool has that name."""
+    def find(self, tool: str | Callable[..., Any]) -> Tool:
+        """The tool, by its id or its guarded function; an ``UnknownTool`` if no tool has that name."""
         found = self.index.get(tool)
         if found is not None:
             return found
         if not isinstance(tool, str):
             raise FailsoftError(_explain_no_tool(tool))
-        return tool
+        return UnknownTool(tool)
 
     def find_labels(self, tools: Iterable[str]) -> dict[str, Any]:
         """The event field with the labels of these tools; no field if none of them has a label."""

@@ -78,7 +78,7 @@ def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
 
 
 def _escalate(turn: TurnState, skipped: Skipped) -> None:
-    if not isinstance(skipped.handle.tool, str):
+    if skipped.handle.tool.is_known:
         turn.engine.log.escalate(skipped.handle.full_call(), skipped.outcome)
 
 
@@ -87,7 +87,7 @@ def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     fault = builtin_faults.turn_timed_out(turn.timeout, started=attempts > 0)
     outcome = _outcome(turn, handle, "timed_out", fault, attempts)
     _end_call(turn, handle, outcome, events.CALL_LEFT, {"duration_ms": round(outcome.duration * 1000, 3)})
-    if turn.thread is not None and not handle.fills and not isinstance(handle.tool, str):
+    if turn.thread is not None and not handle.fills and handle.tool.is_known:
         turn.engine.books.conversations.note_cut_off(handle.full_call(), outcome)
     task = handle.task
     if task is None:
@@ -118,7 +118,7 @@ def _attempts(handle: Handle[Any]) -> int:
 
     A call that waits for an OS thread is withdrawn first, so that it is certain whether its tool has begun.
     """
-    if handle.task is None or isinstance(handle.tool, str):
+    if handle.task is None:
         return 0
     call = handle.full_call()
     call.stop_waiting()
@@ -132,12 +132,12 @@ def _outcome(
     tool = handle.tool
     return Outcome(
         handle.id,
-        tool if isinstance(tool, str) else tool.id,
+        tool.id,
         status,
         attempts=attempts,
         duration=0.0 if handle.task is None else turn.engine.time.now() - handle.started,
         fault=fault,
-        label="" if isinstance(tool, str) else tool.label,
+        label=tool.label,
         decision=Decision("escalate", REQUIRED_SKIPPED) if escalated else None,
         root=root,
         escalated=escalated,

@@ -84,7 +84,7 @@ async def _judge(turn: TurnState, skipped: Skipped) -> None:
         outcome.id,
         0,
         0,
-        "closed" if isinstance(tool, str) else tool.health.observe(engine.time.now()),
+        tool.health.observe(engine.time.now()),
         None,
         fault.reason,
         (),

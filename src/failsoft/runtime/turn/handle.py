@@ -28,7 +28,6 @@ _INSTEAD = (
 )
 _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})  # what a tool may return
 SHOWN = "<Handle "  # how a handle begins as text
-UNKNOWN: core.Terms = (None, NO_ARGUMENTS, False)  # for calls of unknown tools, as in ``Tool.terms``
 
 
 class HandleOwner(HandleTurn, Protocol):
@@ -70,17 +69,17 @@ class Handle(core.Node, Generic[T]):
     ended: float  # set if it was a plain success
     context: Context  # in which it was submitted; set while a lane has to run it
 
-    def __init__(self, scheduler: HandleScheduler, id: str, tool: Tool | str, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, scheduler: HandleScheduler, id: str, tool: Tool, arguments: Mapping[str, Any]) -> None:
         # The first lines are ``super().__init__``: inlined, they save a fifth of the time.
         self.id = id
         self.needs = ()
         self.fills = NO_ARGUMENTS
-        self.terms = UNKNOWN if type(tool) is str else tool.terms  # type: ignore[union-attr]  # or it is a Tool
+        self.terms = tool.terms
         self.state = "new"
         self.dependants = None
         self.substitutes = None
         self.scheduler = scheduler  # knows the turn; when the turn has ended, only the scheduler is told
-        self.tool = tool  # the name if the tool is unknown
+        self.tool = tool
         self.arguments = arguments
         self.started = 0.0
         self._outcome: Outcome[T] | None = None
@@ -102,7 +101,7 @@ class Handle(core.Node, Generic[T]):
             {**self.defaults, **defaults} if defaults else self.defaults,
             self.terms[2] and not special,
         )
-        if special and self.tool.__class__ is not str:
+        if special:
             call = self.full_call()
             call.timeout, call.retry, call.key = timeout, retry, key
 
@@ -126,7 +125,7 @@ class Handle(core.Node, Generic[T]):
     def outcome(self) -> Outcome[T] | None:
         """The outcome; None while the call is open. The outcome of a plain success is made on demand."""
         if self._outcome is None and self.state == "succeeded":
-            tool, taken = cast("Tool", self.tool), self.ended - self.started
+            tool, taken = self.tool, self.ended - self.started
             self._outcome = Outcome(
                 self.id, tool.id, "succeeded", self.result, 1, tool.id, taken, None, None, None, tool.label
             )
@@ -185,10 +184,10 @@ class Handle(core.Node, Generic[T]):
     def full_call(self) -> Call:
         """The call with all its options."""
         if self.call is None:
-            turn, tool = self.turn, cast("Tool", self.tool)
+            turn = self.turn
             self.call = Call(
                 self.id,
-                tool,
+                self.tool,
                 (),
                 cast("dict[str, Any]", self.arguments),
                 self.started,
@@ -205,7 +204,7 @@ class Handle(core.Node, Generic[T]):
 def has_acted(handle: Handle[Any]) -> bool:
     """True if the call may have had an effect that must not happen twice."""
     outcome = handle.outcome
-    if outcome is None or isinstance(handle.tool, str) or handle.tool.safe_to_repeat:
+    if outcome is None or handle.tool.safe_to_repeat:
         return False
     return outcome.fault is None or outcome.fault.effect != "none"
 

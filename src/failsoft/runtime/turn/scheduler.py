@@ -239,15 +239,11 @@ class Scheduler:
         handle.task = asyncio.current_task()
         self._release()
         try:
-            wrong = self._fill_or_fault(handle) if handle.fills else None
-            if isinstance(handle.tool, str):
-                fault = builtin_faults.unknown_tool(handle.tool, engine.toolbox.tools)
+            impossible = self._find_obstacle(handle)
+            if impossible is not None:
+                handle.full_call().invoked = False  # its tool never runs
                 outcome = await in_context(
-                    handle.context.copy(), refuse_call(engine, handle.id, handle.tool, fault, turn)
-                )
-            elif wrong is not None:
-                outcome = await in_context(
-                    handle.context.copy(), refuse_call(engine, handle.id, handle.tool.id, wrong, turn)
+                    handle.context.copy(), refuse_call(engine, handle.id, handle.tool.id, impossible, turn)
                 )
             else:
                 call = handle.full_call()
@@ -291,7 +287,7 @@ class Scheduler:
 
     def _fill_in(self, handle: Handle[Any]) -> None:
         fill_in(handle)
-        if handle.substitutes and not isinstance(handle.tool, str):
+        if handle.substitutes:
             fields = {
                 "message": used_default(handle.tool.id, handle.tool.label),
                 "arguments": sorted(handle.substitutes),
@@ -299,10 +295,13 @@ class Scheduler:
             fields |= handle.grounds()
             self.turn.emit(DEFAULT_USED, handle.tool, handle.id, fields)
 
-    def _fill_or_fault(self, handle: Handle[Any]) -> Fault | None:
-        """Fill in the arguments. Returns a fault if a value does not have the part that an argument refers to."""
+    def _find_obstacle(self, handle: Handle[Any]) -> Fault | None:
+        """Fill in the arguments. Return a fault if the call is impossible: no such tool, or no such part of a value."""
+        if not handle.tool.is_known:
+            return builtin_faults.unknown_tool(handle.tool.id, self.turn.engine.toolbox.tools)
         try:
-            self._fill_in(handle)
+            if handle.fills:
+                self._fill_in(handle)
         except MissingPartError as missing:
             return builtin_faults.bad_arguments(invalid=[missing.argument], detail=missing.why)
         return None

@@ -35,6 +35,7 @@ from failsoft.runtime.call_options import refuse_options
 from failsoft.runtime.conversation.conversation_log import BLANK
 from failsoft.runtime.execution.blocking_loop import running_loop
 from failsoft.runtime.scope import SCOPE, Caller, LightAttempt, Scope, find_caller, find_scope, leave
+from failsoft.runtime.tools.unknown_tool import UnknownTool
 from failsoft.runtime.turn import body_calls
 from failsoft.runtime.turn.commands import report_skip
 from failsoft.runtime.turn.conclusion import conclude
@@ -119,20 +120,19 @@ class Turn(TurnState):
         """
         if get_ident() != self._os_thread or not (self.scheduler.awake or self._runs_here()):
             self._refuse()
-        found = self._find(tool)
-        name = self._unknown_name(tool) if found is None else found.id
+        found = self._find(tool) or self._unknown_tool(tool)
         try:
             given = {**args} if args else NO_ARGUMENTS  # a copy: the caller may change the mapping later
         except TypeError:
             raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
         if id is None:
-            id = self.new_id(name)
+            id = self.new_id(found.id)
         else:
             if not isinstance(id, str):
-                require_text_names(name, id=id)
+                require_text_names(found.id, id=id)
             id = mask_id(id)
             self.given.add(id)
-        handle: Handle[Any] = Handle(self.scheduler, id, found or name, given)
+        handle: Handle[Any] = Handle(self.scheduler, id, found, given)
         if (depends_on is not _NO_CALLS or given) and not find_needs(handle, depends_on):
             self.machine.refuse_nonsense((handle,))
         if said:
@@ -142,7 +142,7 @@ class Turn(TurnState):
             self._context = context
             self._submitter = find_caller()
         handle.context = self._context
-        if self._submitter is not None and found is not None and not found.safe_to_repeat:
+        if self._submitter is not None and not found.safe_to_repeat:
             handle.report_effect_to(self._submitter)
         commands: Sequence[Command[Handle[Any]]] = ()
         if self.machine.no_failure_yet:
@@ -270,12 +270,11 @@ class Turn(TurnState):
         if not (defaults is None or isinstance(defaults, Mapping)):
             raise TurnError(f"defaults: write one mapping from names to values, not {type(defaults).__name__}")
         refuse_handles(defaults)
-        if defaults and not isinstance(handle.tool, str) and (wrong := handle.tool.unknown_arguments(defaults)):
+        if defaults and (wrong := handle.tool.unknown_arguments(defaults)):
             raise TurnError(f"defaults: {handle.tool.id} has no parameter {wrong}")
         if not (required is None or isinstance(required, bool)):
             raise TurnError(f"required: {required!r:.80} is neither true nor false")
-        if not isinstance(handle.tool, str):
-            refuse_lost_key(handle.tool.options, idempotency_key)
+        refuse_lost_key(handle.tool.options, idempotency_key)
         handle.set_options(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
 
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
@@ -292,8 +291,9 @@ class Turn(TurnState):
         for call in plan.calls:
             id = mask_id(call.id)
             self.given.add(id)
-            handle = handles[call.id] = Handle(self.scheduler, id, self._find(call.tool) or call.tool, NO_ARGUMENTS)
-            retry = self._retry(handle.tool, call.retry)
+            tool = self._find(call.tool) or self._unknown_tool(call.tool)
+            handle = handles[call.id] = Handle(self.scheduler, id, tool, NO_ARGUMENTS)
+            retry = self._retry(tool, call.retry)
             handle.set_options(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
             handle = handles[call.id]
@@ -319,12 +319,12 @@ class Turn(TurnState):
         self.refuse_if_closed()
         return body_calls.adopt_blocking(self.scheduler, call)
 
-    def _unknown_name(self, tool: str | Callable[..., Any]) -> str:
+    def _unknown_tool(self, tool: str | Callable[..., Any]) -> Tool:
         found = self.engine.toolbox.find(tool)  # raises for a function that is no tool
-        return builtin_faults.quote(found) if isinstance(found, str) else found.id
+        return UnknownTool(builtin_faults.quote(found.id))
 
-    def _retry(self, tool: Tool | str, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
-        return None if said is None or isinstance(tool, str) else merge_retry(tool.options, said)
+    def _retry(self, tool: Tool, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
+        return merge_retry(tool.options, said) if said is not None and tool.is_known else None
 
     # -- ending ------------------------------------------------------------------------------------------------------
 

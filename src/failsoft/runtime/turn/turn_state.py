@@ -154,9 +154,7 @@ class TurnState:
     def record_open_call(self, handle: Handle[Any]) -> None:
         """Record an open call in the store, so that it outlives the process."""
         if self.pending is not None and self.thread is not None:
-            tool = handle.tool
-            name = tool if isinstance(tool, str) else tool.id
-            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, name)
+            self.pending.open_call((self.tenant, self.thread), self.id, handle.id, handle.tool.id)
 
     def resolve(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """Give a call its outcome."""
@@ -188,9 +186,10 @@ class TurnState:
         """True while a call has no outcome."""
         return len(self.arrived) < len(self.machine.calls)
 
-    def emit(self, event_type: str, tool: Tool | str | None, call_id: str | None, fields: dict[str, Any]) -> None:
-        """Record an event of this turn."""
-        self.engine.log.record_event(event_type, tool, call_id, self.id, fields)
+    def emit(self, event_type: str, tool: Tool | None, call_id: str | None, fields: dict[str, Any]) -> None:
+        """Record an event of this turn. An unknown tool is named, and counted in no metrics."""
+        subject = tool if tool is None or tool.is_known else tool.id
+        self.engine.log.record_event(event_type, subject, call_id, self.id, fields)
 
     def emit_end(self, duration: float, succeeded: int, needs: Mapping[str, Any]) -> None:
         """Record the end of the turn."""
@@ -202,6 +201,5 @@ class TurnState:
             "needs": needs,
         }
         if self.engine.toolbox.labels:
-            tools = (handle.tool for handle in calls.values())
-            fields |= self.engine.toolbox.find_labels(tool if isinstance(tool, str) else tool.id for tool in tools)
+            fields |= self.engine.toolbox.find_labels(handle.tool.id for handle in calls.values())
         self.emit(events.TURN_ENDED, None, None, fields)
