@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from failsoft import Runtime
+from failsoft.runtime.call.running import Watch
 from failsoft.testing import virtual_time
 
 
@@ -134,3 +137,24 @@ def test_short_calls_leave_no_event_and_later_calls_are_still_watched() -> None:
         rt = Runtime()
         rt.add(slow, read_only=True)
         clock.run(main(rt))
+
+
+def test_an_interrupt_that_loses_the_timer_keeps_no_later_call_from_being_reported() -> None:
+    def interrupt(frame: FrameType, _event: str, _arg: Any) -> None:
+        handle = frame.f_locals.get("self")
+        if isinstance(handle, asyncio.TimerHandle) and frame.f_code.co_name == "_run":
+            callback: Any = handle._callback  # type: ignore[attr-defined]
+            if getattr(callback, "__func__", None) is Watch._look:
+                raise KeyboardInterrupt
+
+    with virtual_time():
+        rt = Runtime(memory="off")
+        rt.add(slow, timeout="30s")
+        sys.settrace(interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                rt.call_sync("slow", {"seconds": 5.0})
+        finally:
+            sys.settrace(None)
+        assert rt.call_sync("slow", {"seconds": 5.0}).value == "done"
+        assert [event.call_id for event in events_of(rt)] == ["slow-2"]

@@ -87,7 +87,7 @@ class Places:
                 if (known := other()) is not None and known.is_closed():
                     self._loops.pop(known, None)  # its deadlines hold a reference to it
             of_loop = self._loops[loop] = LoopDeadlines(loop, self.time.now)
-            of_loop.watch = Watch(self, of_loop).arm
+            of_loop.watch = Watch(self, of_loop)
             self.warn_of_clock()
         return of_loop
 

@@ -130,6 +130,13 @@ class Watch:
         if self.timer is None:
             self.timer = self._deadlines.loop.call_later(max(delay, 0.0), self._look, context=self._context)
 
+    def renew(self) -> None:
+        """Look at once, and set the timer anew: an interrupt inside asyncio may have lost it."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.arm(0.0)
+
     def _look(self) -> None:
         self.timer = None
         rt, now = self._rt, self._rt.time.now()

@@ -17,8 +17,7 @@ Rules
   no longer be woken.
 
 Why not ``asyncio.Runner``: an interrupt inside ``run_until_complete`` leaves an order to stop in the loop's queue, which
-ends the next call early. An interrupt between taking a step of a task from the queue and running it loses the step: the
-task then waits forever, even when it is cancelled.
+ends the next call early. ``interrupted_loop`` lists what else an interrupt breaks.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from typing import Any, Generic, TypeVar
 
 from failsoft.errors import FailsoftError
 from failsoft.runtime.execution import clock as clocks
-from failsoft.runtime.execution.deadline import renew_timers
+from failsoft.runtime.execution.interrupted_loop import end_stuck_tasks, mend_timers, sort_timers
 from failsoft.runtime.scope import SCOPE
 
 T = TypeVar("T")
@@ -129,6 +128,10 @@ class _Run(Generic[T]):
         """True if nothing of the coroutine will run any more."""
         return self.ended or (self._cancelled if self.task is None else self.task.done())
 
+    def was_broken_off(self) -> bool:
+        """True if the coroutine ended with an exception such as ``KeyboardInterrupt``, perhaps raised inside asyncio."""
+        return not (self._error is None or isinstance(self._error, Exception | asyncio.CancelledError))
+
     def result(self) -> T:
         """Return or raise what the coroutine ended with."""
         error = self._error
@@ -173,6 +176,8 @@ class _ThreadLoop:
             raise
         finally:
             _restore_sigint()
+        if running.was_broken_off():
+            mend_timers(loop)
         self._running = None
         return running.result()
 
@@ -185,6 +190,7 @@ class _ThreadLoop:
         if not run.is_over():
             run.cancel()
         loop = self.loop
+        sort_timers(loop)  # the timers below must fire
         stuck: set[asyncio.Task[Any]] = set()
         for delay in _ROUNDS:
             if run.is_over():
@@ -192,8 +198,8 @@ class _ThreadLoop:
             timer = loop.call_later(delay, loop.stop)
             loop.run_forever()
             timer.cancel()
-            stuck = _release(stuck, loop)
-        renew_timers(loop)
+            stuck = end_stuck_tasks(stuck, loop)
+        mend_timers(loop)
         self._running = None
 
     def __del__(self) -> None:
@@ -209,21 +215,6 @@ class _ThreadLoop:
             closing.join()
         else:
             loop.close()
-
-
-def _release(suspects: set[asyncio.Task[Any]], loop: asyncio.AbstractEventLoop) -> set[asyncio.Task[Any]]:
-    """End tasks whose next step was lost; return the tasks that look like it for the first time.
-
-    The next step of a task takes note of its cancellation. A task that has not done so in a whole round of the loop has no
-    next step in the queue.
-    """
-    unaware = {task for task in asyncio.all_tasks(loop) if getattr(task, "_must_cancel", False)}
-    for task in unaware & suspects:
-        coroutine = task.get_coro()
-        with suppress(Exception):  # its clean-up may fail, or await
-            coroutine.close()
-        asyncio.Future.cancel(task)  # not the task's own method, which leaves the end to the next step
-    return unaware - suspects
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -61,9 +61,19 @@ def step(coro: Any, box: Box) -> Stepper:
     box[0] = yield from coro
 
 
-def has_ended(stepper: Stepper) -> bool:
-    """True for an attempt that has ended, but is still in its queue because of an interrupt."""
-    return cast("GeneratorType[Any, None, None]", stepper).gi_frame is None
+def has_ended(stepper: Stepper, task: asyncio.Task[Any]) -> bool:
+    """True for an attempt that has ended, by itself or with its task, but is still in its queue because of an interrupt."""
+    return cast("GeneratorType[Any, None, None]", stepper).gi_frame is None or task.done()
+
+
+class Watch(Protocol):
+    """Reports calls that take long, by a timer of its own."""
+
+    def arm(self) -> None:
+        """Set the timer unless it is set."""
+
+    def renew(self) -> None:
+        """Set the timer anew."""
 
 
 class LoopDeadlines:
@@ -79,18 +89,18 @@ class LoopDeadlines:
         self.orphans: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
         self._most = QUEUES
-        self.watch: Callable[[], None] | None = None  # reports calls that take long
+        self.watch: Watch | None = None
         _ALL.add(self)
 
     def suspended(self) -> Iterator[Suspended]:
         """The attempts that are suspended now. Any OS thread may call this."""
         for queue in list(self._queues.values()):
-            yield from [of for stepper, of in list(queue.live.items()) if not has_ended(stepper)]
+            yield from [of for stepper, of in list(queue.live.items()) if not has_ended(stepper, of[1])]
 
     def start_watch(self) -> None:
         """Report calls that take long from now on."""
         if self.watch is not None:
-            self.watch()
+            self.watch.arm()
 
     def unwatched(self) -> None:
         """Stop the watch. The next attempt that suspends starts it again."""
@@ -99,6 +109,8 @@ class LoopDeadlines:
 
     def renew_timers(self) -> None:
         """Set all timers anew."""
+        if self.watch is not None:
+            self.watch.renew()
         for queue in self._queues.values():
             queue.disarm()
             if queue.live:
@@ -176,7 +188,7 @@ class Queue:
         delay: float | None = None
         ended: list[Stepper] = []
         for stepper, (started, task, _, _) in self.live.items():
-            if has_ended(stepper):
+            if has_ended(stepper, task):
                 ended.append(stepper)
                 continue
             left = started + self.timeout - now
@@ -194,6 +206,7 @@ class Queue:
         else:
             delay = 0.0 if waits else None
         for stepper in ended:
+            self.take_back(stepper)
             self.live.pop(stepper, None)
         if delay is not None:
             self.arm(delay)
