@@ -1,4 +1,4 @@
-"""What tests of the running library share: virtual time around a test, and tools that do as they are told."""
+"""Shared helpers for tests of the runtime: virtual time around a test, and scripted tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would be published: built here with nothing fetched, and looked into. ``make dist`` installs it as well."""
+"""The distributions: built offline and inspected. ``make dist`` installs them as well."""
 
 from __future__ import annotations
 

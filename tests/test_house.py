@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: what is written about the project is true, and the tree keeps its shape."""
+"""House rules that no linter knows: documents about the project are true, and the tree keeps its shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scripted model for pydantic-ai, and what it was told: for the adapter's tests, at every version of pydantic-ai."""
+"""A scripted model for the adapter's tests that keeps the messages it received, for every version of pydantic-ai."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Script:
 
     @property
     def seen(self) -> list[list[Seen]]:
-        """What the model was given for each call, step by step."""
+        """The answers the model received for each call, step by step."""
         told = {}
         for message in self.messages:
             for part in message.parts if isinstance(message, ModelRequest) else ():

@@ -29,7 +29,7 @@ TOOLS = {
 
 
 class Scene(NamedTuple):
-    """One conversation: what the model asks for, one call after the other."""
+    """One conversation: the calls that the model makes, in order."""
 
     title: str
     tool: str
@@ -95,7 +95,7 @@ class Story:
 
 
 def tell(scenes: list[tuple[Scene, list[str]]]) -> str:
-    """What the models read, as one text."""
+    """All answers the models received, as one text."""
     return "".join(
         f"--- {scene.title}\n" + "".join(f"{scene.tool}({_shown(asked)})\n  {text}\n" for asked, text in zip(scene.asks, texts, strict=True))
         for scene, texts in scenes
@@ -103,7 +103,7 @@ def tell(scenes: list[tuple[Scene, list[str]]]) -> str:
 
 
 def transcript(*, bad_arguments: str) -> str:
-    """What all frameworks tell their models. Only bad arguments are described by the framework itself."""
+    """The answers that every framework gives its model. Only bad arguments are described by the framework itself."""
     return _BEFORE + bad_arguments + _AFTER
 
 

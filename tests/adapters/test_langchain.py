@@ -35,7 +35,7 @@ from failsoft.testing.check_adapter import Steps, Tools
 
 
 class Model(GenericFakeChatModel):
-    """Plays its messages, and keeps what it was asked."""
+    """Plays its messages and keeps the requests it received."""
 
     asked: list[Any]
     offered: list[list[str]]
@@ -74,7 +74,7 @@ def told(result: dict[str, Any]) -> list[ToolMessage]:
 
 
 def ask(rt: Runtime, given: Any, *calls: tuple[str, dict[str, Any]], **options: Any) -> ToolMessage:
-    """One run with one call; what the model was told."""
+    """Run an agent with one call and return the model's answer message."""
     tools = given if isinstance(given, list) else [given]
     run = agent(rt, tools, calls or [(tools[0].name, {})], **options)
     (message,) = told(run.invoke({"messages": [HumanMessage("go")]}))
@@ -144,7 +144,7 @@ class Driver:
 
 
 class SyncDriver(Driver):
-    """The same through ``invoke``, in a thread of its own."""
+    """The same through ``invoke``, in a separate thread."""
 
     def give(self, name: str, each: Any) -> Any:
         async def entered(city: str) -> Any:

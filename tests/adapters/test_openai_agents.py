@@ -65,7 +65,7 @@ from failsoft.testing.check_adapter import Steps, Tools
 
 
 class Scripted(Model):
-    """Asks for these calls, step by step, then says that it is done; keeps what it was given."""
+    """Makes these calls step by step, then finishes; keeps its inputs."""
 
     def __init__(self, *steps: Sequence[tuple[str, Any]]) -> None:
         self.steps = list(steps)
@@ -105,7 +105,7 @@ QUIET = RunConfig(tracing_disabled=True)
 
 
 def answers(result: Any) -> dict[str, Any]:
-    """What the model was told, by call id."""
+    """The answers the model received, by call id."""
     items = [item.raw_item for item in result.new_items if item.type == "tool_call_output_item"]
     return {item["call_id"]: item["output"] for item in items}
 
@@ -124,7 +124,7 @@ async def arun(rt: Runtime | None, tools: Sequence[Any], *steps: Any, **options:
 
 
 def ask(rt: Runtime, tool: Any, arguments: Any = None, **options: Any) -> str:
-    """One run with one call; what the model was told."""
+    """Run an agent with one call and return the answer the model received."""
     tools = tool if isinstance(tool, list) else [tool]
     result = asyncio.run(arun(rt, tools, [(tools[0].name, arguments or {})], **options))
     return text(answers(result)["c0-0"])
@@ -163,7 +163,7 @@ class Driver:
 
 
 class Strict(Driver):
-    """Tools without a failure function: what they raise ends the run."""
+    """Tools without a failure function: their exceptions end the run."""
 
     failure: ClassVar[dict[str, Any]] = {"failure_error_function": None}
 
@@ -268,7 +268,7 @@ def test_a_dead_mcp_server_does_not_end_the_run() -> None:
     assert prompt is not None
     assert prompt.startswith("Be kind.\n\nSome tools are missing in this run.\n\nmcp:docs failed: UNAVAILABLE")
     asyncio.run(arun(rt, [], model=Scripted(), mcp_servers=[server]))
-    assert server.listings == 3  # the circuit is open: nobody waits for it again
+    assert server.listings == 3  # the circuit is open: no run waits for the server again
 
 
 @pytest.mark.parametrize("later", ["cloned", "set"])
@@ -517,7 +517,7 @@ def test_approvals_see_what_will_run(amount: Any, asked: bool) -> None:
 
 
 def test_tools_with_approval_or_guardrails_are_not_used_as_fallbacks() -> None:
-    """Whoever agrees to a call, or looks at its value, was asked about another tool."""
+    """The approval or the guardrail of the called tool does not cover its fallback."""
     ran: list[str] = []
 
     def make(name: str, **options: Any) -> FunctionTool:
@@ -638,7 +638,7 @@ def test_tools_that_are_not_functions_are_left_unchanged() -> None:
 
 
 class Special(Agent[Any]):
-    """A kind of agent of somebody's own."""
+    """A user-defined subclass of Agent."""
 
 
 def test_the_agent_itself_is_not_touched() -> None:
@@ -807,7 +807,7 @@ def in_a_stream(sub: Agent[Any]) -> FunctionTool:
 
 @pytest.mark.parametrize("make", [lambda sub: sub.as_tool("clerk", "Pays."), in_a_function, in_a_stream])
 def test_an_agent_that_breaks_off_is_not_run_again(make: Any) -> None:
-    """Whatever the error says of its own request: tools of the sub-agent may have acted before."""
+    """The error describes only its own request: tools of the sub-agent may have acted before it."""
     paid = []
 
     @function_tool

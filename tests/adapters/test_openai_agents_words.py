@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: what the user has told it about a tool, an error or an agent stays true under the guard."""
+"""OpenAI Agents SDK: the user's settings of tools, errors and agents still apply under the guard."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_the_function_of_a_tool_is_found() -> None:
 
 
 class Seen:
-    """Hooks that note which tools they are told about."""
+    """Hooks that record the tools they are called with."""
 
     def __init__(self) -> None:
         self.tools: list[Any] = []

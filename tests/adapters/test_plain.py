@@ -1,4 +1,4 @@
-"""Plain loops: three wire formats, answers in order, and what the model reads when something fails."""
+"""Plain loops: three wire formats, answers in order, and the model's text when a call fails."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(rt: Runtime, *calls: Any, **options: Any) -> list[dict[str, Any]]:
 
 
 class Abort(BaseException):
-    """What steers a plain program passes failsoft as no ``Exception``."""
+    """Control flow of a plain program passes through failsoft because it is not an ``Exception``."""
 
 
 class Driver:
@@ -409,7 +409,7 @@ def test_without_an_event_loop() -> None:
         asyncio.run(inside())
 
 
-# --- what nobody answered ----------------------------------------------------------------------------------------------------
+# --- unanswered calls --------------------------------------------------------------------------------------------------------
 
 
 def test_dangling_calls_are_closed() -> None:

@@ -1,4 +1,4 @@
-"""pydantic-ai: what goes well goes exactly as without failsoft, feature by feature."""
+"""pydantic-ai: successful runs are exactly the same as without failsoft, feature by feature."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def scene(fn: Scene) -> Scene:
 
 
 def history(messages: list[ModelMessage]) -> str:
-    """Messages as text, without what differs from run to run."""
+    """Messages as text, without the parts that differ from run to run."""
     text = ModelMessagesTypeAdapter.dump_json(messages).decode()
     text = re.sub(r'"(timestamp|run_id|conversation_id)":"[^"]*"', r'"\1":""', text)
     return re.sub(r"pyd_ai_[0-9a-f]+", "generated", text)

@@ -1,4 +1,4 @@
-"""pydantic-ai: hooks of the user's see what the tool raised, and what they say stands."""
+"""pydantic-ai: the user's hooks see the tool's exception, and their answer is final."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ERROR = ValueError("no such airport")
 
 
 class Watching(AbstractCapability[Any]):
-    """Notes what each hook sees, and can answer in the tool's place."""
+    """Records what each hook sees, and can answer instead of the tool."""
 
     def __init__(self, *, answer: Any = None, instead: Exception | None = None, twice: bool = False) -> None:
         self.seen: dict[str, list[BaseException]] = {"wrap": [], "error": []}

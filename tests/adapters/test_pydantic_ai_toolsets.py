@@ -1,4 +1,4 @@
-"""pydantic-ai: tools from everywhere, sources of tools that are down, and tools that stand in for others."""
+"""pydantic-ai: toolsets of every kind, toolsets that are down, and fallbacks between tools."""
 
 from __future__ import annotations
 
@@ -403,7 +403,7 @@ def test_sources_of_one_name_have_a_breaker_each(id: str | None) -> None:
     assert (runtime.health(name).state, runtime.health(f"{name}-2").state) == ("open", "closed")
 
 
-# --- a tool that stands in for another ------------------------------------------------------------------------------------------
+# --- a tool as the fallback of another ------------------------------------------------------------------------------------------
 
 
 def broken(*fallbacks: str, **options: Any) -> Tool[Any]:

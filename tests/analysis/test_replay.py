@@ -1,4 +1,4 @@
-"""What was decided comes out again, or it is said where it does not."""
+"""A replay reproduces every recorded decision, or reports the difference."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_a_replay_reproduces_every_cascade() -> None:
 
 
 def changed(events: list[dict[str, Any]], call: str, **fields: Any) -> dict[str, Cascaded]:
-    """What differs when the record of a call's cascade is another."""
+    """The cascades that differ after one call's record was changed."""
     kinds = ("CallSkipped", "DefaultUsed")
     other = [{**each, **fields} if each["call_id"] == call and each["event_type"] in kinds else each for each in events]
     return {each.call_id or "": each for each in replay_cascades(other) if each.same is False}

@@ -1,4 +1,4 @@
-"""What a turn leaves behind."""
+"""The report of a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a turn, and of its biggest loss."""
+"""The explanation of a turn and of its biggest loss."""
 
 from __future__ import annotations
 

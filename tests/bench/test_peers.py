@@ -1,4 +1,4 @@
-"""The comparison with the peers: the tool knows what the page shows, our own column is really run, and so is a peer."""
+"""The comparison with peers: the tool and the page agree, and our own column and one peer are really run."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_the_page_says_of_tenacity_what_is_seen_here(name: str) -> None:
 
 
 def look(case: str, library: str) -> dict[str, Any]:
-    """What is seen; a second time where it is not what the page says: the machine may have been busy."""
+    """The observed verdict, measured again if it differs from the page: the machine may have been busy."""
     answer = run.look(CASES[case], library)
     return answer if page.verdict(answer) == expected(case, library) else run.look(CASES[case], library)
 
 
 def expected(case: str, library: str) -> str:
-    """What the page's table says."""
+    """The verdicts in the page's table."""
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")
     ]

@@ -1,4 +1,4 @@
-"""Mistakes in what a programmer says are told where they are made, with what would be right."""
+"""A programmer's mistakes are reported where they are made, with a correction."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ LITTLE = partial([], missing=["page 1", "page 2", "page 3"])
 
 
 def in_both_places(accept: Any, tool: Any) -> list[Runtime]:
-    """A runtime with a tool ``search`` whose ``accept_partial`` is said in code, and one whose manifest says it."""
+    """Two runtimes with a tool ``search``: one sets ``accept_partial`` in code, the other in the manifest."""
     in_code, in_file = Runtime(), Runtime({"tools": {"search": {"accept_partial": accept}}})
     in_code.add(tool(), id="search", accept_partial=accept)
     in_file.add(tool(), id="search")
@@ -187,7 +187,7 @@ def test_a3_other_values_of_accept_partial_are_rejected() -> None:
 
 
 class Orchestrator:
-    """Phrases what a user reads, and notes what it was told."""
+    """Phrases the user's texts and records the facts it receives."""
 
     def __init__(self, takes: float = 0.0) -> None:
         self.facts: list[dict[str, Any]] = []

@@ -18,7 +18,7 @@ from failsoft.testing import FaultPlan
 
 
 class Listening:
-    """An Error Handler that notes what it is asked and decides as the built-in one."""
+    """An Error Handler that records its reports and decides as the built-in one."""
 
     def __init__(self) -> None:
         self.reports: list[ErrorReport] = []

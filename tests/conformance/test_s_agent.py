@@ -33,7 +33,7 @@ async def fail_later(data: str) -> str:
 
 
 def hear(agent: Agent[Any, Any], *tools: str) -> list[str]:
-    """What the model hears of the tools' failures."""
+    """The model's texts about the tools' failures."""
     script = Script([[Ask(tool, {"data": "x"}) for tool in tools]])
     asyncio.run(agent.run("go", model=script.model))
     return [seen.text for seen in script.seen[0]]
@@ -121,7 +121,7 @@ def test_decision_3_opt_out_of_what_another_agent_has_decorated(how: str) -> Non
 
 
 async def call(fn: Callable[..., Any]) -> BaseException:
-    """What calling a decorated function raises."""
+    """The exception raised by a decorated function."""
     try:
         result = fn("x")
         if inspect.isawaitable(result):

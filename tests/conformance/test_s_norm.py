@@ -1,4 +1,4 @@
-"""S-norm: five categories of failure, what each leads to, what is cleaned up, and what people are told.
+"""S-norm: five categories of failure, their consequences, the clean-up and the texts for people.
 
 Every behaviour, clean-up rule, acceptance criterion and test of the document is here by name, through the public API.
 Its sentences are compared byte for byte; its quotation marks are U+2019.

@@ -1,4 +1,4 @@
-"""S-spec 6, the Error Handler: who reaches it, with what, what it may decide, and what comes of its own failures."""
+"""S-spec 6, the Error Handler: its inputs, its decisions and its own failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from failsoft.testing import FaultPlan
 
 
 class Asked:
-    """An Error Handler that notes what it is asked, and answers as it is told."""
+    """An Error Handler that records its reports and gives prepared answers."""
 
     def __init__(self, answer: Any = None) -> None:
         self.reports: list[ErrorReport] = []
@@ -176,7 +176,7 @@ async def test_6_2_decision_and_inputs_are_in_the_trace_and_can_be_decided_again
         assert record["turn_left"] > 0
 
 
-# --- somebody else's handler fails ------------------------------------------------------------------------------------
+# --- a user's handler that fails --------------------------------------------------------------------------------------
 
 
 class Slow:

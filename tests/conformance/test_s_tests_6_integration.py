@@ -10,7 +10,7 @@ from failsoft import Decision, ErrorReport, Outcome, Runtime
 
 
 class Watching:
-    """An Error Handler that keeps what it is told, and sends everybody on."""
+    """An Error Handler that keeps its reports and always answers with an alternative."""
 
     def __init__(self, decision: Decision | None = None) -> None:
         self.reports: list[ErrorReport] = []

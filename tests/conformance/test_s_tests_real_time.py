@@ -32,7 +32,7 @@ class Middle(Random):
 
 
 async def measure(once: Callable[[], Awaitable[None]]) -> None:
-    """Try a measurement until it holds; what fails every time is not the machine's fault."""
+    """Repeat a measurement until it holds; a failure every time is not caused by a busy machine."""
     for left in reversed(range(TRIES)):
         try:
             await once()

@@ -19,7 +19,7 @@ LEAST = 35  # so many errors must have been made at all: standard library, texts
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Scored in a process of its own: real libraries warn, leave sockets open and start threads."""
+    """Score in a separate process: real libraries warn, leave sockets open and start threads."""
     path = tmp_path_factory.mktemp("corpus") / "report.json"
     command = [sys.executable, str(HERE / "score.py"), "--json", str(path), "--errors", "20"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -105,12 +105,12 @@ def read_blocks(page: Path) -> list[Block]:
 
 
 def outside(page: Path) -> str:
-    """What a page says outside of its blocks."""
+    """The text of a page outside of its blocks."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 def fits(shown: str, printed: str, how: How) -> bool:
-    """Does the page show what was printed? ``…`` stands for anything."""
+    """True if the page shows the printed output; ``…`` matches anything."""
     tidy = {"to the letter": _strip, "in other lines": _join, "loosely": _loosen}[how]
     pattern = ".*".join(re.escape(tidy(part)) for part in shown.split("…"))
     return re.fullmatch(rf"\s*{pattern}\s*", tidy(printed), re.DOTALL) is not None
@@ -211,7 +211,7 @@ class PageRun:
 
     @property
     def unused(self) -> set[str]:
-        """Python files that nobody has run."""
+        """Python files that no block has run."""
         return {file for file in self.files if file.endswith(".py")} - self.used
 
     def _execute(self, command: str) -> str:
@@ -237,7 +237,7 @@ class PageRun:
 
 
 def check_install(command: str, place: str) -> None:
-    """What ``make`` and ``pip install`` name has to exist; they are not run."""
+    """Check that targets of ``make`` and ``pip install`` exist, without running them."""
     word, *rest = shlex.split(command, comments=True)
     if word == "make":
         targets = re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)

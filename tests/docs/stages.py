@@ -1,4 +1,4 @@
-"""What a page's reader has at hand before the first block: a model, a client, a store of yesterday's."""
+"""The objects a page's reader has before the first block: a model, a client, yesterday's store."""
 
 from __future__ import annotations
 

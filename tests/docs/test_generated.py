@@ -1,4 +1,4 @@
-"""What is generated in docs/ is what the code says now, and what a page promises about public names is there."""
+"""Generated pages in docs/ agree with the code, and every public name is documented."""
 
 from __future__ import annotations
 

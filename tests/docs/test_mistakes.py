@@ -1,4 +1,4 @@
-"""Mistakes that newcomers make. None is silent: each is answered with what is wrong and what would be right."""
+"""Mistakes that newcomers make. None is silent: each is answered with the mistake and a correction."""
 
 from __future__ import annotations
 
@@ -538,7 +538,7 @@ def test_adapters(mistake: Callable[[], Any], wrong: str, right: str) -> None:
 
 
 def warned(mistake: Callable[[], Any], caplog: pytest.LogCaptureFixture) -> str:
-    """What a mistake that works has logged."""
+    """The log of a mistake that does not raise."""
     with caplog.at_level(logging.WARNING, "failsoft"):
         made = mistake()
         if asyncio.iscoroutine(made):

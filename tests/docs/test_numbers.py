@@ -1,4 +1,4 @@
-"""Numbers that stand in sentences are the code's own."""
+"""Numbers in sentences of the docs agree with the code."""
 
 from __future__ import annotations
 

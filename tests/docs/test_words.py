@@ -33,7 +33,7 @@ ALLOWED = {
     "_shadow": "an entry of a manifest that shadows another",
 }
 
-# Names that still have a word of the "not" column. The list only shrinks: whoever renames one takes it out.
+# Names that still have a word of the "not" column. The list only shrinks: remove a name from it when you rename it.
 TO_RENAME = {
     "_leave",
     "_passing",

@@ -104,7 +104,7 @@ def _few(full: int, part: int) -> int:
 
 
 def _axis(mark: pytest.Mark) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What one ``parametrize`` gives, each with a label."""
+    """The cases of one ``parametrize``, each with a label."""
     names, given = mark.args[:2]
     keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     ids = mark.kwargs.get("ids")

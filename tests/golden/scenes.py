@@ -110,7 +110,7 @@ async def a_fallback_is_better_than_a_part() -> None:
 
 
 class Judge:
-    """An Error Handler that decides what it is told to, or fails."""
+    """An Error Handler that gives a prepared decision, or fails."""
 
     def __init__(self, *decisions: Any) -> None:
         self.decisions = list(decisions)

@@ -41,7 +41,7 @@ ADAPTER = load()
 
 
 class Driver:
-    """A framework of a few lines: it calls functions, and what a tool raises ends the run."""
+    """A framework of a few lines: it calls functions, and a tool's exception ends the run."""
 
     control_flow = (ADAPTER.StopAgent("enough"),)
 

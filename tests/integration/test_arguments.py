@@ -1,4 +1,4 @@
-"""Arguments as models write them, and what is wrong with them."""
+"""Arguments as models write them, and the mistakes in them."""
 
 from __future__ import annotations
 

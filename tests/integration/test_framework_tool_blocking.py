@@ -17,7 +17,7 @@ WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 
 class Steer(Exception):
-    """What a framework steers itself with."""
+    """A framework's control-flow exception."""
 
 
 def runner(do: Any) -> Any:

@@ -216,7 +216,7 @@ def test_a_lazy_consumer_wakes_for_a_full_batch_a_flush_or_the_idle_interval(
     assert came.wait(20)
     assert line.flush(20)
     line.put([4])
-    assert line.flush(20)  # somebody waits
+    assert line.flush(20)  # a flush waits
     assert taken == [1, 2, 3, 4]
     line.close(1)
     monkeypatch.setattr(delivery, "IDLE", 0.01)

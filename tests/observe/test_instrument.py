@@ -15,7 +15,7 @@ CALL = CallInfo("search", "c-1", turn_id=None, parent_id=None, thread=None, tena
 
 
 class Noting(Instrument):
-    """Notes what happens to it."""
+    """Records the calls of its hooks."""
 
     def __init__(self, name: str, notes: list[str]) -> None:
         self.name, self.notes = name, notes
@@ -45,7 +45,7 @@ class Noting(Instrument):
 
 
 class Broken(Instrument):
-    """Fails wherever it is told to."""
+    """Fails at the chosen hook."""
 
     def __init__(self, at: str) -> None:
         self.at = at

@@ -1,4 +1,4 @@
-"""Figures per tool: what counts as what."""
+"""Metrics per tool: how each outcome is counted."""
 
 from __future__ import annotations
 

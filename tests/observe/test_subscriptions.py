@@ -23,7 +23,7 @@ from failsoft.observe.subscriptions import EventSink, add_sink, flat_records, su
 
 
 class Sink:
-    """Keeps what it gets."""
+    """Keeps the events it receives."""
 
     def __init__(self) -> None:
         self.batches: list[list[Event]] = []

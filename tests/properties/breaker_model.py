@@ -85,7 +85,7 @@ class Model:
         return self.story.count(GOOD, opened) if opened > self.story.rfind(CLOSED) else 0
 
     def _wait(self, now: int) -> float:
-        """How long still until somebody can be let in. A clock that went back is noticed when somebody asks."""
+        """The time until the next call can be admitted. A clock that was set back is noticed by this query."""
         opened, probe = self.story.rfind(OPENED), self.story.rfind(PROBE)
         if probe < opened:
             return min(self.times[opened:]) + self.timeout - now

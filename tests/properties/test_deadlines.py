@@ -32,7 +32,7 @@ RUDE = ("swallow", "tidy", "transform", "group", "variable")  # for tools alone
 
 
 class Broken(Exception):
-    """What a program fails with."""
+    """The error of a program."""
 
 
 def make(random: Random, depth: int, kinds: tuple[str, ...]) -> Node:
@@ -58,7 +58,7 @@ class World:
         self.seen: dict[int, list[Any]] = defaultdict(list)
 
     async def answer(self, tool: Tool, seconds: float) -> str:
-        """What a call of the tool comes to."""
+        """The result of a call of the tool."""
         raise NotImplementedError
 
     async def run(self, node: Node) -> None:
@@ -203,7 +203,7 @@ class Plain(World):
 
 
 def play(world: type[World], program: Node, cancels: list[float]) -> Any:
-    """What is seen of a program, what becomes of its caller, and what was complained of."""
+    """The observations of a program, the end of its caller, and the complaints of the event loop."""
     complaints: list[Any] = []
 
     async def main() -> Any:
@@ -218,7 +218,7 @@ def play(world: type[World], program: Node, cancels: list[float]) -> Any:
             with suppress(Broken, asyncio.CancelledError):
                 await played.run(program)
             after.append((task.cancelling(), VALUE.get()))
-            while loop.time() < 200:  # nobody but us cancels it any more
+            while loop.time() < 200:  # only this test cancels it from here on
                 try:
                     await asyncio.sleep(200)
                 except asyncio.CancelledError:

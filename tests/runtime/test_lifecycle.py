@@ -22,7 +22,7 @@ from failsoft import FailsoftError, ManifestError, Runtime
 
 @coroutine
 def other_loops_checkpoint() -> Iterator[None]:
-    """What trio's coroutines do: suspend without asyncio's knowing of it."""
+    """Suspend in a way that asyncio does not know, as trio's coroutines do."""
     yield
 
 

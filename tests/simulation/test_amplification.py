@@ -1,4 +1,4 @@
-"""T18: what a dead service gets to bear, and how soon it is used again when it is back.
+"""T18: the load on a dead service, and the time until it is used again after it recovers.
 
 Virtual time on a real runtime. The breaker is out of the way where the budget is what is shown.
 """
@@ -17,7 +17,7 @@ CALLS = 1_000
 
 
 class Service:
-    """Down until it is said to be up; counts what reaches it."""
+    """Down until it is set up; counts the attempts that reach it."""
 
     def __init__(self) -> None:
         self.hits = 0

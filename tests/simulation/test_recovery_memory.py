@@ -1,4 +1,4 @@
-"""What the recovery memory is worth: the same 10,000 turns with it and without, in virtual time on a real runtime.
+"""The benefit of the recovery memory: the same 10,000 turns with and without it, in virtual time on a real runtime.
 
 ``pytest tests/simulation -s`` prints the figures.
 """
@@ -68,7 +68,7 @@ def test_the_cured_family_is_retried_again_within_50_calls(lives: Lives) -> None
     before = [each for each in cured if each.planned.fails == 99 and each.planned.number < OUTAGE.start]
     assert before[-1].attempts <= 2  # given up by then: one attempt, and one of the fallback
     after = [each for each in cured if each.planned.fails == 1]
-    assert not after[0].succeeded  # nobody knows yet
+    assert not after[0].succeeded  # the memory cannot know yet
     first = next(number for number, each in enumerate(after, 1) if each.succeeded)
     print(f"  the cured family is retried again at call {first}")
     assert first <= 50

@@ -49,7 +49,7 @@ class Planned(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """What became of it."""
+    """The outcome of a turn."""
 
     planned: Planned
     succeeded: bool
@@ -57,7 +57,7 @@ class Lived(NamedTuple):
 
     @property
     def wasted(self) -> int:
-        """Attempts that failed, but for the first: nobody can know before that."""
+        """Failed attempts after the first: the first one cannot be avoided."""
         return max(0, self.attempts - 1 - self.succeeded)
 
 

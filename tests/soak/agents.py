@@ -113,7 +113,7 @@ class Agent:
         await asyncio.gather(*(self.call(tool) for _ in range(40 if tool == "feed" else 8)))
 
     async def blunder(self) -> None:
-        """What a model gets wrong: a tool that does not exist, arguments that do not fit."""
+        """Mistakes of a model: a tool that does not exist, arguments that do not fit."""
         if self.random.random() < 0.5:
             asked = self._ask("by name", "serach")
             args: dict[str, Any] = {"token": asked.token}
@@ -135,7 +135,7 @@ class Agent:
             await asyncio.sleep(self.random.uniform(0, 10))
 
     async def ask_again(self) -> None:
-        """The user wants it tried again: only of what may be."""
+        """Retry on the user's request, if an offer permits it."""
         thread = self.rt.threads(self.thread, tenant=self.tenant)
         thread.close_dangling()
         for offer in thread.offers:
@@ -204,7 +204,7 @@ class Agent:
                 await choose.choice(handles)
 
     def _read(self, turn: Turn, seen: TurnSeen, submitted: list[Asked]) -> None:
-        """What the report says, for later."""
+        """Keep the report for later."""
         outcomes = turn.report.outcomes
         seen.reported = [*outcomes]
         seen.acknowledged = turn.acknowledged

@@ -107,7 +107,7 @@ async def _ask_at_once(ask: Callable[[], Any], _otherwise: Any) -> Any:
 
 
 class Inline(ThreadPoolExecutor):
-    """Runs what it is given at once: how long a thread takes is the machine's business, and not in the seed."""
+    """Runs jobs at once: the speed of a thread depends on the machine and not on the seed."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -119,7 +119,7 @@ class Inline(ThreadPoolExecutor):
 
 
 class ShiftingWall:
-    """A wall clock that somebody sets now and then."""
+    """A wall clock that is set now and then."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock

@@ -124,7 +124,7 @@ def wrong_values(lived: Lived) -> Iterator[str]:
 
 
 def double_effects(lived: Lived) -> Iterator[str]:
-    """What must not be done twice is done once at most, and not tried again after an attempt that may have done it."""
+    """An unsafe write happens at most once, and is not retried after an attempt that may have made it."""
     ledger = lived.ledger
     effects: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for token, found in ledger.effects.items():
@@ -182,7 +182,7 @@ def _justifies(attempt: Attempt, at: float) -> bool:
 def _failed(attempt: Attempt, lasted: float, timeout: float) -> bool:
     """In a way that counts against the tool: not a permanent error, and not because its caller left."""
     if attempt.result == "cancelled":
-        return lasted >= 2.0 - EPSILON  # nobody has a shorter timeout
+        return lasted >= 2.0 - EPSILON  # no tool has a shorter timeout
     if attempt.result == "value":
         return lasted >= timeout - EPSILON or attempt.step == "part"  # too late
     return attempt.step not in ("invalid", "auth", "missing", "garbled")
@@ -228,7 +228,7 @@ def disordered_turns(lived: Lived) -> Iterator[str]:
 
 
 def unkept_turns(lived: Lived) -> Iterator[str]:
-    """What the store has acknowledged, it has."""
+    """The store holds everything it has acknowledged."""
     for turn in lived.ledger.turns:
         if turn.acknowledged and turn.id not in lived.stored:
             yield f"{turn.id} was acknowledged, and the store does not have its end"

@@ -1,4 +1,4 @@
-"""What this process holds: memory, threads, descriptors, processes, tasks."""
+"""The resources of this process: memory, threads, descriptors, processes, tasks."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ class Attempt:
 
     @property
     def is_clean(self) -> bool:
-        """Whether its error tells everybody that nothing was done."""
+        """True if the error states that nothing was done."""
         return self.step in CLEAN and self.result == "error"
 
 
 @dataclass
 class Asked:
-    """One call that was submitted, and all that its caller was told about it."""
+    """One submitted call and everything its caller received."""
 
     token: str
     tool: str

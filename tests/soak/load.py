@@ -47,7 +47,7 @@ SHARES = {
 
 @dataclass
 class Soaked:
-    """What came of it."""
+    """The results of a run."""
 
     seconds: float
     calls: int = 0
@@ -73,7 +73,7 @@ class Soaked:
 
 
 def soak(seconds: float, rate: float, seed: int, say: Callable[[str], None]) -> Soaked:
-    """Run for so long, then look at what is left."""
+    """Run for a given time, then measure the remaining resources."""
     before = count()
     soaked = Soaked(seconds, effects=bytearray(int(seconds * rate * 1.5) + 10_000))  # all at once: it must not grow
     with tempfile.TemporaryDirectory() as folder, patch.object(sqlite, "PRUNE_EVERY", 5.0):  # not only at the very end

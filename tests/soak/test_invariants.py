@@ -1,4 +1,4 @@
-"""Can the checks fail? Each one is shown a day on which what it protects was taken away."""
+"""Every check can fail: each is given a day without the protection that it checks."""
 
 from __future__ import annotations
 

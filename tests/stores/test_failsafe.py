@@ -14,7 +14,7 @@ from failsoft.stores.memory import MemoryStore
 
 
 class Broken(MemoryStore):
-    """Fails in everything that a runtime asks of it; ``says`` is what its errors say."""
+    """Fails in every given method; ``says`` is the text of its errors."""
 
     def __init__(self, *names: str, says: str = "the disk is gone, password=hunter2") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""``failsoft tools``: what is known of each tool, and how."""
+"""``failsoft tools``: the known effects of each tool and their source."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Nameless(Loop):
 
 
 class Detached(Loop):
-    """Runs tools in tasks that nobody ends, in a context that is not the caller's."""
+    """Runs tools in tasks that are never awaited, in a context that is not the caller's."""
 
     async def guarded(self, runtime: Runtime, tools: Tools, ask: Ask) -> str:
         from contextvars import Context

@@ -246,7 +246,7 @@ def test_callers_that_block_live_by_the_clock_of_the_moment(make: Callable[[], R
             rt = make()
             for times in (1, 2):
                 assert rt.call_sync(tool, {"seconds": 20}).value == clock.time() == 20 * times
-                time.sleep(0.01)  # while nobody waits for it no time passes: not even with a timer left
+                time.sleep(0.01)  # no time passes while no caller waits, even if a timer is left
     began = time.monotonic()
     assert make().call_sync(tool, {"seconds": 0.05}).status == "succeeded"
     assert time.monotonic() - began >= 0.05

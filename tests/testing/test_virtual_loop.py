@@ -1,4 +1,4 @@
-"""The loop by the virtual clock: what it jumps over, and what it waits for."""
+"""The loop with a virtual clock: it skips timers and waits for real work."""
 
 from __future__ import annotations
 

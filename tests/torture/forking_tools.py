@@ -1,4 +1,4 @@
-"""Tools that do to their worker what no tool should: fork out of it, and write on its socket."""
+"""Tools that misuse their worker: they fork it and write to its socket."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TEXT = "It may already have taken effect: check before calling again."
 
 
 class Replayed(NamedTuple):
-    """What came of it."""
+    """The result of a killed run."""
 
     before: int  # payments when it was killed
     after: int  # payments when it had been started again

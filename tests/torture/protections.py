@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Protection(NamedTuple):
-    """What protects, and how to take it out."""
+    """A protection, and the patch that removes it."""
 
     what: str
     file: str  # below src/failsoft

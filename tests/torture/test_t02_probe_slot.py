@@ -40,7 +40,7 @@ async def test_t02_a_cancelled_probe_returns_its_slot_at_once() -> None:
 
 @virtual
 async def test_t02_the_slot_of_a_dead_owner_is_free_within_a_lease() -> None:
-    """An owner that is gone with all it had: nobody ever goes on with its coroutine."""
+    """A dead owner: its coroutine is never resumed."""
     rt, search = await half_open(None)
     lease = LONGEST_PROBE + LEASE
     dead = []

@@ -62,7 +62,7 @@ async def test_t05_an_effect_happens_at_most_once_in_1000_runs() -> None:
         till.pay, id="pay", timeout="10s", idempotent=False, breaker=OFTEN, retry=retry, fallbacks=["pay_elsewhere"]
     )  # fmt: skip
     outcomes = await asyncio.gather(*(rt.call("pay", {"order": order}) for order in range(RUNS)))
-    await asyncio.sleep(300)  # whoever was left behind has come to its end
+    await asyncio.sleep(300)  # every abandoned attempt has ended
     charged = {order: till.charges.get(order, 0) + other.charges.get(order, 0) for order in range(RUNS)}
     assert max(charged.values()) == 1
     lost = [order for order, outcome in enumerate(outcomes) if outcome.status == "failed" and charged[order]]

@@ -64,7 +64,7 @@ def test_t14_base_exceptions_pass_unchanged_and_uncounted(end: type[BaseExceptio
 
 
 class Stop(BaseException):
-    """What frameworks of tests and of agents steer themselves with."""
+    """Control-flow exceptions of test and agent frameworks."""
 
 
 @pytest.mark.parametrize("end", [GeneratorExit, Stop])

@@ -47,7 +47,7 @@ class Refused(Exception):
 
 
 async def leak_everywhere(planted: Planted, folder: Path) -> dict[str, str]:
-    """Let a secret come up wherever texts come from; what each sink has seen then."""
+    """Plant a secret in every source of text and return the output of each sink."""
     with logged() as log:
         rt = Runtime(
             store=SqliteStore(folder / "store.db"),
@@ -117,7 +117,7 @@ def complain(text: str, kind: type[Exception] = RuntimeError) -> Any:
 
 
 class Complaining:
-    """An Error Handler that fails, with a secret in what it says."""
+    """An Error Handler that fails with a secret in its message."""
 
     def __init__(self, text: str) -> None:
         self.text = text

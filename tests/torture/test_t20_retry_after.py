@@ -79,7 +79,7 @@ async def test_t20_a_point_in_time_is_waited_for(tell: Callable[[datetime], Exce
     rt = Runtime()
     rt.add(search, retry={"jitter_percent": 0, "max_total_time": "1m"})
     assert (await rt.call("search")).value == "found"
-    assert begun[1] - begun[0] == pytest.approx(2.0)  # and when it has come, nobody waits for it once more
+    assert begun[1] - begun[0] == pytest.approx(2.0)  # after that time no call waits again
     assert begun[2] - begun[1] == pytest.approx(0.2)
 
 
@@ -92,7 +92,7 @@ def test_t20_jitter_never_shortens_it() -> None:
 
 
 def limited(hint: float) -> tuple[Callable[[], Awaitable[str]], list[float]]:
-    """A tool whose service wants to be left alone once, and when it was asked."""
+    """A tool that is rate-limited once, and the times of its calls."""
     asked: list[float] = []
 
     async def search() -> str:

@@ -23,7 +23,7 @@ WHERE: ContextVar[str] = ContextVar("where", default="nowhere")
 
 
 def locks_of(*owners: Any) -> list[Any]:
-    """Every lock that these hold, and that what they hold has."""
+    """Every lock reachable from these objects."""
     found: dict[int, Any] = {}
     todo, seen = list(owners), set()
     kinds = (type(threading.Lock()), type(threading.RLock()), threading.Condition)

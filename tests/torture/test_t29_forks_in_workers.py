@@ -113,7 +113,7 @@ def test_t29_0_wrong_results(rt: Runtime, callers: int) -> None:
 
     asyncio.run(main())
     assert wrong == []
-    spoilt = [name for name in failed if name not in (*FATAL, *LIARS)]  # by a thread that an earlier call left behind
+    spoilt = [name for name in failed if name not in (*FATAL, *LIARS)]  # by a thread of an earlier call
     assert len(spoilt) <= sum(name in LATE_LIARS for name in plan)
 
 

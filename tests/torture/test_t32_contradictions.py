@@ -30,7 +30,7 @@ class Answered(Exception):
 
 
 def harmless() -> dict[str, Exception]:
-    """What alone says that nothing happened."""
+    """Errors that on their own mean that nothing happened."""
     return {
         "refused": ConnectionRefusedError(111, "Connection refused"),
         "unresolved": socket.gaierror(-2, "Name or service not known"),
@@ -46,7 +46,7 @@ def harmless() -> dict[str, Exception]:
 
 
 def worse() -> dict[str, Exception]:
-    """What leaves the effect open, and is the other side's or the network's word."""
+    """Errors of the other side or the network that leave the effect unknown."""
     return {
         "read timeout": make("httpx.ReadTimeout", "The read operation timed out"),
         "timeout": TimeoutError("timed out"),
@@ -142,7 +142,7 @@ def wrapped(error: Exception) -> Exception:
 
 
 def chained(error: Exception, how: str, length: int) -> Exception:
-    """A lost connection so deep in a chain that nobody reads as far."""
+    """A lost connection too deep in a chain to be read."""
     links = [error, *(KeyError("x") for _ in range(length)), ConnectionResetError(104, "Connection reset by peer")]
     for outer, inner in itertools.pairwise(links):
         setattr(outer, how, inner)

@@ -25,7 +25,7 @@ RETRY: Any = {"max_attempts": 4, "initial_delay": "20ms", "jitter_percent": 0, "
 
 
 class World:
-    """A runtime with a write (`pay`) in several forms, and what was paid."""
+    """A runtime with a write (`pay`) in several forms, and the list of payments."""
 
     def __init__(self, declared: dict[str, Any]) -> None:
         self.rt = rt = Runtime()

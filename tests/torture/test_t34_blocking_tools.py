@@ -32,7 +32,7 @@ class Till:
 
 
 def is_wrong(outcome: Any, ran: bool) -> bool:
-    """Is a payment that was made told as one that was not?"""
+    """True if a payment that was made is reported as not made."""
     fault = outcome.fault
     return ran and fault is not None and (fault.effect == "none" or outcome.attempts == 0)
 

@@ -34,7 +34,7 @@ Check = Callable[[str], None]
 
 
 class Program:
-    """A runtime with everything that has a lock, and one round of what a program does with it."""
+    """A runtime with every object that has a lock, and one round of typical use."""
 
     def __init__(self, place: Path) -> None:
         self.heard: list[Any] = []

@@ -26,7 +26,7 @@ REMEDY = "decorate a function with @rt.tool and call it in the tool's body"
 
 
 class Retrying(WrapperToolset[Any]):
-    """What an engine puts around a toolset: each call is a unit that it repeats."""
+    """An engine's wrapper around a toolset: each call is a unit that it repeats."""
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
         for _ in range(TRIES - 1):

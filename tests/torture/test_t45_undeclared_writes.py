@@ -25,7 +25,7 @@ WARNED = "may have gone through all the same"
 
 
 class Service:
-    """Does what it is asked, and loses the answer."""
+    """Carries out the request and loses the answer."""
 
     def __init__(self, seed: int) -> None:
         self.done = 0

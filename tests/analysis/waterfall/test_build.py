@@ -1,4 +1,4 @@
-"""From records to rows: what a trace says, and what it leaves out."""
+"""From records to rows, also for incomplete traces."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ TURN = Waterfall("turn-1", 4.0, (FAILED, *OTHERS), deadline=4.0)
 
 
 class Page(HTMLParser):
-    """What a browser makes of it."""
+    """The page as a browser parses it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

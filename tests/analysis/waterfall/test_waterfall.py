@@ -1,4 +1,4 @@
-"""The waterfall of real turns, in virtual time: what the runtime records is what the picture needs."""
+"""The waterfall of real turns in virtual time: the runtime records everything the picture needs."""
 
 from __future__ import annotations
 

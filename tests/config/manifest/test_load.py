@@ -644,7 +644,7 @@ PIECES = st.sampled_from([*WORDS.split(" "), ": ", "- ", "\n", "  ", "\t", "\x00
 
 
 def refusal(source):
-    """What loading says against it, or nothing; any other error is a failure of the test."""
+    """The problems found by loading, if any; any other error fails the test."""
     try:
         load(source, name="f")
     except ManifestError as error:

@@ -24,7 +24,7 @@ def make(qualified: str, *args: Any, **attributes: Any) -> Exception:
 
 
 class Response:
-    """What HTTP clients attach: status, headers, and the body that has been read."""
+    """An error as HTTP clients raise it: with status, headers and a body that has been read."""
 
     def __init__(self, status: int, body: Any = b"", headers: dict[str, str] | None = None) -> None:
         self.status_code = status

@@ -57,7 +57,7 @@ def test_further_arguments_are_part_of_the_cache_key() -> None:
 
 
 def test_another_thread_may_make_room_at_any_moment() -> None:
-    """Nothing is looked up twice: what was there a moment ago may be gone."""
+    """An entry is looked up only once: it may be gone a moment later."""
 
     class Forgetful(dict[object, object]):
         def __contains__(self, key: object) -> bool:

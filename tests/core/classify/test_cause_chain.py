@@ -1,4 +1,4 @@
-"""Chains, wrappers and groups: who speaks, and whose word stands."""
+"""Chains, wrappers and groups: which exception decides."""
 
 from __future__ import annotations
 

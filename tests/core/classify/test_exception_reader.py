@@ -1,4 +1,4 @@
-"""What exceptions carry: status, codes, bodies, headers, errno; and attributes that lie."""
+"""Attributes of exceptions: status, codes, bodies, headers, errno; and attributes that mislead."""
 
 from __future__ import annotations
 

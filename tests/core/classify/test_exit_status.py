@@ -1,4 +1,4 @@
-"""What the exit status of a program means."""
+"""The meaning of a program's exit status."""
 
 from __future__ import annotations
 

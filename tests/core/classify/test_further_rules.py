@@ -1,4 +1,4 @@
-"""Rules that hold for libraries nobody has heard of: names after a status, phases of a connection, others' numbers."""
+"""Rules for unknown libraries: classes named after a status, phases of a connection, numbers that are no statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered: a cache of a pure function, bounded, without secrets, and right about what it may keep."""
+"""The classifier's cache: bounded, without secrets, and only for errors that type and text describe."""
 
 from __future__ import annotations
 

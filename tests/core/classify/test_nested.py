@@ -1,4 +1,4 @@
-"""Failures of calls inside calls: found, and told once."""
+"""Failures of calls inside calls: found, and reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking patterns apart finds what searching for them whole would find."""
+"""Matching the branches of a pattern finds the same texts as searching for the whole pattern."""
 
 from __future__ import annotations
 

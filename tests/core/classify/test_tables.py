@@ -60,7 +60,7 @@ def test_every_text_that_matches_a_pattern_contains_one_of_its_keys(phrase: phra
     assert [text for text in made if not keys & {word[:4] for word in re.findall("[a-z]{3,}", text)}] == []
 
 
-# what stands in the corpus and in a pattern, word for word, because a vendor documents it
+# texts in both the corpus and a pattern, word for word, because a vendor documents them
 DOCUMENTED = {
     "name or service not": "glibc, gai_strerror(3)",
     "or service not known": "glibc, gai_strerror(3)",

@@ -1,4 +1,4 @@
-"""What a conversation remembers, decided without a clock and without a loop."""
+"""The state of a conversation, decided without a clock and without a loop."""
 
 from __future__ import annotations
 

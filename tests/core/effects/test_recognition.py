@@ -1,4 +1,4 @@
-"""Reads and writes are told apart by name and description; a write is never taken for a read in doubt (R37)."""
+"""Reads and writes are recognised by name and description; in doubt a tool is not recognised as a read (R37)."""
 
 from __future__ import annotations
 

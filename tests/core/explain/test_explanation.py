@@ -1,4 +1,4 @@
-"""What the three audiences are told. The snapshots are the texts as people and models read them."""
+"""The texts for the three audiences. The snapshots are the texts as people and models read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON values against annotations: what fits, what is converted, and what is told about the rest."""
+"""JSON values and annotations: values that fit, values that are converted, and the message for the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R17, T19: what is a duration, and what is refused with what would be right."""
+"""R17, T19: durations are read, and anything else is rejected with a correction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fault shows of itself."""
+"""The repr and the pickle of a fault."""
 
 from __future__ import annotations
 

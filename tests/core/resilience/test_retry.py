@@ -33,7 +33,7 @@ def plan(
     wish: Wish | None = None,
     waited: float = 0.0,
 ) -> Retry | NoRetry:
-    """What follows on a first failure of 0 s that ended at 100 s, unless said otherwise."""
+    """Plan after a first failure that took 0 s and ended at 100 s, unless the arguments say otherwise."""
     options, failed = options or RetryOptions(), failed or fault()
     if attempts is None:
         attempts = add_failure(Attempts(), options, failed, duration=0.0, now=100.0)

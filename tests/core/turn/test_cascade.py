@@ -13,7 +13,7 @@ from failsoft.core.turn.cascade import cascade, used_default
         # 1. required: false skips, whatever else is said
         (False, {}, ["flights"], "skip"),
         (False, {"flights": []}, ["flights"], "skip"),
-        # 2. a default stands in
+        # 2. a default replaces the value
         (None, {"flights": []}, ["flights"], "substitute"),
         (True, {"flights": []}, ["flights"], "substitute"),
         (None, {"flights": None, "x": 1}, ["flights"], "substitute"),

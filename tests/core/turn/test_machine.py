@@ -1,4 +1,4 @@
-"""The turn machine: what starts when, and what becomes of the rest."""
+"""The turn machine: when calls start, and how the others end."""
 
 from __future__ import annotations
 

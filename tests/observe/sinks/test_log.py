@@ -22,7 +22,7 @@ SECRET = "sk-proj-" + "a1B2" * 10
 
 
 class Records(logging.Handler):
-    """Keep what is logged, and the OS thread that logged it."""
+    """Keep each log record and the OS thread that logged it."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -228,7 +228,7 @@ def test_a_count_is_logged_before_its_failure_is_forgotten() -> None:
 
 
 def test_a_handler_that_hangs_costs_little_memory_and_the_loss_is_logged(records: Records) -> None:
-    """Entries that wait hold no variables of the tool's frames, and what does not fit is counted."""
+    """Waiting entries hold no variables of the tool's frames, and entries that do not fit are counted."""
     gone, begun = threading.Event(), threading.Event()
 
     class Hangs(logging.Handler):

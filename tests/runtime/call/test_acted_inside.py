@@ -17,7 +17,7 @@ WRITE = {"idempotent": False}
 
 
 class Bank:
-    """Counts what is paid."""
+    """Counts payments."""
 
     def __init__(self, **inner: Any) -> None:
         self.rt = Runtime()

@@ -25,7 +25,7 @@ WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("where", default="no
 
 @contextmanager
 def gate() -> Iterator[threading.Event]:
-    """What hanging tools wait for; opened at the end, so that no thread outlives its test."""
+    """A gate that hanging tools wait for; opened at the end, so that no thread outlives its test."""
     event = threading.Event()
     try:
         yield event

@@ -1,4 +1,4 @@
-"""Retries that know about effects (R11, T5): what may have happened is not done twice unless that is safe."""
+"""Retries and effects (R11, T5): a call that may have taken effect is repeated only if that is safe."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_write_of_unknown_effect_has_no_alternative_either() -> None:
 )
 @virtual
 async def test_a_write_of_unknown_effect_by_a_fallback_has_no_alternative(said: dict[str, bool], tried: int) -> None:
-    """The first one was refused; its stand-in may have paid, and that ends it, though there is a third."""
+    """The first tool was refused and its fallback may have paid, so the third tool is not tried."""
     rt = Runtime()
     third = Scripted("paid by a third")
     rt.add(Scripted(DOWN), id="pay", idempotent=False, retry=ONCE, fallbacks=["pay_other", "pay_third"])
@@ -93,7 +93,7 @@ class OddError(Exception):
 @pytest.mark.parametrize("limit", ["30s", None], ids=["deadline", "no deadline"])
 @virtual
 async def test_an_error_that_the_tool_has_dealt_with_says_nothing_about_a_later_one(limit: str | None) -> None:
-    """Repeated five times, when what was thrown into the tool was still being handled around it."""
+    """The tool was repeated five times while the exception thrown into it was still being handled."""
     rt = Runtime()
     written: list[int] = []
 
@@ -151,7 +151,7 @@ def _in_a_thread_that_handles(rt: Runtime) -> Any:
 
 @virtual
 async def test_an_earlier_unknown_effect_is_not_forgotten() -> None:
-    """The last attempt was refused, but one before may have acted: that is what the caller has to know."""
+    """The last attempt was refused, but an earlier one may have acted, and the caller has to know that."""
     rt = Runtime()
     rt.add(Scripted(RESET, RATE_LIMIT), id="pay", retry={"max_attempts": 2})
     outcome = await rt.call("pay")

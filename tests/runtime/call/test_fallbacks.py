@@ -1,4 +1,4 @@
-"""Alternatives: which one, when, under whose name, and whose health they have (R14, R15, R18, R19)."""
+"""Fallbacks: their choice, their order, the name they answer under, and their health (R14, R15, R18, R19)."""
 
 from __future__ import annotations
 

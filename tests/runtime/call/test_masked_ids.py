@@ -1,4 +1,4 @@
-"""The id that a model gives a call may hold a secret: it is masked wherever it is kept or told, and still known again."""
+"""A call id given by a model may hold a secret: it is masked wherever it is kept or shown, and still recognised."""
 
 from __future__ import annotations
 

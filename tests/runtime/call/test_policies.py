@@ -1,4 +1,4 @@
-"""The policy book in a running program: what it can do, what it cannot, and where it may be written."""
+"""The policy book in a running program: its effects, its limits, and the places where it may be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rate hold: one call is told to wait, so all of its tool (and tenant) wait (R14)."""
+"""The rate hold: after one call was asked to wait, all calls of the tool (and tenant) wait (R14)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from failsoft import CallFailed, Runtime
 
 
 class Source:
-    """A stream that fails as often as it is told to: before its first item, or after it."""
+    """A stream that fails a given number of times: before its first item, or after it."""
 
     def __init__(self, *, before: int = 0, after: int = 0, first_takes: float = 0.0) -> None:
         self.before = before

@@ -1,4 +1,4 @@
-"""What is handed out as a value holds no frames; what is raised shows where it was."""
+"""Outcomes hold no frames; raised exceptions keep their traceback."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_the_cause_of_a_raised_failure_keeps_its_traceback(within: bool) -
 
 
 class Stop(BaseException):
-    """Nobody's but the caller's."""
+    """An object that only the caller references."""
 
 
 def stop(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""``rt.threads``: what a conversation may try again, and what it was never told (R10)."""
+"""``rt.threads``: retry offers and unanswered calls of a conversation (R10)."""
 
 from __future__ import annotations
 
@@ -461,7 +461,7 @@ async def test_a_read_that_the_turns_deadline_cuts_off_is_offered(
     (offer,) = rt.threads[THREAD].offers
     assert (offer.tool, offer.arguments) == ("search", {"city": "PAR"})
     assert offer.explanation == turn.report.outcomes["c1"].explanation
-    await asyncio.sleep(20)  # its value comes, and nobody gets it
+    await asyncio.sleep(20)  # its value arrives after the deadline and is dropped
     assert len(rt.threads[THREAD].offers) == 1
     assert (await rt.threads[THREAD].retry("search")).value == "fine"
     assert rt.threads[THREAD].offers == []

@@ -1,4 +1,4 @@
-"""What threads have pending, in the store and after a restart."""
+"""Pending state of threads, in the store and after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rt.threads``: missing tools and loops, through the runtime (R14), and what remembering costs."""
+"""``rt.threads``: missing tools and loops, through the runtime (R14), and the cost of remembering."""
 
 from __future__ import annotations
 

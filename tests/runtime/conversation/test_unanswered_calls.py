@@ -1,4 +1,4 @@
-"""A call that must not be made twice, and whose caller has left it: a framework that takes it up again is told so."""
+"""An abandoned call that must not be repeated: a framework that resumes it is informed and the call is not run."""
 
 from __future__ import annotations
 

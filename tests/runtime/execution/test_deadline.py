@@ -1,4 +1,4 @@
-"""Tool timeouts on an event loop, and everybody else's cancellations (R8, R27, T2, T3, T7, T8, T14)."""
+"""Tool timeouts on an event loop, and cancellations from outside (R8, R27, T2, T3, T7, T8, T14)."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ async def test_the_outer_of_two_simultaneous_deadlines_decides_across_runtimes(w
     assert task.cancelling() == 0
 
 
-# --- somebody else's cancellation --------------------------------------------------------------------------------------
+# --- cancellation from outside -----------------------------------------------------------------------------------------
 
 
 @both
@@ -428,7 +428,7 @@ async def _tidies_shielded() -> None:
 
 
 class Timer:
-    """A timeout of nobody knows whom."""
+    """A timeout of an unknown origin."""
 
     async def __aenter__(self) -> None:
         self.whom = asyncio.current_task()
@@ -658,7 +658,7 @@ def test_base_exceptions_pass_unchanged_from_blocking_tools(limit: str | None, e
     assert rt.health("ends").state == "closed"
 
 
-# --- who is held -------------------------------------------------------------------------------------------------------
+# --- references --------------------------------------------------------------------------------------------------------
 
 
 @virtual

@@ -1,4 +1,4 @@
-"""A tool that is left at its deadline, and what it has entered: nothing of that reaches its caller any more."""
+"""Scopes and context variables of a tool abandoned at its deadline no longer affect its caller."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Session:
 
 
 async def wait_and_tidy() -> None:
-    """As connection pools do it: being cancelled, they close what is open first."""
+    """On cancellation close open connections first, as connection pools do."""
     try:
         await asyncio.sleep(60)
     finally:

@@ -252,7 +252,7 @@ def call_sync_async(stage: Stage) -> Any:
 
 
 def around(stage: Stage) -> dict[str, Any]:
-    """What is said about a call, where its turn is told."""
+    """The options of a call, for routes through a turn."""
     return {name: value for name, value in stage.story.said.items() if name != "id"}
 
 
@@ -304,7 +304,7 @@ def call_for_blocking_framework(stage: Stage) -> Any:
 
 
 def applies(story: str, name: str) -> bool:
-    """False for what cannot be said on a route, or does not happen there."""
+    """False if a story cannot be expressed on a route, or does not happen there."""
     told, way = STORIES[story], ROUTES[name]
     if not told.said.keys() <= {*way.says}:
         return False
@@ -318,7 +318,7 @@ def applies(story: str, name: str) -> bool:
 
 @functools.cache
 def play(story: str, name: str, *, full: bool, heard: bool = False) -> dict[str, Any]:
-    """What a story comes to on a route; ``heard``: a subscriber listens, and its events are the ones that count."""
+    """The result of a story on a route; with ``heard``, a subscriber listens and its events are compared."""
     told, way = STORIES[story], ROUTES[name]
     with virtual_time() as clock:
         stage = Stage(told, clock, blocks=way.blocks, foreign=way.foreign, full=full)
@@ -398,7 +398,7 @@ Pairs = Iterator[tuple[str, Any, Any]]
 
 
 def differences(fast: dict[str, Any], full: dict[str, Any]) -> set[str]:
-    """What a story comes to otherwise on the fast path, in words; ids may be others, if the same calls have the same."""
+    """The differences of a story on the fast path, in words; ids may differ if equal calls have equal ids."""
     found: set[str] = set()
     ids: set[tuple[str, str]] = set()
     for what, one, other in (*_results(fast, full), *_events(fast, full, found)):

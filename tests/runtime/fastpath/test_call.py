@@ -1,4 +1,4 @@
-"""The short way of calls that block: what is no plain success at once goes the whole way."""
+"""The fast path of blocking calls: anything but an immediate plain success takes the full path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from failsoft.core.model.partial import Partial
 
 
 def warm() -> Runtime:
-    """A runtime that has a thread: who waits for one to be started goes the whole way, too."""
+    """A runtime that already has a thread: a call that waits for a new one takes the full path."""
     rt = Runtime()
     rt.add(lambda: None, id="first", timeout="5s")
     rt.call_sync("first")

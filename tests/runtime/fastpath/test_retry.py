@@ -1,4 +1,4 @@
-"""The short way says and does what the long way does: every story is told both ways, and compared."""
+"""The fast path gives the same results as the full path: every story runs on both and is compared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWICE = [RESET, RESET, "a"]
 
 
 async def call(rt: Runtime, search: Any) -> list[Any]:
-    """Three calls: what they give, or how they fail."""
+    """The values or errors of three calls."""
     results: list[Any] = []
     for _ in range(3):
         try:
@@ -128,7 +128,7 @@ STORIES: dict[str, tuple[Story, list[Any], dict[str, Any]]] = {
 
 
 def tell(story: str, *, known: bool, heeded: bool) -> dict[str, Any]:
-    """What a story comes to, if errors can be known and if they cannot; ``heeded``: somebody listens."""
+    """The results of a story with and without known errors; with ``heeded``, a subscriber listens."""
     plot, steps, options = STORIES[story]
     tool = Scripted(*steps)
 
@@ -309,7 +309,7 @@ async def test_a_number_beside_the_text_teaches_nothing() -> None:
 
 @virtual
 async def test_retries_as_a_fallback_do_not_make_an_error_known() -> None:
-    """Its place in a chain has rules of its own, here one that repeats a permanent error."""
+    """A fallback has its own retry rules, here one that repeats a permanent error."""
     rt = Runtime()
     backup = rt.add(Scripted(AUTH, "a", AUTH, "b"), id="backup", read_only=True)
     rule = {"rules": [{"handle_errors": ["UNAUTHENTICATED"], "max_attempts": 3}], "initial_delay": "0s"}

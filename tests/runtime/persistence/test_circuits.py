@@ -1,4 +1,4 @@
-"""Circuits in the store: what a restart finds, what others learn, and what a store in trouble does not do."""
+"""Circuits in the store: after a restart, shared with other processes, and with a store that fails."""
 
 from __future__ import annotations
 

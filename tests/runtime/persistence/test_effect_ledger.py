@@ -361,7 +361,7 @@ def test_a_tool_in_a_worker_process_is_recorded_by_its_caller(tmp_path: Path) ->
 
 
 class Slow:
-    """A store that answers claims only when it is told to."""
+    """A store that answers claims only after it is released."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""What a restart finds, what a crash cannot take, and what a store in trouble does not do."""
+"""Events in the store: after a restart, after a crash, and with a store that fails."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ async def test_no_turn_is_acknowledged_that_has_lost_something(patient: None, mo
     await second.__aenter__()
     store.lose = 1
     await asyncio.to_thread(rt._engine.books.writer.flush, time.monotonic() + 20)  # type: ignore[union-attr]
-    for turn in (first, second):  # both have lost their beginnings, whoever was told of it
+    for turn in (first, second):  # both have lost their first events, whichever flush reported it
         await turn.__aexit__(None, None, None)
         assert not turn.acknowledged
         assert kept(store, turn.id)[0]["event_type"] == "TurnEnded"

@@ -1,4 +1,4 @@
-"""The recovery memory in a running program: what it learns, quotes and does, per mode."""
+"""The recovery memory in a running program: what each mode learns, quotes and decides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR = 3600
 
 
 class Shaky:
-    """Fails with its error when told to, and works otherwise."""
+    """Fails with its error if asked to, and works otherwise."""
 
     def __init__(self, error: Exception = RESET) -> None:
         self.error = error

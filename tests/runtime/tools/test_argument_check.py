@@ -54,11 +54,11 @@ class Pair(NamedTuple):
 
 
 class Client:
-    """A class of which nobody else knows anything."""
+    """A class that no validator knows."""
 
 
 def made(**options: Any) -> tuple[Runtime, list[Any]]:
-    """A runtime with one tool of each kind, and what ran."""
+    """A runtime with one tool of each kind, and the list of calls that ran."""
     rt = Runtime()
     ran: list[Any] = []
 
@@ -218,7 +218,7 @@ def test_check_types_must_be_a_bool() -> None:
 
 
 async def send(fn: Callable[..., Any], **args: Any) -> Any:
-    """What a tool gets, or what is told."""
+    """The value the tool receives, or the error message."""
     rt = Runtime()
     rt.add(fn, id="tool", retry=ONCE)
     outcome = await rt.call("tool", args)

@@ -1,4 +1,4 @@
-"""Functions that a manifest names: missing ones make a tool unavailable, broken modules are told with file and line."""
+"""Entrypoints of a manifest: missing ones make a tool unavailable, broken modules are reported with file and line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from failsoft import ManifestError, Runtime
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
-    """The file of a module that nobody else imports; the manifest beside it names its function ``search``."""
+    """The file of a module used by this test only; the manifest beside it names its function ``search``."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = re.sub(r"\W", "_", f"tools_{request.node.name}")
     (tmp_path / "failsoft.yaml").write_text(

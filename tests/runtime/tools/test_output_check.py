@@ -1,4 +1,4 @@
-"""Forms that values must have: what cannot be one is refused when the tool is declared, not when it has run."""
+"""Declared output types: an invalid one is rejected when the tool is declared, not when it has run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Plain:
 
 
 class Fussy(BaseModel):
-    """A form whose own code fails."""
+    """An output type whose own code fails."""
 
     price: int
 

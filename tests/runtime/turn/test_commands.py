@@ -1,4 +1,4 @@
-"""What a deadline, a caller that leaves or a body that fails makes of a call, wherever on its way it is."""
+"""A deadline, a cancelled caller or a failed body ends a call at any point of its way."""
 
 from __future__ import annotations
 

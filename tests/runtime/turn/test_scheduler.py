@@ -1,4 +1,4 @@
-"""Lanes: nobody is held up by somebody else's call, and no call vanishes with its lane."""
+"""Lanes: no call delays another, and no call is lost with its lane."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ async def test_inner_calls_started_in_a_task_record_their_parent() -> None:
     assert sorted(parents) == ["outer 0", "outer 1", "outer 2"]
 
 
-# --- outcomes are made when somebody looks -------------------------------------------------------------------------------
+# --- outcomes are built on first access ----------------------------------------------------------------------------------
 
 
 @virtual
@@ -225,7 +225,7 @@ async def test_an_abandoned_attempt_cannot_cancel_the_next_call() -> None:
     async def stubborn() -> None:
         task = asyncio.current_task()
         assert task is not None
-        asyncio.get_running_loop().call_later(5, task.cancel)  # as a cancel scope that knows who has entered it
+        asyncio.get_running_loop().call_later(5, task.cancel)  # like a cancel scope that keeps the task that entered it
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:

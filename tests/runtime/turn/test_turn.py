@@ -1,4 +1,4 @@
-"""Turns on an event loop: handles, order, deadlines, and what becomes of the body."""
+"""Turns on an event loop: handles, order, deadlines and bodies that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose file it is that lies where a store is to be, and what is in its way."""
+"""Files that already exist at a store's path, and obstacles there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table(path: Path) -> Iterator[None]:
 
 @contextmanager
 def database(path: Path) -> Iterator[None]:
-    """Another application's, that nobody uses now."""
+    """A database of another application that is not in use."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("CREATE TABLE record (a); CREATE TABLE customer (b); PRAGMA user_version = 1")
     yield

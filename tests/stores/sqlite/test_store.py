@@ -1,4 +1,4 @@
-"""What a file adds: it survives crashes, is shared, gets old, and breaks."""
+"""The SQLite file: crashes, sharing, pruning, migration and damage."""
 
 from __future__ import annotations
 

@@ -102,5 +102,5 @@ def holdings() -> tuple[int, int]:
 
 
 def has_grown(held: tuple[int, int]) -> bool:
-    """Does this process hold more than it did? Less may be: threads that tests before have left behind end by and by."""
+    """True if this process holds more than before. It may hold less: threads of earlier tests end at any time."""
     return any(now > before for now, before in zip(holdings(), held, strict=True))

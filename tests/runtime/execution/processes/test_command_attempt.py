@@ -208,7 +208,7 @@ def test_a_program_that_may_not_be_run_is_misconfigured(bench: Bench, tmp_path: 
 
 
 def test_at_the_deadline_the_caller_is_answered_and_the_group_is_ended(bench: Bench, tmp_path: Path) -> None:
-    """SIGTERM first: a program can tidy up. What ignores it is killed a moment later."""
+    """SIGTERM comes first, so that a program can clean up. A program that ignores it is killed a moment later."""
     mark = tmp_path / "mark"
     stubborn = f"trap 'echo asked >> {mark}' TERM; echo $$ >> {mark}; sleep 30 & while :; do sleep 0.05; done"
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""Worker processes: what they do for a call, and what becomes of them."""
+"""Worker processes: how they run calls, and how they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions a worker can find, and what it runs when it has found them."""
+"""Functions that a worker can find and run."""
 
 from __future__ import annotations
 

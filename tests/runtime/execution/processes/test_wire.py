@@ -1,4 +1,4 @@
-"""Frames, and what cannot be put into one."""
+"""Frames, and values that cannot be sent in one."""
 
 from __future__ import annotations
 
