@@ -244,7 +244,7 @@ def test_every_ruling_has_its_record() -> None:
         ("a package index by name", r"pypi\.(org|io)|python" r"hosted|npm" r"js"),
     ],
 )
-def test_the_tree_is_at_home_anywhere(what: str, pattern: str) -> None:
+def test_the_tree_names_no_path_of_a_machine_and_no_package_index(what: str, pattern: str) -> None:
     found = []
     for path in tracked():
         text = path.read_bytes().decode("utf-8", "replace")

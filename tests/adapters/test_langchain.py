@@ -449,7 +449,7 @@ def test_cached_properties_of_a_tool_are_computed_once() -> None:
     assert worked == [1]
 
 
-def test_types_that_only_a_type_checker_knows_do_no_harm() -> None:
+def test_annotations_that_cannot_be_resolved_are_tolerated() -> None:
     class Nothing(BaseModel):
         """No arguments."""
 
@@ -462,7 +462,7 @@ def test_types_that_only_a_type_checker_knows_do_no_harm() -> None:
     assert ask(Runtime(), Odd()).content == "found"
 
 
-def test_a_tool_that_runs_in_a_way_of_its_own_is_itself() -> None:
+def test_a_tools_own_invoke_method_is_used() -> None:
     class Counted(Locate):
         calls: int = 0
 
@@ -490,7 +490,7 @@ class Tracer(AsyncCallbackHandler):
         self.runs[run_id].append(type(error).__name__)
 
 
-def test_a_tool_that_is_stopped_does_not_run_for_ever_in_a_trace() -> None:
+def test_a_tool_that_timed_out_ends_in_the_tracer() -> None:
     @tool
     async def look() -> str:
         """Look."""
@@ -679,7 +679,7 @@ def test_a_guarded_function_of_which_nothing_is_known_counts_as_a_write_in_an_ag
 # --- blocking ------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_blocking_tool_is_answered_for_at_its_deadline() -> None:
+def test_a_blocking_tool_times_out_at_its_deadline() -> None:
     @tool
     def hang() -> str:
         """Hang."""
@@ -721,7 +721,7 @@ def test_invoke_inside_an_event_loop() -> None:
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_a_person_is_asked_and_answers(way: str) -> None:
+def test_an_interrupt_for_human_input_can_be_resumed(way: str) -> None:
     @tool
     def pay(amount: int) -> str:
         """Pay."""
@@ -770,7 +770,7 @@ def test_dangling_calls_are_closed() -> None:
     assert result["messages"][-1].content == "done"
 
 
-def test_only_dangling_calls_are_closed_where_ids_come_again() -> None:
+def test_only_dangling_calls_are_closed_even_if_ids_are_reused() -> None:
     @tool
     def pay() -> str:
         """Pay."""

@@ -343,7 +343,7 @@ def test_a_bare_tool_node_runs_in_a_turn_too() -> None:
 # --- names that are not public ------------------------------------------------------------------------------------------------
 
 
-def test_the_private_names_are_there() -> None:
+def test_the_private_names_we_use_exist() -> None:
     """A failure here means that a new version has changed them: see private.py."""
     assert callable(tool_node._default_handle_tool_errors)
     assert ToolNode([fine])._handle_tool_errors is tool_node._default_handle_tool_errors

@@ -405,7 +405,7 @@ def test_a_failure_function_of_the_users_has_the_last_word(awaits: bool) -> None
     assert rt.metrics("lookup")["retry_count"] == 2  # failsoft has done its part before
 
 
-def test_the_sdks_own_function_is_the_users_word_if_the_user_says_it() -> None:
+def test_an_explicitly_set_default_failure_function_is_used() -> None:
     tool = broken(ValueError("secret"), failure_error_function=default_tool_error_function)
     assert ask(Runtime(), tool) == "An error occurred while running the tool. Please try again."
 
@@ -566,7 +566,7 @@ def test_a_copied_function_tool_fails_as_its_own_settings_say() -> None:
     assert answers(run(agent))["c0-0"] == "sorry"
 
 
-def test_a_runtime_of_another_process_is_not_made_up() -> None:
+def test_unpickling_without_the_runtime_is_an_error() -> None:
     kept = pickle.dumps(guard_agent(Agent[Any](name="a"), Runtime()))
     gc.collect()
     with pytest.raises(FailsoftError, match="guard the agent again"):
@@ -660,7 +660,7 @@ def test_agents_that_hand_off_share_the_turn() -> None:
     assert rows(turn) == [("lookup", None), ("pay", None)]
 
 
-def test_inside_a_turn_the_calls_are_the_turns() -> None:
+def test_calls_made_inside_a_turn_belong_to_it() -> None:
     rt = Runtime()
 
     async def go() -> None:
@@ -674,7 +674,7 @@ def test_inside_a_turn_the_calls_are_the_turns() -> None:
 # --- names that are not public -----------------------------------------------------------------------------------------------------
 
 
-def test_the_private_names_are_there() -> None:
+def test_the_private_names_we_use_exist() -> None:
     """A failure here means that a new version has changed them: see private.py."""
     pay = payer([])
     assert private.Invoker is sdk_tool._FailureHandlingFunctionToolInvoker

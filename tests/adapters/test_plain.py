@@ -345,20 +345,20 @@ def test_calls_run_side_by_side_and_answers_keep_their_order() -> None:
     assert [(answer["tool_call_id"], answer["content"]) for answer in answers] == [("a", "a"), ("b", "b"), ("c", "c")]
 
 
-def test_ids_that_are_not_unique() -> None:
+def test_calls_with_equal_ids_are_all_answered() -> None:
     calls = [chat("weather", {"city": city}, "") for city in ("Paris", "Rome")]
     assert [answer["content"] for answer in run(runtime(), *calls)] == ["Sunny in Paris", "Sunny in Rome"]
 
 
 @pytest.mark.parametrize("id", [7, None])
-def test_ids_that_are_no_texts(id: Any) -> None:
+def test_ids_that_are_not_text_are_returned_unchanged(id: Any) -> None:
     """They come from a server: the answer has the same one."""
     rt, call = runtime(), chat("weather", {"city": "Paris"}, id)
     assert run(rt, call) == [{"role": "tool", "tool_call_id": id, "content": "Sunny in Paris"}]
     assert close_tool_calls(rt, [call])[0]["tool_call_id"] == id
 
 
-def test_time_for_all_calls_together() -> None:
+def test_a_timeout_limits_all_calls_together() -> None:
     rt = runtime()
 
     @rt.tool(read_only=True)
@@ -376,7 +376,7 @@ def test_time_for_all_calls_together() -> None:
     assert quick["content"] == "Sunny in Bonn"
 
 
-def test_in_a_turn_they_are_the_turns_calls() -> None:
+def test_calls_made_inside_a_turn_belong_to_the_turn() -> None:
     rt = runtime()
 
     async def main() -> list[str]:

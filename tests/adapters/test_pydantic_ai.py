@@ -158,7 +158,7 @@ def test_control_flow_in_a_group_passes() -> None:
     assert len(attempts) == 2
 
 
-def test_the_list_of_control_flow_is_the_notes() -> None:
+def test_the_control_flow_exceptions_are_the_documented_ones() -> None:
     newer = {"RetryModelRequest"} & set(dir(pydantic_ai.exceptions))
     assert {kind.__name__ for kind in CONTROL} == newer | {
         "ModelRetry", "ToolFailed", "ToolRetryError", "ToolFailedError", "CallDeferred", "ApprovalRequired",
@@ -316,7 +316,7 @@ def test_a_partial_return_keeps_what_the_tool_had_to_say(content: Any) -> None:
     assert "page 2" in said.content[-1]
 
 
-def test_a_blocking_tool_is_answered_for_in_time() -> None:
+def test_a_blocking_tool_times_out_at_its_deadline() -> None:
     def search() -> str:
         time.sleep(0.5)
         return "late"
@@ -511,7 +511,7 @@ def test_two_tools_of_one_name_must_agree() -> None:
 
 
 @pytest.mark.parametrize("metadata", [None, {"failsoft": {"idempotent": False}}], ids=["no metadata", "metadata"])
-def test_declared_by_hand_is_what_holds(metadata: Any) -> None:
+def test_an_explicit_declaration_wins_over_metadata(metadata: Any) -> None:
     search, attempts = failing(RESET, "3 flights")
     runtime = Runtime()
     runtime.declare("search", read_only=True, retry=QUICK)
@@ -592,7 +592,7 @@ def test_a_run_is_a_turn_of_its_conversations_thread() -> None:
     assert {"TurnStarted", "ToolError", "CallSucceeded", "TurnEnded"} <= {event.event_type for event in report.trace}
 
 
-def test_a_run_that_breaks_has_its_report_too() -> None:
+def test_a_run_that_fails_still_has_a_report() -> None:
     reports: list[TurnReport] = []
 
     async def search() -> str:
@@ -774,7 +774,7 @@ def test_the_tool_that_the_model_is_made_to_call_stays_offered(choice: Any, stay
     assert script.offered == [["gone", "other"], ["gone", "other"] if stays else ["other"]]
 
 
-def test_the_model_can_call_what_it_has_to_call_although_nothing_is_there() -> None:
+def test_a_missing_tool_stays_offered_if_a_tool_call_is_required() -> None:
     async def gone() -> str:
         raise RuntimeError("Unknown tool: gone")
 
@@ -905,7 +905,7 @@ class Answering(AbstractCapability[Any]):
 
 @pytest.mark.parametrize("blocks", [False, True])
 @pytest.mark.parametrize("first", [False, True])
-def test_a_run_that_is_left_does_not_wait_for_its_calls(blocks: bool, first: bool) -> None:
+def test_a_cancelled_run_does_not_wait_for_its_calls(blocks: bool, first: bool) -> None:
     def wait() -> None:
         time.sleep(5)
 

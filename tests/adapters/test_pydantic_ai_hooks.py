@@ -85,7 +85,7 @@ def test_error_hooks_see_the_very_exception(make: Make) -> None:
 
 
 @MAKERS
-def test_functions_of_hooks_see_it_too(make: Make) -> None:
+def test_hook_functions_see_the_exception(make: Make) -> None:
     seen: list[Exception] = []
     hooks: Any = Hooks()
 
@@ -153,7 +153,7 @@ def test_hooks_of_an_agent_inside_a_tool_see_their_own(make: Make) -> None:
 
 
 @MAKERS
-def test_no_hook_sees_what_pydantic_ai_steers_itself_with(make: Make) -> None:
+def test_error_hooks_do_not_see_control_flow_exceptions(make: Make) -> None:
     hooks = Watching()
     search, _ = failing(ModelRetry("which city?"), exceptions.ToolFailed("there is none"))
     assert texts(talk(make(search, hooks=hooks), "search", "search")) == ["which city?", "there is none"]

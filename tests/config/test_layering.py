@@ -6,7 +6,7 @@ from failsoft.config.layering import assemble, finish
 from failsoft.core.model.options import BreakerOptions, RetryOptions, ToolOptions
 
 
-def test_one_layer_is_what_was_said():
+def test_one_layer_gives_the_given_options():
     assert assemble({"id": "search"}) == ToolOptions(id="search")
     assert assemble({"id": "search", "timeout": "3s"}) == ToolOptions(id="search", timeout="3s")
 
@@ -33,7 +33,7 @@ def test_a_finished_value_replaces_all_and_is_changed_by_what_comes_later():
     assert later == RetryOptions(max_attempts=9, multiplier=3.0)
 
 
-def test_a_word_on_effects_replaces_the_one_below():
+def test_declared_effects_replace_those_of_lower_layers():
     cautious = {"idempotent": False}
     assert assemble(cautious, {"id": "a"}).safe_to_repeat is False
     assert assemble(cautious, {"id": "a", "read_only": True}).safe_to_repeat is True

@@ -52,7 +52,7 @@ async def test_t18_a_full_outage_is_not_amplified(nested: int, memory: str) -> N
 
 
 @virtual
-async def test_t18_without_the_budget_it_would_be() -> None:
+async def test_t18_without_the_budget_a_full_outage_is_amplified() -> None:
     service = Service()
     rt = Runtime(random=random.Random(1))
     rt.add(service, id="service", read_only=True, breaker=OFTEN, retry={"budget": False})

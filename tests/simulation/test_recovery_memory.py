@@ -30,7 +30,7 @@ def wasted(lived: list[Lived]) -> int:
     return sum(each.wasted for each in lived)
 
 
-def test_the_world_is_as_it_should_be(lives: Lives) -> None:
+def test_the_simulated_world_has_the_planned_mix_of_failures(lives: Lives) -> None:
     assert all(classify(RuntimeError(text)).retryable for text in TEXTS.values())
     kinds = [each.planned.kind for each in lives["off"]]
     assert set(kinds) == set(SHARES)

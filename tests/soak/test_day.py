@@ -21,7 +21,7 @@ MUST_HAPPEN = (  # on every day, and it does so ten times as a rule: what does n
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 21))
-def test_a_day(seed: int) -> None:
+def test_a_simulated_day_violates_no_invariant(seed: int) -> None:
     elsewhere = start(seed)
     lived = live(seed)
     violations = {name: found for name, found in find_violations(lived).items() if found}

@@ -34,7 +34,7 @@ def test_a_short_day_is_without_fault() -> None:
     assert found_by(short()) == set()
 
 
-def test_each_check_is_shown_to_fail() -> None:
+def test_every_check_has_a_test_in_which_it_fails() -> None:
     shown = {name for name in globals() if name.startswith("test_")}
     assert {f"test_{check.__name__}" for check in CHECKS} <= {name.partition("__")[0] for name in shown}
 

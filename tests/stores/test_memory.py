@@ -18,7 +18,7 @@ def test_the_memory_store_is_a_store() -> None:
     assert store.flush(0)
 
 
-def test_values_come_back_equal_and_apart() -> None:
+def test_stored_values_are_equal_copies() -> None:
     store = MemoryStore()
     value = {"tallies": {"retry": [1, 0.5]}, "none": None}
     store.put("memory", "k", value)

@@ -89,7 +89,7 @@ def test_wrong_use_is_reported_once_and_exits_with_2(args: tuple[str, ...], mess
     assert "Traceback" not in result.stderr
 
 
-def test_wrong_use_is_data_where_data_was_asked_for() -> None:
+def test_wrong_use_is_reported_as_json_with_the_json_option() -> None:
     result = invoke("run", "--json", "--bogus")
     assert (result.exit_code, result.stderr) == (2, "")
     error = json.loads(result.stdout)["error"]
@@ -135,7 +135,7 @@ def test_help_loads_nothing_that_it_does_not_need() -> None:
 
 
 @pytest.mark.parametrize("args", [(), ("trace",)], ids=["failsoft", "failsoft trace"])
-def test_a_command_that_is_left_out_is_answered_with_help(args: tuple[str, ...]) -> None:
+def test_a_missing_command_is_answered_with_help(args: tuple[str, ...]) -> None:
     result = invoke(*args)
     assert result.exit_code in (0, 2)  # by click's version
     told = result.stdout + result.stderr

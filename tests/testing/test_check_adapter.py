@@ -56,7 +56,7 @@ class Loop:
 
 
 @pytest.mark.parametrize("check", adapter_checks(), ids=lambda check: check.__name__)
-def test_a_right_loop_passes(check: Any) -> None:
+def test_a_correct_loop_passes_the_suite(check: Any) -> None:
     check_adapter(Loop(), check)
 
 
@@ -127,7 +127,7 @@ class Impatient(Loop):
         (Detached, "context_variables_reach_the_tool"),
     ],
 )
-def test_a_wrong_loop_is_found_out(loop: type[Loop], check: str) -> None:
+def test_an_incorrect_loop_fails_the_suite(loop: type[Loop], check: str) -> None:
     (found,) = [one for one in adapter_checks() if one.__name__ == check]
     with pytest.raises((AssertionError, LookupError), match=f"{check}|who"):
         check_adapter(loop(), found)

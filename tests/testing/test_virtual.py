@@ -38,7 +38,7 @@ def test_around_a_runner_and_a_loop_of_ones_own() -> None:
         assert clock.time() == 2 * HOUR
 
 
-def test_run_is_a_short_way_to_say_it() -> None:
+def test_run_runs_a_coroutine_in_virtual_time() -> None:
     with virtual_time() as clock:
         assert clock.run(sleep_and_tell(HOUR)) == HOUR
 
@@ -184,7 +184,7 @@ def test_the_day_can_be_chosen() -> None:
         assert clock.time() == 0.0
 
 
-def test_advance_makes_due_what_lies_behind() -> None:
+def test_advance_runs_the_timers_that_become_due() -> None:
     async def main() -> None:
         seen: list[str] = []
         loop = asyncio.get_running_loop()

@@ -238,7 +238,7 @@ def test_outside_work_is_what_its_owner_says() -> None:
     assert run(main) == ["work", "timer"]
 
 
-def test_outside_work_that_ends_without_a_word_lets_time_go_on() -> None:
+def test_time_continues_if_outside_work_never_reports_its_end() -> None:
     async def main(clock: VirtualClock) -> float:
         loop = asyncio.get_running_loop()
         clocks.outside_started(loop)
@@ -364,7 +364,7 @@ def test_a_deadlock_in_a_running_loop() -> None:
         asyncio.run(main())
 
 
-def test_how_fast_a_thread_is_does_not_decide_what_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_speed_of_a_thread_does_not_change_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("failsoft.testing.virtual_loop._HEAD_START", 60.0)
 
     async def main(clock: VirtualClock) -> tuple[list[str], float]:

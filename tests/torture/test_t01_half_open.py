@@ -40,7 +40,7 @@ async def in_a_turn(rt: Runtime, guarded: Any) -> bool:
 
 @pytest.mark.parametrize("way", [by_name, by_function, in_a_turn])
 @virtual
-async def test_t01_one_of_1000_tasks(way: Callable[[Runtime, Any], Awaitable[bool]]) -> None:
+async def test_t01_a_half_open_circuit_admits_one_of_1000_tasks(way: Callable[[Runtime, Any], Awaitable[bool]]) -> None:
     rt = Runtime()
     search = Scripted(DOWN, Takes(5, "flights"))
     guarded = rt.add(search, id="search", retry=ONCE, breaker=BREAKER)
@@ -52,7 +52,7 @@ async def test_t01_one_of_1000_tasks(way: Callable[[Runtime, Any], Awaitable[boo
     assert rt.health("search").state == "closed"
 
 
-def test_t01_one_of_100_threads() -> None:
+def test_t01_a_half_open_circuit_admits_one_of_100_threads() -> None:
     now = [0.0]
     rt = Runtime(clock=clocks.Clock(lambda: now[0], lambda: now[0], lambda _: None))
     others_are_done, together = threading.Event(), threading.Barrier(THREADS)
@@ -87,7 +87,7 @@ def test_t01_one_of_100_threads() -> None:
 
 
 @virtual
-async def test_t01_one_of_1000_on_a_cold_start() -> None:
+async def test_t01_a_restored_circuit_admits_one_of_1000_calls() -> None:
     store = MemoryStore(wall=clocks.current().wall)
     before = Runtime(store=store)
     before.add(Scripted(DOWN), id="search", retry=ONCE, breaker=BREAKER)

@@ -42,7 +42,7 @@ async def test_t08_a_timeout_is_never_a_success() -> None:
 
 
 @real
-async def test_t08_in_real_time() -> None:
+async def test_t08_a_timeout_is_never_a_success_in_real_time() -> None:
     rt = Runtime()
 
     async def blocks() -> str:

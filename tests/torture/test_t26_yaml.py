@@ -40,7 +40,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("source", "place"), REFUSED.values(), ids=REFUSED.keys())
-def test_t26_refused_with_its_place(source: str, place: str, tmp_path: Path) -> None:
+def test_t26_ambiguous_yaml_is_rejected_with_its_place(source: str, place: str, tmp_path: Path) -> None:
     path = tmp_path / "failsoft.yaml"
     path.write_text(source)
     began = time.process_time()

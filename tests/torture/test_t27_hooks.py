@@ -58,7 +58,7 @@ def subscribed(rt: Runtime, hook: Callable[..., Any], *, inline: bool = False) -
 
 @pytest.mark.parametrize("hook", [raises, hangs])
 @pytest.mark.parametrize("make", HOOKS.values(), ids=HOOKS.keys())
-def test_t27_no_call_notices(
+def test_t27_a_hook_that_raises_or_hangs_does_not_affect_calls(
     make: Callable[..., Runtime], hook: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     STOP.clear()
@@ -98,7 +98,7 @@ def test_t27_a_handler_that_fails_decides_nothing(hook: Callable[..., Any]) -> N
 
 
 @pytest.mark.parametrize("hook", [raises, raises_later, lambda _: 3], ids=["raises", "raises later", "no text"])
-def test_t27_a_phraser_that_fails_phrases_nothing(hook: Callable[..., Any]) -> None:
+def test_t27_the_default_text_is_used_if_the_explain_callable_fails(hook: Callable[..., Any]) -> None:
     usual, rt = Runtime(), Runtime(explain=hook)
     texts = []
     for one in (usual, rt):
@@ -107,7 +107,7 @@ def test_t27_a_phraser_that_fails_phrases_nothing(hook: Callable[..., Any]) -> N
     assert texts[0] == texts[1]
 
 
-def test_t27_slow_ones_are_given_up() -> None:
+def test_t27_slow_handlers_and_explain_callables_are_given_up() -> None:
     async def main() -> None:
         from failsoft.testing import virtual_time
 

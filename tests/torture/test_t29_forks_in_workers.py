@@ -92,7 +92,7 @@ def test_t29_unrequested_answers_reach_no_call(rt: Runtime, name: str) -> None:
 
 
 @pytest.mark.parametrize("callers", [1, 8])
-def test_t29_0_wrong_results(rt: Runtime, callers: int) -> None:
+def test_t29_no_call_gets_a_wrong_result(rt: Runtime, callers: int) -> None:
     source = random.Random(29)
     plan = [*(source.choice((*HONEST, *FATAL, *LIARS, *LATE_LIARS)) for _ in range(FORKS)), *["echo"] * (CALLS - FORKS)]
     source.shuffle(plan)
@@ -234,7 +234,7 @@ def test_t29_with_json_nothing_is_unpickled(strict: Runtime, kind: int, tmp_path
     assert not made.exists()
 
 
-def test_t29_without_json_it_would_have_been(tmp_path: Path) -> None:
+def test_t29_without_json_a_hostile_pickle_is_loaded(tmp_path: Path) -> None:
     made = tmp_path / "made"
     rt = Runtime()
     rt.add(forking_tools.write_one_pickle, isolation="process", retry=ONCE, timeout="5s")

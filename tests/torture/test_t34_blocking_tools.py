@@ -110,7 +110,9 @@ def test_t34_a_tool_that_began_is_never_reported_as_not_run_when_its_caller_is_c
 
 
 @pytest.mark.parametrize("how", ["deadline", "cancel the rest", "cancelled"])
-def test_t34_at_the_very_moment_when_the_thread_begins(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t34_a_tool_is_reported_as_run_from_the_moment_its_thread_begins(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The thread has taken the job up, and has not yet said so."""
     begins, go_on = threading.Event(), threading.Event()
     begin = Call.begin

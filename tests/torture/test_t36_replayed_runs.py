@@ -39,7 +39,7 @@ def test_t36_a_payment_that_was_made_while_another_call_still_ran_is_not_made_ag
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", FRAMEWORKS[: times(3, 1)])
-def test_t36_at_any_delay(framework: str, tmp_path: Path) -> None:
+def test_t36_a_run_killed_at_any_delay_pays_once(framework: str, tmp_path: Path) -> None:
     for delay in DELAYS:
         came = kill_and_replay(framework, tmp_path / str(delay), delay)
         assert came.is_right, (delay, came)

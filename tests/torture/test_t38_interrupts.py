@@ -228,7 +228,7 @@ def works(program: Program) -> None:
         ("call", times(2, 67)),
     ],
 )
-def test_t38_an_interrupt_at_every_single_moment(program: Program, part: str, step: int) -> None:
+def test_t38_an_interrupt_at_every_possible_moment_leaves_no_lock_held(program: Program, part: str, step: int) -> None:
     """Each moment in turn at which a signal can be handled, however short it is; of the longer parts a sample."""
     run = getattr(program, part)
     with other_thread(locks_of(program.rt, program.plain, program.store)) as check:

@@ -40,7 +40,7 @@ def test_the_critical_path_follows_the_need_that_ended_last() -> None:
     assert critical(made) == ["long", "end"]
 
 
-def test_a_call_that_needs_none_waited_for_the_one_that_ended_before_it() -> None:
+def test_a_call_without_dependencies_follows_the_one_that_ended_before_it() -> None:
     made = turn(ok("first", 0, 3), ok("aside", 0, 2), ok("second", 4, 10))
     assert critical(made) == ["first", "second"]
     assert str(made.verdict) == "10.0 s: 9.0 s useful (t), 1.0 s outside tools."
@@ -84,7 +84,7 @@ def test_no_events_at_all() -> None:
     assert str(made).splitlines()[-1] == "0 ms: no tool ran."
 
 
-def test_a_call_that_is_held_back_again_and_then_left() -> None:
+def test_a_call_that_is_held_twice_and_then_abandoned_shows_both_waits() -> None:
     held = {"error": "search asked for time", "decision": "retry"}
     made = turn(
         record("CallHeld", 1, "a", delay_ms=2000, **held),
@@ -96,7 +96,7 @@ def test_a_call_that_is_held_back_again_and_then_left() -> None:
     assert str(made.verdict) == "10.0 s: 3.0 s held back by the service, 7.0 s outside tools."
 
 
-def test_a_left_call_that_was_waiting_ends_its_wait_at_the_deadline() -> None:
+def test_the_wait_of_an_abandoned_call_ends_at_the_deadline() -> None:
     failed = record(
         "ToolError", 1.0, "a", duration_ms=1000, decision="retry", delay_ms=9000, error="down", rule="status"
     )
@@ -105,7 +105,7 @@ def test_a_left_call_that_was_waiting_ends_its_wait_at_the_deadline() -> None:
     assert made.rows[0].status == "timed_out"
 
 
-def test_events_that_say_nothing_of_calls_make_no_rows_twice() -> None:
+def test_events_beside_an_attempt_add_no_rows() -> None:
     made = turn(record("ToolTimeout", 1.0, "a", timeout_ms=5), record("Escalated", 1.0, "a"), ok("a", 0, 2))
     assert [(row.id, row.attempts) for row in made.rows] == [("a", 1)]
 

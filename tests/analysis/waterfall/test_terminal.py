@@ -37,7 +37,7 @@ def test_the_shortest_attempts_have_a_cell_each() -> None:
     assert bar(Segment("failed", "t", 1.0, 1.0), Segment("waiting", "t", 1.0, 1.1)) == " ✗        "
 
 
-def test_signs_stand_where_they_happened_but_hide_no_attempt() -> None:
+def test_signs_are_drawn_at_their_time_without_hiding_an_attempt() -> None:
     ticks = (Tick("refused", "t", 5.0),)
     assert bar(ticks=ticks) == "     ╳    "
     opened = (Tick("opened", "t", 4.0), Tick("refused", "t", 4.0))
@@ -94,7 +94,7 @@ def test_a_call_is_summarised_in_a_few_words(row: Row, words: str) -> None:
     assert summarise(row) == words
 
 
-def test_only_what_is_there_is_explained() -> None:
+def test_the_legend_lists_only_signs_that_were_drawn() -> None:
     legend = draw(LONG, width=100).splitlines()[-2]
     assert legend == "█ worked  ▒✗ failed  ▒! timed out  ▒† killed  ╱╱ waiting  ┃ what the end waited for"
     assert draw(Waterfall("turn", 1.0), width=60).splitlines()[-1] == "1.0 s: 1.0 s outside tools."

@@ -36,7 +36,7 @@ LONG = Waterfall(
 )
 
 
-def test_the_turn_s_own_time_is_parted_along_the_critical_path() -> None:
+def test_the_turns_time_is_divided_along_the_critical_path() -> None:
     verdict = LONG.verdict
     assert str(verdict) == (
         "40.2 s: 17.1 s in 2 failed attempts of search, 6.0 s waiting to try again, 9.0 s useful (search), "

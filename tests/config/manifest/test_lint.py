@@ -64,7 +64,7 @@ def test_a_reference_that_is_misspelt_is_an_argument():
     ]
 
 
-def test_effects_need_no_word_where_nothing_is_repeated():
+def test_no_effects_need_to_be_declared_if_nothing_is_repeated():
     assert found("tools: {a: {retry: {max_attempts: 1}}}") == []
     assert found("tools: {a: {idempotency_key: key}}") == []
 
@@ -142,7 +142,7 @@ def test_a_policy_that_matches_nothing():
     assert said.startswith("error f.yaml:2:5: policies[0].when: matches nothing")
 
 
-def test_a_retry_of_what_may_have_happened_must_be_meant():
+def test_a_retry_policy_for_unknown_effects_without_consent_is_warned_about():
     rule = "name: one, when: {effect: [none, unknown]}, then: retry"
     assert policies(f"{{{rule}}}") == [
         "warning f.yaml:2:5: policies[0].then: what may have happened is repeated only with even_if_effect_unknown: true"

@@ -560,7 +560,7 @@ def test_python_may_write_the_same_names():
     ) == ToolOptions(id="a", retry=RetryOptions(max_attempts=3), timeout="1500ms", tags=["x"], fallbacks=["b"])
 
 
-def test_finished_values_pass():
+def test_option_objects_are_accepted():
     def classify(error):
         return None
 
@@ -594,7 +594,7 @@ def test_finished_values_pass():
     )
 
 
-def test_a_layer_holds_only_what_was_said():
+def test_a_layer_holds_only_the_given_options():
     assert parse_options({"retry": {"max_attempts": 3}, "timeoutMs": 500}) == {
         "retry": {"max_attempts": 3},
         "timeout": 0.5,

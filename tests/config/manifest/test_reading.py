@@ -19,7 +19,7 @@ def only(source):
     return problem
 
 
-def test_values_and_where_they_stand():
+def test_values_are_read_with_their_line_and_column():
     document = read("version: 1\ntools:\n  search:\n    tags: [a, 'no']\n", name="f.yaml")
     assert document.value == {"version": 1, "tools": {"search": {"tags": ["a", "no"]}}}
     assert not document.problems
@@ -111,7 +111,7 @@ def test_a_bomb_of_aliases_is_refused_and_not_followed():
     assert len(problems("\n".join(lines))) == 10 + 9 * 9
 
 
-def test_a_value_that_is_spoiled_spoils_what_is_in_it_and_nothing_else():
+def test_an_invalid_value_invalidates_only_its_own_children():
     document = read("a: no\nb: 1\n", name="f.yaml")
     assert document.is_spoiled(("a",))
     assert document.is_spoiled(("a", "below"))

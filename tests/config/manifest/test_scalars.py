@@ -100,7 +100,7 @@ def test_every_number_as_json_writes_it(number):
 
 
 @given(st.text(max_size=12))
-def test_a_word_is_read_or_refused(word):
+def test_any_scalar_is_read_or_rejected(word):
     try:
         read = resolve(word)
     except ValueError:

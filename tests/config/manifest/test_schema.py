@@ -21,7 +21,7 @@ def test_the_shipped_schema_is_up_to_date():
     assert (SHIPPED / "failsoft.schema.json").read_text() == made, "write json.dumps(schema(), indent=2) to it anew"
 
 
-def test_the_schema_is_one():
+def test_the_schema_is_a_valid_json_schema():
     jsonschema.Draft202012Validator.check_schema(schema())
 
 

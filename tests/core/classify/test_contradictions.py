@@ -26,7 +26,7 @@ def test_a_success_in_the_body_contradicts_a_refusal(status: int, state: str) ->
 
 
 @pytest.mark.parametrize("state", ["failed", "requires_payment_method", "deleted", "error", "pending"])
-def test_any_other_status_in_the_body_does_not(state: str) -> None:
+def test_other_statuses_in_the_body_do_not_contradict_a_refusal(state: str) -> None:
     assert classify(Answered(400, {"status": state})).source == "remote"
 
 

@@ -265,7 +265,7 @@ def test_a_status_in_the_text_outweighs_a_parse_error_as_the_cause() -> None:
         ("<html><h1>Log in</h1></html>", Code.INTERNAL),
     ],
 )
-def test_an_errors_page_says_which(page: str, code: Code) -> None:
+def test_an_html_error_page_gives_the_code(page: str, code: Code) -> None:
     assert classify(make("acme.VaultDown", page, text=page)).code is code
 
 

@@ -71,7 +71,7 @@ def test_an_error_raised_while_a_failed_call_was_handled_came_after_whatever_was
     assert found == DOWN._replace(rule="nested: http_status: 503", cause=error, effect="unknown", source="words")
 
 
-def test_a_wrapper_that_says_that_something_was_done_is_believed() -> None:
+def test_a_wrapper_that_reports_an_effect_makes_the_evidence_disputed() -> None:
     error = wrapped(RuntimeError("payment captured, but the receipt was not sent"), failed())
     assert adopt_fault(classify(error), error).source == "disputed"
 
@@ -86,7 +86,7 @@ def test_no_nested_failures_are_found_where_there_are_none() -> None:
     assert adopt_fault(classify(error), error).rule == classify(error).rule
 
 
-def test_a_tool_that_makes_something_else_of_it_keeps_its_word() -> None:
+def test_a_wrapper_with_its_own_status_is_classified_by_that_status() -> None:
     refused = RuntimeError("you may not do that")
     refused.status_code = 403  # type: ignore[attr-defined]
     error = wrapped(refused, failed(DOWN._replace(code=Code.INTERNAL, message="oops")))
@@ -94,7 +94,7 @@ def test_a_tool_that_makes_something_else_of_it_keeps_its_word() -> None:
     assert (fault.code, fault.message) == ("PERMISSION_DENIED", "you may not do that")
 
 
-def test_the_prefix_stands_once_however_deep() -> None:
+def test_the_nested_prefix_appears_once_at_any_depth() -> None:
     fault = DOWN
     for _ in range(5):
         error = failed(fault)

@@ -116,7 +116,7 @@ def test_permanent_keeps_the_category_of_a_permanent_error() -> None:
         (7, ("transient", "UNAVAILABLE")),
     ],
 )
-def test_a_callable_answers_in_one_word(said: Any, want: tuple[str, str]) -> None:
+def test_an_override_function_may_return_a_classification(said: Any, want: tuple[str, str]) -> None:
     fault = classify(http_error(503), overrides=[lambda _: said])
     assert (fault.classification, fault.code) == want
 

@@ -51,7 +51,7 @@ def offer(tool: str = "search", expires: float = 100.0, same: str | None = "same
         (BAD._replace(rule="command_start", category="tool_misconfigured"), None),
     ],
 )
-def test_only_what_the_registry_knows_reaches_beyond_the_thread(fault: Fault, reach: str | None) -> None:
+def test_only_registry_evidence_affects_other_threads(fault: Fault, reach: str | None) -> None:
     assert find_reach(fault) == reach
 
 
@@ -128,7 +128,7 @@ def test_the_last_failures_count_not_the_first() -> None:
     assert found.times == (50.0, 100.0)
 
 
-def test_only_so_many_calls_are_watched() -> None:
+def test_the_number_of_watched_calls_is_bounded() -> None:
     state = ThreadState()
     for number in range(threads.MOST_FAILURES + 10):
         state.note_failure(f"call {number}", failure(1.0))

@@ -81,7 +81,7 @@ def test_nothing_done_is_believed_whatever_the_message_and_the_causes_say(code: 
     assert (str(again), again.code) == (str(error), code)
 
 
-def test_nothing_done_speaks_for_itself_and_not_for_its_neighbours() -> None:
+def test_nothing_done_does_not_apply_to_other_errors_of_a_group() -> None:
     group = ExceptionGroup("both", [NothingDone("no seats"), ConnectionResetError(104, "Connection reset by peer")])
     assert classify(group).effect == "unknown"
     assert NothingDone("no seats", "Unavailable").code is Code.UNAVAILABLE

@@ -328,7 +328,7 @@ def test_s_norms_sentences_are_there_byte_for_byte() -> None:
     "category",
     ["tool_unavailable", "tool_misconfigured", "tool_transient", "tool_validation", "internal_contract_bug"],
 )
-def test_nothing_from_inside_reaches_the_user(category: Category) -> None:
+def test_no_internal_detail_reaches_the_user(category: Category) -> None:
     user = failed(fault(category, "KeyError 'x' at 10.0.0.7:5432 in /srv/app.py")).explanation.user
     assert user
     for inside in ("KeyError", "10.0.0.7", "/srv", "flight_search", "UNAVAILABLE", "{"):
@@ -505,7 +505,7 @@ def test_the_model_is_told_how_often_it_was_tried(attempts: int, says: str) -> N
 # --- replacing the words -------------------------------------------------------------------------------------------------
 
 
-def test_the_most_special_text_wins() -> None:
+def test_the_most_specific_text_wins() -> None:
     outcome = failed(fault())
     texts = dict(ENGLISH)
     for key in (

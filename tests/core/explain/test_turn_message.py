@@ -59,7 +59,7 @@ def test_labels_are_used_where_given() -> None:
 # --- what was completed ---------------------------------------------------------------------------------------------------
 
 
-def test_all_is_well() -> None:
+def test_completed_calls_are_listed() -> None:
     assert message(call("flight_search")) == snapshot("Completed flight search")
     assert message(call("flight_search"), call("hotel_search")) == snapshot("Completed flight search and hotel search")
     assert message(call("flight_search"), call("hotel_search"), call("car_search")) == snapshot(

@@ -134,7 +134,7 @@ def test_an_unknown_tool_is_named_with_its_nearest_neighbours() -> None:
     assert builtin_faults.unknown_tool("zzz", ["pay"]).message == "There is no tool named 'zzz' here"
 
 
-def test_an_unknown_name_is_data() -> None:
+def test_an_unknown_tool_name_is_sanitised_and_truncated() -> None:
     message = builtin_faults.unknown_tool("x\n\x1b[31m" + "y" * 500).message
     assert "\x1b" not in message
     assert "\n" not in message

@@ -7,7 +7,7 @@ def test_a_partial_value_says_what_is_missing():
     assert partial([1], missing=["page 2"]) == Partial([1], ["page 2"])
 
 
-def test_the_first_is_better_than_none():
+def test_a_partial_result_is_better_than_none():
     part = Partial([1], ["page 2"])
     assert more_complete(None, part) is more_complete(part, None) is part
     assert more_complete(None, None) is None

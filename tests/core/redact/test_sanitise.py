@@ -435,7 +435,7 @@ def test_only_the_secret_is_masked_where_escapes_are_read() -> None:
     assert sanitise(r"C:\new\table\report.txt: not found") == r"C:\new\table\report.txt: not found"
 
 
-def test_two_names_side_by_side_are_no_secret() -> None:
+def test_two_names_of_secrets_in_a_row_are_not_masked() -> None:
     for text in ("['password', 'username']", "('password1', 'password2')", '["token", "refresh_token"]'):
         assert sanitise(text) == text
 
@@ -687,7 +687,7 @@ def test_a_token_may_have_its_joints_anywhere(prefix: str) -> None:
 
 @pytest.mark.parametrize("around", ["{}", "HTTPSConnectionPool: {}", "{} " + "aB3/" * 10])
 @pytest.mark.parametrize("secret", ["pat" + "klmnopq" * 2 + "." + "abcdef" * 3, "klmnop" * 14 + "qr=="])
-def test_a_secret_that_happens_to_have_small_letters_alone_is_one(secret: str, around: str) -> None:
+def test_a_lower_case_secret_is_masked(secret: str, around: str) -> None:
     assert not survivors(sanitise(around.format(secret)), secret)
 
 

@@ -62,11 +62,11 @@ def test_the_cap_holds_from_the_first_retry() -> None:
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5, 0.999])
-def test_a_hint_is_not_shortened(jitter: float) -> None:
+def test_jitter_does_not_shorten_a_hint(jitter: float) -> None:
     assert delay(RetryOptions(), 1, jitter=jitter, hint=7.0) == 7.0
 
 
-def test_a_hint_does_not_shorten() -> None:
+def test_a_hint_does_not_shorten_the_backoff() -> None:
     assert delay(RetryOptions(), 4, jitter=MIDDLE, hint=0.1) == 0.8
     assert delay(RetryOptions(), 4, jitter=MIDDLE, hint=0.0) == 0.8
 

@@ -123,7 +123,7 @@ def test_a_closed_circuit_admits_every_call_with_the_same_ticket() -> None:
     assert breaker.state is INITIAL
 
 
-def test_pristine() -> None:
+def test_a_circuit_is_pristine_without_failures_and_after_closing() -> None:
     breaker = Breaker(BreakerOptions(failure_threshold=2))
     assert is_pristine(breaker.state)
     breaker.call("failure", 0.0)
@@ -399,7 +399,7 @@ OTHERS = [*NOT_CLOSED, BreakerState("closed", 0, 0, 4)]  # the last: an old tick
 
 
 @pytest.mark.parametrize("state", CLOSED)
-def test_a_failure_that_only_counts_is_recorded_alike(state: BreakerState) -> None:
+def test_the_shortcut_for_counting_a_failure_records_the_same_state(state: BreakerState) -> None:
     options = BreakerOptions(failure_threshold=5)
     after = record(state, options, Ticket(3, None), "failure", now=1.0)
     assert count_failure(state, 5, Ticket(3, None)) == (after if after.state == "closed" else None)
@@ -412,7 +412,7 @@ def test_a_success_while_closed_is_recorded_alike(state: BreakerState) -> None:
 
 
 @pytest.mark.parametrize("state", OTHERS)
-def test_nothing_else_only_counts(state: BreakerState) -> None:
+def test_the_shortcut_for_counting_does_not_apply_to_other_states(state: BreakerState) -> None:
     assert count_failure(state, 5, Ticket(3, None)) is None
     assert count_success(state, Ticket(3, None)) is None
 

@@ -51,7 +51,7 @@ def test_a_thousand_failures_in_one_outage_count_once():
     assert (family.seen, family.tallies[RETRY].tried) == (1, 1)
 
 
-def test_one_bad_night_teaches_no_despair():
+def test_one_long_outage_does_not_make_a_family_hopeless():
     world = World()
     world.now += 1
     for minute in range(8 * 60):  # some calls of other kinds get through all the time
@@ -155,13 +155,13 @@ def test_twenty_episodes_without_a_cure_are_hopeless():
     assert world.episodes(2).is_hopeless
 
 
-def test_one_cure_is_hope():
+def test_one_success_makes_a_family_hopeful_again():
     world = World()
     world.episodes(25)
     assert not world.episodes(1, worked=True).is_hopeless
 
 
-def test_an_old_cure_is_forgotten():
+def test_an_old_success_is_forgotten():
     world = World()
     world.episodes(1, worked=True)
     assert not world.episodes(40).is_hopeless  # within the week
@@ -197,14 +197,14 @@ A, B, C = (Fallback(tool=name) for name in "abc")
 SPECIFIC = Fallback(tool="s", handle_errors=("UNAVAILABLE",))
 
 
-def test_the_better_of_equals_comes_first():
+def test_the_better_of_two_fallbacks_of_equal_rank_comes_first():
     assert ordered(taught(a=0.3, b=0.9), A, B) == ["b", "a"]
     assert ordered(taught(a=0.9, b=0.3), A, B) == ["a", "b"]
     assert ordered(taught(a=0.3, b=0.3), A, B) == ["a", "b"]
     assert ordered(taught(b=0.2), B, A) == ["a", "b"]  # nothing known is better than known as bad
 
 
-def test_another_rank_stays_where_it_is():
+def test_fallbacks_of_different_rank_keep_their_order():
     assert ordered(taught(s=0.1, a=0.9), SPECIFIC, A) == ["s", "a"]
     assert ordered(taught(s=0.1, a=0.2, b=0.9), SPECIFIC, A, B) == ["s", "b", "a"]
 
@@ -216,7 +216,7 @@ def test_too_little_evidence_orders_nothing():
     assert ordered(Family(None, "search", "x"), A, B) == ["a", "b"]
 
 
-def test_every_now_and_then_they_come_as_written():
+def test_the_written_order_is_explored_now_and_then():
     family = taught(a=0.3, b=0.9)
     first = [ordered(family, A, B)[0] for _ in range(100)]
     assert first.count("a") == 100 / m.EXPLORE

@@ -77,7 +77,7 @@ def test_time_adds_up_over_refusals() -> None:
     assert granted == [False] * 9 + [True]
 
 
-def test_never_more_than_full() -> None:
+def test_a_budget_never_exceeds_its_maximum() -> None:
     assert spend(Budget(), now=1e9, successes=10**9) == (Budget(FULL - 1, 1e9), True)
     assert FULL == 90
 

@@ -520,7 +520,7 @@ def test_the_id_of_an_enqueued_call_cannot_be_used_again(turn: TurnById) -> None
 
 
 @pytest.mark.parametrize("trouble", [*BAD_ENDS, "expire", "cancel"])
-def test_a_turn_is_smooth_until_there_is_trouble(turn: TurnById, trouble: str) -> None:
+def test_a_turn_has_no_failure_until_a_call_or_the_turn_ends_badly(turn: TurnById, trouble: str) -> None:
     turn.add("a")
     turn.add("b")
     turn.finish("a", "succeeded")
@@ -532,7 +532,7 @@ def test_a_turn_is_smooth_until_there_is_trouble(turn: TurnById, trouble: str) -
 # --- for the trace -------------------------------------------------------------------------------------------------
 
 
-def test_a_call_tells_what_its_cascade_rests_on(turn: TurnById) -> None:
+def test_a_call_reports_the_grounds_of_its_cascade(turn: TurnById) -> None:
     turn.add("a")
     turn.add("b", {"a": ["y", "x"]}, required=True, defaults={"z": 1, "x": 2})
     assert turn["b"].grounds() == {"required": True, "defaults": ["x", "z"]}

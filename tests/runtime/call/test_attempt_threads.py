@@ -42,7 +42,7 @@ def hanging(rt: Runtime, held: threading.Event, **options: Any) -> Any:
 
 
 @real
-async def test_a_blocking_tool_is_answered_for_at_its_deadline() -> None:
+async def test_a_blocking_tool_times_out_at_its_deadline() -> None:
     rt = Runtime()
     with gate() as held:
         hanging(rt, held)

@@ -92,7 +92,7 @@ async def test_policies_apply_to_refusals_by_an_open_circuit() -> None:
 
 
 @virtual
-async def test_a_policy_of_another_moment_does_not_linger() -> None:
+async def test_a_policys_message_does_not_apply_to_a_later_error() -> None:
     search = Scripted(DOWN, INVALID)
     rt = Runtime(policies=book(when={"code": "Unavailable"}, then={"message": "Wait.", "delay": "1s"}))
     rt.add(search, id="search")
@@ -146,7 +146,7 @@ async def test_a_policys_delay_never_shortens_the_services_hint() -> None:
     ],
 )
 @virtual
-async def test_an_unsafe_retry_must_be_said(declared: Any, said: Any, attempts: int) -> None:
+async def test_a_policy_needs_explicit_consent_for_an_unsafe_retry(declared: Any, said: Any, attempts: int) -> None:
     pay = Scripted(Takes(5, "late"), "paid")
     rt = Runtime(policies=book(then="retry", **said))
     rt.add(pay, id="pay", timeout="1s", **declared)
@@ -180,7 +180,7 @@ async def test_a_policy_does_not_repeat_bugs() -> None:
 
 
 @virtual
-async def test_a_policys_retries_are_paid_for() -> None:
+async def test_a_policys_retries_spend_the_budget() -> None:
     tool = Scripted(NOT_FOUND)
     rt = Runtime(policies=book(then={"delay": "0s"}))
     rt.add(tool, id="tool", read_only=True, retry={"max_attempts": 1000}, breaker=OFTEN)

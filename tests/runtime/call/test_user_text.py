@@ -110,7 +110,7 @@ async def test_the_callable_receives_facts_that_are_safe_to_share() -> None:
     ],
 )
 @virtual
-async def test_if_it_fails_or_talks_nonsense_the_default_stands(given: Any, why: str) -> None:
+async def test_the_default_text_is_used_if_the_callable_fails_or_returns_nonsense(given: Any, why: str) -> None:
     async def explain(facts: Mapping[str, Any]) -> Any:
         if isinstance(given, BaseException):
             raise given
@@ -131,7 +131,7 @@ async def test_the_phrased_text_is_sanitised() -> None:
 
 @pytest.mark.parametrize("stubborn", [False, True])
 @virtual
-async def test_a_slow_one_is_not_waited_for(stubborn: bool) -> None:
+async def test_a_slow_callable_is_replaced_by_the_default_text(stubborn: bool) -> None:
     async def explain(facts: Mapping[str, Any]) -> str:
         try:
             await asyncio.sleep(100)

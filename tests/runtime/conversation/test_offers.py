@@ -77,7 +77,7 @@ async def test_a_retry_that_fails_leaves_no_second_offer() -> None:
 
 
 @virtual
-async def test_two_wishes_at_once_make_one_retry() -> None:
+async def test_simultaneous_retries_of_an_offer_run_once() -> None:
     rt = Runtime()
     tool = Scripted(DOWN, Takes(1, "fine"))
     rt.add(tool, id="search", retry=ONCE)

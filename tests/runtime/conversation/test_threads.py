@@ -105,7 +105,7 @@ async def test_without_a_thread_nothing_is_remembered() -> None:
 
 
 @virtual
-async def test_a_turn_in_a_thread_asks_and_tells_on_its_fast_way_too() -> None:
+async def test_a_turns_fast_path_reads_and_updates_its_thread() -> None:
     rt = Runtime()
     tool = Scripted(MISSING, "fine")
     rt.add(tool, id="search")
@@ -344,7 +344,7 @@ async def test_a_missing_tool_inside_marks_itself_and_not_the_one_around_it() ->
 
 
 @virtual
-async def test_threads_without_notes_leave_nothing_behind() -> None:
+async def test_threads_without_state_are_freed() -> None:
     rt = Runtime()
     rt.add(Scripted("fine"), id="search")
     for number in range(50):
@@ -358,7 +358,7 @@ async def test_threads_without_notes_leave_nothing_behind() -> None:
 
 
 @virtual
-async def test_only_so_many_threads_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_kept_threads_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation_log, "MOST_THREADS", 10)
     rt = Runtime()
     rt.add(Scripted(DOWN), id="search", retry=ONCE, breaker=OFTEN)
@@ -371,7 +371,7 @@ async def test_only_so_many_threads_are_kept(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @virtual
-async def test_names_that_a_model_invents_leave_no_figures_and_no_notes() -> None:
+async def test_unknown_tool_names_leave_no_metrics_and_no_state() -> None:
     rt = Runtime()
     async with rt.turn(thread=THREAD) as turn:
         for number in range(20):

@@ -43,7 +43,7 @@ class Desk:
 
 
 @virtual
-async def test_a_call_that_was_left_is_not_made_again() -> None:
+async def test_an_abandoned_call_is_not_repeated() -> None:
     desk = Desk()
     await desk.leave()
     again = await desk.book()
@@ -81,7 +81,7 @@ async def test_an_abandoned_call_is_not_repeated_for_a_day() -> None:
     ids=["another id", "other arguments", "another thread", "no thread"],
 )
 @virtual
-async def test_another_call_is_made(said: dict[str, Any]) -> None:
+async def test_a_different_call_runs(said: dict[str, Any]) -> None:
     desk = Desk()
     await desk.leave()
     assert (await desk.book(**said)).status == "succeeded"
@@ -118,7 +118,7 @@ async def test_a_framework_that_steers_itself_makes_the_call_again() -> None:
 
 
 @virtual
-async def test_a_call_that_was_left_between_two_attempts_is_made_again() -> None:
+async def test_a_call_cancelled_between_two_attempts_may_be_repeated() -> None:
     rt, runs = Runtime(), []
     rt.declare("book", retry={"initial_delay": "1s"})
 
@@ -138,7 +138,7 @@ async def test_a_call_that_was_left_between_two_attempts_is_made_again() -> None
 
 
 @virtual
-async def test_a_turn_that_was_cancelled_has_left_its_calls() -> None:
+async def test_calls_of_a_cancelled_turn_are_not_repeated() -> None:
     rt, runs = Runtime(), []
 
     @rt.tool(idempotent=False)
@@ -180,7 +180,7 @@ async def test_an_abandoned_call_dangles_until_the_model_is_informed() -> None:
     assert thread.dangling == []
 
 
-def test_a_caller_that_blocks_and_is_interrupted_has_left_it_too() -> None:
+def test_a_call_of_an_interrupted_blocking_caller_is_not_repeated() -> None:
     rt, runs = Runtime(), []
 
     def book(_: dict[str, Any]) -> str:

@@ -41,13 +41,13 @@ def test_a_coroutine_runs_in_its_callers_context() -> None:
         WHO.reset(token)
 
 
-def test_beside_a_running_loop() -> None:
+def test_a_coroutine_can_be_run_beside_a_running_loop() -> None:
     token = WHO.set("Cy")
     assert on_loop(lambda: run_on_loop_thread(look)) == "Cy"
     WHO.reset(token)
 
 
-def test_from_a_coroutine_that_blocks_the_shared_loop() -> None:
+def test_a_coroutine_can_be_run_from_one_that_blocks_the_shared_loop() -> None:
     async def outer() -> str:
         return run_on_loop_thread(look)
 
@@ -55,7 +55,7 @@ def test_from_a_coroutine_that_blocks_the_shared_loop() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("price"), SystemExit(3), KeyboardInterrupt()], ids=repr)
-def test_errors_come_out_as_they_are_and_the_loop_lives_on(error: BaseException) -> None:
+def test_errors_are_raised_unchanged_and_the_loop_keeps_running(error: BaseException) -> None:
     with pytest.raises(type(error)) as raised:
         run_on_loop_thread(lambda: fail(error))
     assert raised.value is error
@@ -152,7 +152,7 @@ def test_the_loop_of_a_thread_is_not_made_the_current_one() -> None:
         mine.close()
 
 
-def test_anywhere_is_the_own_loop_unless_one_is_running() -> None:
+def test_run_anywhere_uses_the_threads_own_loop_unless_one_is_running() -> None:
     own = run_here(running())
     assert run_anywhere(running) is own
     assert on_loop(lambda: run_anywhere(running)) is run_on_loop_thread(running)

@@ -149,7 +149,7 @@ async def _inside_nothing(call: Callable[[], Awaitable[Any]]) -> Any:
 @pytest.mark.parametrize("around", [_inside_a_timeout, _inside_a_group, _inside_nothing])
 @pytest.mark.parametrize("tool", TOOLS)
 @virtual
-async def test_scopes_of_a_tool_that_is_left_are_no_longer_its_callers(tool: Any, around: Any) -> None:
+async def test_scopes_of_an_abandoned_tool_do_not_affect_its_caller(tool: Any, around: Any) -> None:
     complaints: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     rt = Runtime()
@@ -166,7 +166,7 @@ async def test_scopes_of_a_tool_that_is_left_are_no_longer_its_callers(tool: Any
 
 
 @virtual
-async def test_a_tool_that_is_left_may_tidy_up_also_where_its_scope_is_cancelled_at_once() -> None:
+async def test_an_abandoned_tool_may_clean_up_even_if_its_scope_is_cancelled() -> None:
     rt = Runtime()
     seen: list[str] = []
 
@@ -242,7 +242,7 @@ async def test_context_variables_set_by_an_abandoned_tool_are_restored_for_its_c
 
 @pytest.mark.parametrize("limit", ["2s", "500ms"])  # later than that of the call around it, or in the same moment
 @virtual
-async def test_a_guarded_call_inside_a_tool_that_is_left_is_no_longer_its_callers(limit: str) -> None:
+async def test_a_guarded_call_inside_an_abandoned_tool_is_cancelled_and_not_repeated(limit: str) -> None:
     rt = Runtime()
     began: list[float] = []
 
@@ -301,7 +301,7 @@ async def test_a_cancellation_uncancelled_by_a_task_group_is_not_uncancelled_aga
 
 
 @virtual
-async def test_a_scope_that_is_cancelled_around_the_call_reaches_its_caller() -> None:
+async def test_a_cancelled_scope_around_the_call_cancels_its_caller() -> None:
     rt = Runtime()
     rt.add(in_a_scope, id="tool", timeout="500ms", retry=ONCE)
     with anyio.move_on_after(2) as around:

@@ -220,7 +220,7 @@ async def test_an_error_is_known_by_type_and_text_alone() -> None:
 
 
 @virtual
-async def test_not_more_than_so_many_are_kept() -> None:
+async def test_the_number_of_known_errors_is_bounded() -> None:
     rt = Runtime()
     steps = [step for number in range(2 * MOST_KNOWN) for step in (ConnectionResetError(f"lost {number}"), "a")]
     search = rt.add(Scripted(*steps), id="search", read_only=True, retry={"budget": False})
@@ -262,7 +262,7 @@ def test_errors_are_not_remembered_if_other_settings_affect_the_decision(special
 
 
 @virtual
-async def test_a_turn_a_tenant_and_a_call_of_its_own_kind_teach_nothing() -> None:
+async def test_calls_with_a_turn_a_tenant_or_their_own_options_make_no_error_known() -> None:
     rt = Runtime()
     search = rt.add(Scripted(*[RESET, "a"] * 3), id="search", read_only=True)
     async with rt.turn() as turn:
@@ -274,7 +274,7 @@ async def test_a_turn_a_tenant_and_a_call_of_its_own_kind_teach_nothing() -> Non
 
 
 @virtual
-async def test_a_hint_teaches_nothing() -> None:
+async def test_an_error_with_a_hint_does_not_become_known() -> None:
     rt = Runtime()
     search = rt.add(Scripted(RuntimeError("429 too many requests, retry after 1s"), "a"), id="search", read_only=True)
     await search()
@@ -292,7 +292,7 @@ async def test_errors_with_masked_text_are_not_remembered() -> None:
 
 
 @virtual
-async def test_a_number_beside_the_text_teaches_nothing() -> None:
+async def test_an_error_with_an_errno_does_not_become_known() -> None:
     rt = Runtime()
     errors = [numbered(Odd("lost"), errno.ECONNRESET)]
 
@@ -323,7 +323,7 @@ async def test_retries_as_a_fallback_do_not_make_an_error_known() -> None:
 
 
 @virtual
-async def test_callers_that_leave_do_not_pile_up() -> None:
+async def test_records_of_cancelled_callers_do_not_accumulate() -> None:
     rt = Runtime()
     search = rt.add(Scripted(*WORKS, Takes(9)), id="search", read_only=True)
     await search()

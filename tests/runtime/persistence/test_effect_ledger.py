@@ -106,7 +106,7 @@ async def test_a_write_that_is_recognised_by_its_name_is_recorded() -> None:
 
 
 @virtual
-async def test_a_failed_write_is_over_as_well() -> None:
+async def test_the_record_of_a_failed_write_is_removed() -> None:
     teller = Teller(MemoryStore(), DOWN, "paid")
     assert (await teller.rt.call("pay", ARGS, id="c1", thread="t")).recorded is True
     assert begun(teller.store) == []
@@ -131,7 +131,7 @@ async def test_a_replay_in_another_process_is_reported_and_not_run(thread: str |
     ids=["id", "thread", "tenant", "arguments", "no id"],
 )
 @virtual
-async def test_another_call_runs(other: dict[str, Any]) -> None:
+async def test_a_call_with_another_identity_runs(other: dict[str, Any]) -> None:
     dead = Teller(MemoryStore())
     await dead.die(id="c1", thread="t")
     said = {"args": ARGS, "id": "c1", "thread": "t"} | other
@@ -143,7 +143,7 @@ async def test_another_call_runs(other: dict[str, Any]) -> None:
 
 
 @virtual
-async def test_a_process_that_was_there_before_notices_too() -> None:
+async def test_a_replay_in_a_process_that_was_already_running_is_reported() -> None:
     store = MemoryStore()
     beside = Teller(store)
     dead = Teller(store)
@@ -263,7 +263,7 @@ async def test_guarded_functions_plans_and_counted_calls_of_a_turn_are_recorded(
 
 
 @virtual
-async def test_a_turn_that_is_over_tells_no_lies_about_a_call_that_waited_for_its_record() -> None:
+async def test_a_call_reported_as_without_effect_never_runs_after_its_turn() -> None:
     store = Slow(MemoryStore())
     teller = Teller(store)
     async with teller.rt.turn(thread="t", timeout="100ms") as turn:
@@ -277,7 +277,7 @@ async def test_a_turn_that_is_over_tells_no_lies_about_a_call_that_waited_for_it
 
 
 @virtual
-async def test_a_fallback_that_writes_is_not_the_way_around_a_record() -> None:
+async def test_a_recorded_write_is_not_made_by_a_fallback() -> None:
     dead = Teller(MemoryStore())
     await dead.die(id="c1", thread="t")
     rt = Runtime(store=dead.store)
@@ -401,7 +401,7 @@ async def test_a_store_that_does_not_answer_is_waited_for_half_a_second(make: Ca
 
 
 @real
-async def test_the_event_loop_goes_on_meanwhile() -> None:
+async def test_a_slow_store_does_not_block_the_event_loop() -> None:
     store = Slow(MemoryStore())
     teller = Teller(store)
     task = asyncio.ensure_future(teller.rt.call("pay", ARGS, id="c1"))
@@ -414,7 +414,7 @@ async def test_the_event_loop_goes_on_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("blocking", [False, True])
-def test_a_runtime_that_requires_its_store_refuses(blocking: bool) -> None:
+def test_a_runtime_that_requires_its_store_refuses_writes_it_cannot_record(blocking: bool) -> None:
     teller = Teller(Broken(), store_required=True)
     if blocking:
         outcome = teller.rt.call_sync("pay", ARGS, id="c1")

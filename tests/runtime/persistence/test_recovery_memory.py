@@ -83,7 +83,7 @@ async def test_strategies_that_were_not_tried_are_not_learnt() -> None:
 
 
 @virtual
-async def test_reasons_quote_it() -> None:
+async def test_reasons_of_decisions_quote_the_memory() -> None:
     rt, _ = runtime(fallbacks=["backup"])
     rt.add(Scripted("backup"), id="backup")
     await episodes(rt, 7)
@@ -232,7 +232,7 @@ async def test_a_store_that_cannot_be_read_is_an_empty_memory() -> None:
 
 
 @virtual
-async def test_nothing_happens_to_it_while_calls_succeed() -> None:
+async def test_successful_calls_leave_the_memory_empty() -> None:
     rt, _ = runtime()
     for _ in range(100):
         await rt.call("search", {"fails": False})

@@ -299,7 +299,7 @@ async def test_deep_and_cyclic_values_do_no_harm() -> None:
 
 
 @real
-async def test_other_callables() -> None:
+async def test_arguments_of_methods_and_wrapped_functions_are_checked() -> None:
     class Account:
         async def pay(self, amount: int) -> Any:
             return amount

@@ -46,7 +46,7 @@ def test_an_invalid_output_type_is_rejected_when_the_tool_is_declared(form: Any,
     assert "search" not in rt.tools
 
 
-def test_a_manifest_says_where() -> None:
+def test_an_invalid_output_type_in_a_manifest_is_reported_with_its_place() -> None:
     with pytest.raises(ManifestError, match=r"^manifest: tools\.size\.output: is no JSON Schema"):
         Runtime({"tools": {"size": {"entrypoint": {"function": "builtins:len"}, "output": {"type": 3}}}})
 

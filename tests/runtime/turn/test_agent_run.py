@@ -155,7 +155,7 @@ asyncio.run(main())
     assert '"search"' in said
 
 
-def test_inside_a_turn_the_calls_are_the_turns() -> None:
+def test_calls_made_inside_a_turn_belong_to_it() -> None:
     rt, key = Runtime(), Key()
 
     async def go() -> None:

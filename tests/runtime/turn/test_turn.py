@@ -739,7 +739,7 @@ async def test_inner_calls_of_tasks_that_outlive_the_turn_belong_to_the_turn() -
 
 
 @virtual
-async def test_a_default_is_a_value_and_no_handle() -> None:
+async def test_a_default_must_not_contain_a_handle() -> None:
     rt = tools(a="a")
     rt.add(echo)
     async with rt.turn() as turn:
@@ -807,7 +807,7 @@ async def test_an_unknown_call_option_is_rejected() -> None:
 
 
 @virtual
-async def test_a_call_that_says_more_of_itself_gets_its_arguments_as_others_do() -> None:
+async def test_a_call_with_its_own_options_receives_resolved_arguments() -> None:
     rt = tools(one=Takes(1, 1))
     rt.add(echo)
     async with rt.turn() as turn:
@@ -913,7 +913,7 @@ async def test_an_invalid_call_is_rejected_on_submission() -> None:
 
 
 @virtual
-async def test_the_deadline_finds_calls_whose_turn_has_not_come() -> None:
+async def test_the_deadline_ends_calls_that_no_lane_has_started() -> None:
     rt = tools(bad=INVALID, good="good")
 
     async def expires() -> None:
@@ -933,7 +933,7 @@ async def test_the_deadline_finds_calls_whose_turn_has_not_come() -> None:
 
 
 @virtual
-async def test_calls_whose_turn_has_not_come_are_cancelled_with_the_body() -> None:
+async def test_calls_that_no_lane_has_started_are_cancelled_with_the_body() -> None:
     tool = Scripted("good")
     rt = tools(good=tool)
     with pytest.raises(ZeroDivisionError):

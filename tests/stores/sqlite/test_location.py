@@ -139,7 +139,7 @@ def test_obstacles_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("place", ["file/a.db", "file"], ids=["no directory", "foreign"])
-def test_a_runtime_says_so_when_it_is_made_and_runs_without(
+def test_an_unusable_store_is_reported_when_the_runtime_is_made_and_calls_go_on(
     place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("in the way")

@@ -115,7 +115,7 @@ def test_a_damaged_store_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptur
     store.close()
 
 
-def test_a_file_that_was_left_while_what_waits_beside_it_was_moved_into_it_is_not_damaged(tmp_path: Path) -> None:
+def test_an_interrupted_checkpoint_does_not_count_as_damage(tmp_path: Path) -> None:
     """As a full disk leaves it, or a kill: its head tells of pages that only the WAL has."""
     store = SqliteStore(tmp_path / "a.db")
     store.append([{"event_type": "Told", "number": number} for number in range(100)])
@@ -331,7 +331,7 @@ def test_a_forked_child_writes_for_itself(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize(("patience", "found"), [(10.0, 0), (0.01, 1)], ids=["done with", "it takes too long"])
-def test_a_fork_waits_until_sqlite_is_done_with_but_not_for_long(
+def test_a_fork_waits_briefly_for_a_running_write(
     patience: float, found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside: list[int] = []
@@ -479,7 +479,7 @@ def test_closing_a_locked_store_takes_a_bounded_time(
     holder.close()
 
 
-def test_closing_goes_on_for_as_long_as_it_goes_forward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_continues_as_long_as_writes_make_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "BATCH", 1)
     monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.2)
 
@@ -610,7 +610,7 @@ def test_all_stores_on_a_damaged_file_move_to_the_new_one(tmp_path: Path) -> Non
     two.close()
 
 
-def test_an_age_longer_than_time_itself_drops_nothing(tmp_path: Path) -> None:
+def test_an_extremely_large_max_age_drops_nothing(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a.db", max_age=1e13)
     for number in range(2):
         store.append([{"seq": number, "timestamp": "2026-01-01T00:00:00.000Z"}])

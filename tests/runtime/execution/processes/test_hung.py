@@ -45,7 +45,7 @@ def test_a_tool_that_hangs_is_dead_at_its_deadline(bench: Bench, tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_hung_calls_leave_nothing_behind(tmp_path: Path) -> None:
+def test_hung_calls_leak_no_threads_processes_or_descriptors(tmp_path: Path) -> None:
     """No thread, no process, no descriptor more; and the calls in between are answered."""
     workers = Workers(limit=ABREAST + 1)
     echo = target_of(fake_tools.echo)

@@ -79,7 +79,7 @@ def left_of(below: set[int]) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("number", range(TIMES))
-def test_kill_minus_nine_leaves_nothing(tmp_path: Path, number: int) -> None:
+def test_no_process_outlives_a_killed_application(tmp_path: Path, number: int) -> None:
     with application(tmp_path / "mark") as (running, below):
         assert len(below) > len(fake_tools.STUCK) + 3
         running.kill()
@@ -88,7 +88,7 @@ def test_kill_minus_nine_leaves_nothing(tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("abruptly", [True, False], ids=["os._exit", "end of the script"])
-def test_an_ordinary_end_leaves_nothing(tmp_path: Path, abruptly: bool) -> None:
+def test_no_process_outlives_an_application_that_exits(tmp_path: Path, abruptly: bool) -> None:
     with application(tmp_path / "mark", abruptly=abruptly) as (running, below):
         assert running.stdin is not None
         running.stdin.close()
@@ -96,7 +96,7 @@ def test_an_ordinary_end_leaves_nothing(tmp_path: Path, abruptly: bool) -> None:
         assert eventually(lambda: not left_of(below), 2), left_of(below)
 
 
-def test_ctrl_c_is_for_the_application_alone(tmp_path: Path) -> None:
+def test_workers_are_not_in_the_applications_process_group(tmp_path: Path) -> None:
     """A terminal sends SIGINT to its whole foreground group: neither supervisor nor workers are in it."""
     with application(tmp_path / "mark") as (running, below):
         group = os.getpgid(running.pid)

@@ -52,7 +52,7 @@ def test_a_frame_in_pieces_is_one_frame(pair: Pair) -> None:
     assert take(process, 0.01) is None
 
 
-def test_the_end_says_how(pair: Pair) -> None:
+def test_the_exit_status_is_read_from_the_last_frame(pair: Pair) -> None:
     process, theirs = pair
     theirs.sendall(wire.pack(wire.READY, 1) + wire.pack(wire.VALUE, "half")[:9] + wire.death(-11))
     theirs.shutdown(socket.SHUT_WR)
@@ -62,7 +62,7 @@ def test_the_end_says_how(pair: Pair) -> None:
     assert ended.value.status == -11
 
 
-def test_the_end_without_a_word(pair: Pair) -> None:
+def test_an_end_without_a_last_frame_has_no_status(pair: Pair) -> None:
     process, theirs = pair
     theirs.close()
     with pytest.raises(ProcessGone) as ended:

@@ -77,7 +77,7 @@ def test_ready(wait: Any, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("delay", [None, 0.0, 0.05])
-def test_a_bell_is_heard_whenever_it_rings(wait: Any, delay: float | None) -> None:
+def test_a_bell_is_noticed_before_and_during_the_wait(wait: Any, delay: float | None) -> None:
     bell = Bell()
     if delay is None:
         bell.ring()
@@ -100,7 +100,7 @@ def test_a_descriptor_with_a_used_number_is_heard(wait: Any) -> None:
     assert len(set(numbers)) == 1
 
 
-def test_many_at_once_hear_their_own(pair: Pair) -> None:
+def test_simultaneous_waits_are_woken_by_their_own_descriptor(pair: Pair) -> None:
     pairs = [socket.socketpair() for _ in range(20)]
 
     async def main() -> list[bool]:

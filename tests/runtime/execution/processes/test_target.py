@@ -81,7 +81,7 @@ def test_a_module_run_with_dash_m_has_its_own_name(monkeypatch: pytest.MonkeyPat
     assert target_of(of_main).module == "travel.tools"
 
 
-def test_the_guard_is_taken_off_and_nothing_else() -> None:
+def test_unwrapping_removes_only_the_guard() -> None:
     assert target.unwrap(fake_tools.doubly_wrapped)("x") == ["decorated", "x"]
     assert target.unwrap(fake_tools.wrapped_outside)("x") == "x"
     assert target.unwrap(fake_tools.echo) is fake_tools.echo
