@@ -69,7 +69,7 @@ def classify(
     """
     if error_or_text is None or isinstance(error_or_text, type):
         raise TypeError(f"classify: expected an exception or its text, got {error_or_text!r:.80}")
-    if hasattr(overrides, "http_status"):
+    if overrides and hasattr(overrides, "http_status"):
         raise TypeError("classify: overrides: expected a list, got one Override: put it in brackets")
     key = key_of(error_or_text)
     known = _memory.get(key) if key is not None else None

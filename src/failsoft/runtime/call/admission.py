@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience import rate_hold as core
-from failsoft.core.resilience.circuit_breaker import Refusal
+from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.observe import events
 from failsoft.runtime.tools.framework_tool import is_runnable
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.options import Fallback
-    from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
+    from failsoft.core.resilience.circuit_breaker import CircuitState, Result
     from failsoft.runtime.call.candidate import Candidate
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.call.ports import InPlaceServices, MisfitServices, RefusalServices
@@ -47,7 +47,7 @@ def admit(rt: InPlaceServices, call: Call, step: Admit) -> Ticket | Fault:
         before = health.state.state
         answer = health.admit(now, candidate.timeout)
         after = health.state.state
-    if isinstance(answer, Refusal):
+    if not isinstance(answer, Ticket):
         return builtin_faults.circuit_open(tool.id, answer.retry_after, health.opened_by)
     if after != before:
         emit_transition(rt, call, candidate, after)

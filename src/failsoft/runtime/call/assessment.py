@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
 
 
+_OWN_ERRORS = (MisfitError, WorkerError)
+
+
 # --- the fault --------------------------------------------------------------------------------------------------------
 
 
@@ -54,20 +57,22 @@ def _find_fault(rt: InPlaceServices, tool: Tool, result: AttemptResult) -> Fault
     options = tool.options
     if result.error is not None:
         error = without_callers(result.error)
-        if isinstance(error, MisfitError | WorkerError):  # failsoft's own: the fault is known
+        if isinstance(error, _OWN_ERRORS):  # the fault is known
             return error.fault._replace(cause=error)
         judged = read(error, "remote_fault")  # by the worker process, which had the whole error
-        if isinstance(judged, Fault) and not options.classification:
-            return judged._replace(cause=error)
+        remote = judged if judged is not None and isinstance(judged, Fault) else None
+        if remote is not None and not options.classification:
+            return remote._replace(cause=error)
         fault = classify(error, tool=tool.id, overrides=options.classification, now=rt.time.wall())
-        if isinstance(judged, Fault):
-            fault = fault._replace(effect=worst_effect((fault.effect, judged.effect)))
+        if remote is not None:
+            fault = fault._replace(effect=worst_effect((fault.effect, remote.effect)))
         return adopt_fault(fault, error)
     if result.fault is not None:
         return result.fault
-    if isinstance(result.value, Partial):
-        return None if options.accept_partial is True else builtin_faults.partial_result(result.value.missing)
-    return tool.check_output(result.value)
+    value = result.value
+    if isinstance(value, Partial):
+        return None if options.accept_partial is True else builtin_faults.partial_result(value.missing)
+    return tool.check_output(value)
 
 
 def _has_asked_elsewhere(rt: InPlaceServices, fault: Fault) -> bool:

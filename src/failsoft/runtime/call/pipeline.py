@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.model.partial import Partial, more_complete
+from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.core.resilience.error_handler import decide, refuse_retry
 from failsoft.core.resilience.retry import Retry
 from failsoft.observe import events
@@ -62,9 +63,6 @@ from failsoft.runtime.call.steps import (
     WarnMissing,
 )
 from failsoft.runtime.tools.control import MisfitError
-
-if TYPE_CHECKING:
-    from failsoft.core.resilience.circuit_breaker import Ticket
 
 _PARTIAL = Decision("partial_success", "A partial result is acceptable")
 _ROUNDS = 3  # of the event loop: a task that another task starts has begun by then
@@ -128,7 +126,7 @@ class Pipeline(Recovery):
         """Be admitted, use up the retry offer, have a write recorded. A fault keeps the attempt from starting."""
         call, candidate = self._call, self._candidate
         answer: Ticket | Fault = yield Admit(candidate)
-        if isinstance(answer, Fault):
+        if not isinstance(answer, Ticket):
             return answer
         candidate.ticket = answer
         if call.offer is not None and not call.offer_taken:
@@ -194,9 +192,10 @@ class Pipeline(Recovery):
     def _examine(self, result: AttemptResult) -> Generator[Step, Any, tuple[AttemptResult, Fault | None]]:
         """Find the fault of an attempt; None if it succeeded."""
         call, candidate = self._call, self._candidate
-        if isinstance(result.error, MisfitError):
+        error, value = result.error, result.value
+        if error is not None and isinstance(error, MisfitError):
             result = result._replace(entered=False)  # its arguments were refused, so the tool never ran
-        self._part = part = result.value if isinstance(result.value, Partial) else None
+        self._part = part = value if value is not None and isinstance(value, Partial) else None
         self._now = result.ended
         call.attempts_ended += result.entered
         call.invoked = False

@@ -99,7 +99,7 @@ class Recovery:
         if fault.effect != self._effect:
             self._effect = worst_effect((self._effect, fault.effect))
         standing, retry = yield from self._plan(fault, result)
-        if isinstance(retry, NoRetry) and retry.cut_off and fault.rule != builtin_faults.TOOL_TIMEOUT:
+        if not isinstance(retry, Retry) and retry.cut_off and fault.rule != builtin_faults.TOOL_TIMEOUT:
             fault = fault._replace(reason=f"{fault.reason}; {retry.why}")  # the text of a timeout is fixed
         own = result is not None and result.entered and candidate.tool is call.tool
         if own or fault.rule == builtin_faults.BEGUN_BEFORE or self._primary is None:
@@ -228,7 +228,7 @@ class Recovery:
             made - 1 if made else 0,
             standing.breaker,
             retry.delay if isinstance(retry, Retry) else None,
-            retry.why if isinstance(retry, NoRetry) else "",
+            "" if isinstance(retry, Retry) else retry.why,
             tuple([fallback.tool for fallback in self._fallbacks]) if self._fallbacks else (),
             self._best is not None and self._accepts_partial(),
             call.tool.options.required if call.required is None else call.required,
