@@ -60,6 +60,11 @@ class Metrics:
         elif event_type == events.CIRCUIT_CLOSED:
             self.recover(fields["recovery_ms"])
 
+    def count_retries(self, amount: int) -> None:
+        """Count transient errors, each of which a retry follows."""
+        for name in ("error_count", "transient_error_count", "retry_count"):
+            self.add(name, amount)
+
     def recover(self, milliseconds: float) -> None:
         """Count a recovery: by a retry, by a fallback, or by a circuit that closed again."""
         self._recovered += 1

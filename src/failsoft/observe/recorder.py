@@ -28,6 +28,7 @@ from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.observe.delivery import Delivery, left
 from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
+from failsoft.observe.retry_fields import retry_fields
 from failsoft.observe.success_runs import Run, success_fields
 
 BATCH = 1024
@@ -261,6 +262,9 @@ class Recorder:
         if bytes in kinds:
             for tool_id, refusals in _count([raw[2] for raw in others if raw[5] is REFUSED]).items():
                 self._metrics_of(tool_id).add("refused_count", refusals)
+        if FunctionType in kinds:
+            for tool_id, retries in _count([raw[2].id for raw in others if raw[5] is retry_fields]).items():
+                self._metrics_of(tool_id).count_retries(retries)
         if dict in kinds:
             for event_type, _, tool, _, _, fields, *_ in others:
                 if type(fields) is dict and tool is not None and type(tool) is not str:  # a name may be unregistered

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from failsoft.core.model import builtin_faults
 from failsoft.observe import events
+from failsoft.observe.retry_fields import describe_retry, retry_fields
+from failsoft.observe.sinks.log import INFO, is_logged
 from failsoft.runtime.call.admission import admit, is_absent, report_to_breaker
 from failsoft.runtime.call.assessment import assess, check_inside, classify_result, find_fallbacks, learn, spend
 from failsoft.runtime.call.model import Call
@@ -20,6 +22,7 @@ from failsoft.runtime.call.steps import (
     Classify,
     Emit,
     EmitBug,
+    EmitRetry,
     EndRecord,
     Escalate,
     FindFallbacks,
@@ -106,6 +109,17 @@ def _emit(rt: InPlaceServices, call: Call, step: Emit) -> None:
     rt.log.emit(step.event_type, step.tool, call, step.fields)
 
 
+def _emit_retry(rt: InPlaceServices, call: Call, step: EmitRetry) -> None:
+    tool, fault, seconds, attempt, delay, evidence = step
+    if call.parent is not None or is_logged(INFO):
+        rt.log.emit(events.TOOL_ERROR, tool, call, describe_retry(*step))
+        return
+    known = fault[:-1]  # without its cause
+    rt.log.trace.record(
+        (events.TOOL_ERROR, rt.time.now(), tool, call.id, None, retry_fields, known, seconds, attempt, delay, evidence)
+    )
+
+
 def _emit_bug(rt: InPlaceServices, call: Call, step: EmitBug) -> None:
     rt.log.emit(events.INTERNAL_ERROR, step.tool, call, rt.log.debug_fields(step.fault))
 
@@ -136,6 +150,7 @@ IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     Report: _report,
     Learn: lambda rt, _, step: learn(rt, step.candidate, step.at, worked=step.worked),
     Emit: _emit,
+    EmitRetry: _emit_retry,
     EmitBug: _emit_bug,
     WarnMissing: lambda rt, _, step: step.tool.warn_absent(step.absent, rt.toolbox.tools),
     EndRecord: _end_record,

@@ -217,10 +217,6 @@ class Pipeline(Recovery):
         acted: bool = yield CheckInside(self._candidate.tool)
         return fault._replace(effect="unknown") if acted else fault
 
-    def _may_act_since(self, fault: Fault) -> bool:
-        """True if a task that the failed attempt has started could make a retry unsafe."""
-        return fault.effect == "none" and self._candidate.tool.safe_to_repeat is False
-
     def _credit(self, result: AttemptResult) -> Steps:
         """Let breaker and memory know that the candidate succeeded."""
         candidate = self._candidate

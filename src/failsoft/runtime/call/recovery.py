@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.classify.nested import has_failures_inside
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.effect import worst_effect
-from failsoft.core.model.fault import Effect, Fault
+from failsoft.core.model.fault import Code, Effect, Fault
 from failsoft.core.model.outcome import Decision
-from failsoft.core.resilience.error_handler import ErrorReport, accept_decision, decide, refresh_report, refuse_retry
+from failsoft.core.resilience.error_handler import (
+    RETRY,
+    ErrorReport,
+    accept_decision,
+    decide,
+    refresh_report,
+    refuse_retry,
+)
 from failsoft.core.resilience.fallback import forbids_fallback
 from failsoft.core.resilience.retry import NoRetry, Retry, Wish, veto_retry
 from failsoft.observe import events
@@ -29,6 +36,7 @@ from failsoft.runtime.call.steps import (
     Consulted,
     Emit,
     EmitBug,
+    EmitRetry,
     FallbacksFound,
     FindFallbacks,
     Interrupted,
@@ -109,13 +117,22 @@ class Recovery:
             self._fallbacks = yield from self._find_fallbacks(fault, self._later)
         elif self._fallbacks:
             self._fallbacks = []
+        if result is not None and isinstance(retry, Retry) and self._is_plain_retry(fault, standing, result):
+            paid: bool = yield Spend(candidate, fault, result.error)
+            if paid:
+                self._retry, self._report = retry, None
+                seconds, made = result.ended - result.started, candidate.attempts.made
+                yield EmitRetry(candidate.tool, fault, seconds, made, retry.delay, standing.evidence)
+                candidate.count_retry()
+                return fault, Decision("retry", RETRY, retry.delay)
+            retry = NoRetry(_BUDGET_SPENT)
         report = self._make_report(fault, standing, retry)
         wanted = None
         if self._options.consults:
             report, wanted = yield from self._consult(report)
         decision = wanted or decide(report)
         if decision.strategy == "retry" and result is not None:
-            paid: bool = yield Spend(candidate, fault, result.error)
+            paid = yield Spend(candidate, fault, result.error)
             if not paid:
                 report = refuse_retry(report, _BUDGET_SPENT)
                 decision = decide(report)
@@ -124,6 +141,33 @@ class Recovery:
         if decision.strategy == "retry":
             candidate.count_retry()
         return fault, decision
+
+    def _is_plain_retry(self, fault: Fault, standing: Standing, result: AttemptResult) -> bool:
+        """True if a planned retry needs no report: nothing else could be decided, and its event says nothing unusual."""
+        call, candidate, options = self._call, self._candidate, self._options
+        tool = candidate.tool
+        return (
+            not options.consults
+            and not options.policies
+            and not self._fallbacks
+            and tool is call.tool
+            and self._best is None
+            and call.turn is None
+            and call.thread is None
+            and call.tenant is None
+            and call.required is None
+            and call.admitted
+            and not result.notes
+            and standing.breaker == "closed"
+            and fault.classification == "transient"
+            and fault.code is not Code.DEADLINE_EXCEEDED
+            and not candidate.absent
+            and not self._may_act_since(fault)
+        )
+
+    def _may_act_since(self, fault: Fault) -> bool:
+        """True if a task that the failed attempt has started could make a retry unsafe."""
+        return fault.effect == "none" and self._candidate.tool.safe_to_repeat is False
 
     def _plan(
         self, fault: Fault, result: AttemptResult | None

@@ -229,6 +229,17 @@ class Emit(NamedTuple):
     fields: dict[str, Any]
 
 
+class EmitRetry(NamedTuple):
+    """Record a ``ToolError`` after which only attempts and time had to be asked for the retry (``observe.retry_fields``)."""
+
+    tool: Tool
+    fault: Fault
+    seconds: float  # that the attempt took
+    attempt: int
+    delay: float
+    evidence: Evidence | None
+
+
 class EmitBug(NamedTuple):
     """Record the event that helps to find a contract bug."""
 
@@ -281,6 +292,7 @@ InPlaceStep = (
     | Report
     | Learn
     | Emit
+    | EmitRetry
     | EmitBug
     | WarnMissing
     | EndRecord

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.core.model.partial import Partial
-from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields
 from failsoft.core.resilience.recovery_memory import QUOTABLE
 from failsoft.core.resilience.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
+from failsoft.observe.retry_fields import describe_retry
 from failsoft.observe.sinks.log import INFO, is_logged
 from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.admission import count_successes
@@ -207,14 +207,7 @@ def _full_call(
 
 def _retry_fields(raw: Raw) -> dict[str, Any]:
     _, ended, tool, _, _, _, fault, started, before, delay, evidence = raw
-    report = ErrorReport(
-        fault, tool.id, "", before + 1, before, "closed", delay, "", (),
-        required=tool.options.required, evidence=evidence,
-    )  # fmt: skip
-    fields = decision_fields(report, decide(report))
-    fields["duration_ms"] = round((ended - started) * 1000, 3)
-    fields["delay_ms"] = round(delay * 1000, 3)
-    return fields
+    return describe_retry(tool, fault, ended - started, before + 1, delay, evidence)
 
 
 def _recovery_fields(raw: Raw) -> dict[str, Any]:
