@@ -93,8 +93,8 @@ PROTECTIONS: dict[int, Protection] = {
     14: Protection(
         "what is no Exception is nobody's failure",
         "runtime/call/attempt_on_loop.py",
-        "    except Exception as error:\n        return AttemptResult(started, rt.time.now(), error=error)\n    ended = rt.time.now()\n",
-        "    except BaseException as error:\n        return AttemptResult(started, rt.time.now(), error=error)\n    ended = rt.time.now()\n",
+        "    except Exception as error:\n        return make_result((started, rt.time.now(), None, error, None, True, NO_NOTES, False))\n    ended = rt.time.now()\n",
+        "    except BaseException as error:\n        return make_result((started, rt.time.now(), None, error, None, True, NO_NOTES, False))\n    ended = rt.time.now()\n",
     ),
     15: Protection(
         "async generators are recognised",

@@ -24,10 +24,12 @@ Circuit breaker and retry budget are checked later, when the planned retry is ab
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from failsoft.core.model.durations import MOMENT, text
 from failsoft.core.model.fault import Code
+from failsoft.core.model.named_tuples import maker
 from failsoft.core.resilience.backoff import LONGEST_HINT, delay
 
 if TYPE_CHECKING:
@@ -64,6 +66,10 @@ class NoRetry(NamedTuple):
     cut_off: bool = False  # max_total_time ran out before the attempts did
 
 
+_make_attempts: Callable[[tuple[int, float, float, float, tuple[int, ...], float]], Attempts] = maker(Attempts)
+_make_retry: Callable[[tuple[float, bool]], Retry] = maker(Retry)
+
+
 class Wish(NamedTuple):
     """A retry requested by a policy."""
 
@@ -75,9 +81,9 @@ def add_failure(attempts: Attempts, options: RetryOptions, fault: Fault, *, dura
     """Add the attempt that just ended in ``fault``. A call starts with ``Attempts()``."""
     matched = _matched(attempts, options.rules, fault) if options.rules else ()
     if not attempts.made:
-        return Attempts(1, now, 0.0, duration, matched)
+        return _make_attempts((1, now, 0.0, duration, matched, 0.0))
     spent = attempts.retry_time + duration
-    return Attempts(attempts.made + 1, attempts.first_failed_at, spent, duration, matched, attempts.hinted)
+    return _make_attempts((attempts.made + 1, attempts.first_failed_at, spent, duration, matched, attempts.hinted))
 
 
 def add_hinted_wait(attempts: Attempts, seconds: float) -> Attempts:
@@ -126,7 +132,7 @@ def plan_retry(
         return NoRetry(f"the service asks for a wait of {text(wait)}, max_hint_wait is {text(options.max_hint_wait)}")
     if wished is None and not _is_in_time(options, 0.0 if hinted else wait, attempts, now):
         return NoRetry(_cut_off(options, fault, attempts), cut_off=True)
-    return Retry(wait, hinted)
+    return _make_retry((wait, hinted))
 
 
 def veto_retry(

@@ -18,7 +18,7 @@ from failsoft.core.model.fault import Fault
 from failsoft.core.model.partial import Partial
 from failsoft.core.resilience.fallback import alternatives, does_it_again
 from failsoft.runtime.call.admission import can_replace, report_to_breaker, set_rate_hold, spend_retry
-from failsoft.runtime.call.steps import FallbacksFound, Standing
+from failsoft.runtime.call.steps import FallbacksFound, make_standing
 from failsoft.runtime.call.tracebacks import without_callers
 from failsoft.runtime.execution.processes.reply import WorkerError
 from failsoft.runtime.tools.control import MisfitError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.candidate import Candidate
     from failsoft.runtime.call.model import AttemptResult, Call
     from failsoft.runtime.call.ports import InPlaceServices
-    from failsoft.runtime.call.steps import Assess, Classify, FindFallbacks, Spend
+    from failsoft.runtime.call.steps import Assess, Classify, FindFallbacks, Spend, Standing
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -111,7 +111,7 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
             evidence = memory.evidence(family)
     now, turn = rt.time.now(), call.turn
     draws = entered is not None or (fault.rule == builtin_faults.RATE_HOLD and not call.abandoned)
-    return Standing(
+    return make_standing((
         now,
         "half_open" if candidate.probing else health.observe(now),
         opened,
@@ -120,7 +120,7 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
         rt.time.random() if draws else 0.0,
         family,
         evidence,
-    )
+    ))  # fmt: skip
 
 
 def find_fallbacks(rt: InPlaceServices, call: Call, step: FindFallbacks) -> FallbacksFound:

@@ -10,7 +10,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from failsoft.runtime.call.attempt_result import blocked_loop_result, refuse_awaitable, timeout_result
-from failsoft.runtime.call.model import AttemptResult, Call, Invoke
+from failsoft.runtime.call.model import NO_NOTES, AttemptResult, Call, Invoke, make_result
 from failsoft.runtime.call.streams import begin
 from failsoft.runtime.call.thread_attempt import ThreadAttempt
 from failsoft.runtime.call.tool_body import run_inline
@@ -79,11 +79,11 @@ async def run_coroutine(
     except Expired as expired:
         return timeout_result(rt, call, tool, started, timeout, expired)
     except Exception as error:
-        return AttemptResult(started, rt.time.now(), error=error)
+        return make_result((started, rt.time.now(), None, error, None, True, NO_NOTES, False))
     ended = rt.time.now()
     if ended - started > timeout:
         return blocked_loop_result(rt, call, tool, started, ended, timeout)
-    return AttemptResult(started, ended, box[0])
+    return make_result((started, ended, box[0], None, None, True, NO_NOTES, False))
 
 
 async def _await_value(rt: AttemptServices, call: Call, invoke: Invoke, ended: AttemptResult) -> AttemptResult:

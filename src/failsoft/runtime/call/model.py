@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from failsoft.core.model.fault import Effect, Fault
+from failsoft.core.model.named_tuples import maker
 from failsoft.core.resilience.retry import Attempts
 from failsoft.runtime.scope import Caller, Scope
 
@@ -270,6 +271,9 @@ class Invoke(NamedTuple):
     timeout: float  # seconds; infinity: none
 
 
+NO_NOTES: Mapping[str, Any] = {}
+
+
 class AttemptResult(NamedTuple):
     """An attempt has ended: with a value, an error that the tool raised, or a fault that the driver found."""
 
@@ -279,7 +283,7 @@ class AttemptResult(NamedTuple):
     error: Exception | None = None
     fault: Fault | None = None
     entered: bool = True  # False: it never got to run (no slot, no thread)
-    notes: Mapping[str, Any] = {}  # for the event: where it ran
+    notes: Mapping[str, Any] = NO_NOTES  # for the event: where it ran
     still_running: bool = False  # it was abandoned and still runs
 
     def with_queue_time(self, seconds: float) -> AttemptResult:
@@ -289,6 +293,9 @@ class AttemptResult(NamedTuple):
         return self._replace(notes={**self.notes, "queued_ms": round(seconds * 1000, 3)})
 
 
+make_result: Callable[
+    [tuple[float, float, Any, Exception | None, Fault | None, bool, Mapping[str, Any], bool]], AttemptResult
+] = maker(AttemptResult)
 NO_ATTEMPTS = Attempts()
 
 

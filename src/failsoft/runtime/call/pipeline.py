@@ -41,7 +41,6 @@ from failsoft.runtime.call.steps import (
     Admit,
     CallSteps,
     CheckInside,
-    Classify,
     Emit,
     EndRecord,
     Escalate,
@@ -61,6 +60,8 @@ from failsoft.runtime.call.steps import (
     TakeOffer,
     Wait,
     WarnMissing,
+    make_classify,
+    make_emit,
 )
 from failsoft.runtime.tools.control import MisfitError
 
@@ -199,7 +200,7 @@ class Pipeline(Recovery):
         self._now = result.ended
         call.attempts_ended += result.entered
         call.invoked = False
-        fault: Fault | None = yield Classify(candidate, result)
+        fault: Fault | None = yield make_classify((candidate, result))
         if fault is not None and _may_have_spawned_tasks(candidate, fault, result):
             fault = yield from self._wait_for_spawned_tasks(fault)
         if call.thread is not None or (fault is not None and fault.category == "tool_unavailable"):
@@ -285,14 +286,14 @@ class Pipeline(Recovery):
             yield Emit(events.PARTIAL_USED, tool, {"message": "Used partial result"})
         elif candidate.attempts.made:
             made = candidate.attempts
-            yield Emit(events.RETRY_SUCCEEDED, tool, recovery_fields(made.made + 1, now - made.first_failed_at))
+            yield make_emit((events.RETRY_SUCCEEDED, tool, recovery_fields(made.made + 1, now - made.first_failed_at)))
         duration = now - call.started
         fields = success_fields(call.tool.id, total, now - result.started, duration)
         if result.notes:
             fields |= result.notes
         if tool is not call.tool and call.failed_at is not None:
             fields["recovery_ms"] = round((now - call.failed_at) * 1000, 3)
-        yield Emit(events.CALL_SUCCEEDED, tool, fields)
+        yield make_emit((events.CALL_SUCCEEDED, tool, fields))
         value, missing = (result.value, None) if part is None else part
         outcome: Outcome[Any] = Outcome(
             call.id,

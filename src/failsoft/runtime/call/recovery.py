@@ -7,14 +7,15 @@ are pure functions of ``core.resilience``.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.classify.nested import has_failures_inside
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Code, Effect, Fault
-from failsoft.core.model.outcome import Decision
+from failsoft.core.model.named_tuples import maker
+from failsoft.core.model.outcome import Decision, Strategy
 from failsoft.core.resilience.error_handler import (
     RETRY,
     ErrorReport,
@@ -36,7 +37,6 @@ from failsoft.runtime.call.steps import (
     Consulted,
     Emit,
     EmitBug,
-    EmitRetry,
     FallbacksFound,
     FindFallbacks,
     Interrupted,
@@ -45,6 +45,9 @@ from failsoft.runtime.call.steps import (
     Spend,
     Standing,
     Step,
+    make_assess,
+    make_emit_retry,
+    make_spend,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
 
 _BUDGET_SPENT = "the retry budget is spent"
+_make_decision: Callable[[tuple[Strategy, str, float | None, str | None]], Decision] = maker(Decision)
 
 Steps = Generator[Step, Any, None]
 
@@ -118,13 +122,13 @@ class Recovery:
         elif self._fallbacks:
             self._fallbacks = []
         if result is not None and isinstance(retry, Retry) and self._is_plain_retry(fault, standing, result):
-            paid: bool = yield Spend(candidate, fault, result.error)
+            paid: bool = yield make_spend((candidate, fault, result.error))
             if paid:
                 self._retry, self._report = retry, None
                 seconds, made = result.ended - result.started, candidate.attempts.made
-                yield EmitRetry(candidate.tool, fault, seconds, made, retry.delay, standing.evidence)
+                yield make_emit_retry((candidate.tool, fault, seconds, made, retry.delay, standing.evidence))
                 candidate.count_retry()
-                return fault, Decision("retry", RETRY, retry.delay)
+                return fault, _make_decision(("retry", RETRY, retry.delay, None))
             retry = NoRetry(_BUDGET_SPENT)
         report = self._make_report(fault, standing, retry)
         wanted = None
@@ -181,7 +185,7 @@ class Recovery:
         call.admitted |= not candidate.probing
         hold = bool(fault.retry_after) and fault.retryable and result.entered and not nested
         verdict = verdict_on(fault, entered=result.entered)
-        standing: Standing = yield Assess(candidate, fault, result.entered, ticket, verdict, hold)
+        standing: Standing = yield make_assess((candidate, fault, result.entered, ticket, verdict, hold))
         wish = self._take_in(standing, fault)
         retry = candidate.plan_retry(fault, result, wish=wish, waited=call.hinted_wait, jitter=standing.jitter)
         if isinstance(retry, Retry):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from failsoft.core.model.named_tuples import maker
 from failsoft.core.model.outcome import Outcome
 from failsoft.runtime.call.model import AttemptResult, Invoke
 
@@ -277,6 +278,17 @@ class Escalate(NamedTuple):
 
     outcome: Outcome[Any]
 
+
+# --- the steps of every failed attempt, made cheaply ------------------------------------------------------------------
+
+make_classify: Callable[[tuple[Candidate, AttemptResult]], Classify] = maker(Classify)
+make_assess: Callable[[tuple[Candidate, Fault, bool | None, Ticket | None, Result, bool]], Assess] = maker(Assess)
+make_standing: Callable[
+    [tuple[float, CircuitState, bool, float | None, bool, float, Family | None, Evidence | None]], Standing
+] = maker(Standing)
+make_spend: Callable[[tuple[Candidate, Fault, Exception | None]], Spend] = maker(Spend)
+make_emit: Callable[[tuple[str, Tool, dict[str, Any]]], Emit] = maker(Emit)
+make_emit_retry: Callable[[tuple[Tool, Fault, float, int, float, Evidence | None]], EmitRetry] = maker(EmitRetry)
 
 InPlaceStep = (
     FindLoop
