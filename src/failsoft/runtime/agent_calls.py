@@ -2,7 +2,7 @@
 
 Rules
 -----
-- The name may come from a model: an unknown one is an outcome. A function that is no tool raises.
+- The name may come from a model: an unknown name gives a failed outcome. A function that is not a tool raises.
 - A call of a framework's tool is given the functions to run; the framework's own exceptions are raised unchanged. If it
   succeeds at once, it takes the same fast path as a guarded function's.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def call_for_model(
     engine: Services, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
 ) -> Coroutine[Any, Any, Outcome[Any]]:
-    """Call a tool that a model has asked for: one of which nothing is known counts as a write."""
+    """Call a tool that a model has asked for. A tool with an undeclared effect counts as a write."""
     tool = engine.toolbox.tools.get(name)
     if tool is None:
         return call_unknown_tool(engine, name, args, options.get("id"))
@@ -50,7 +50,7 @@ def call_for_model(
 async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
     """The outcome of a call of a tool that does not exist."""
     if not isinstance(tool, str):
-        engine.toolbox.find(tool)  # raises: a function that is no tool is the caller's mistake
+        engine.toolbox.find(tool)  # raises for a function that is not a tool
     require_text_names(tool, id=id)
     turn = SCOPE.get()
     if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
@@ -60,7 +60,7 @@ async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | No
     return await refuse_call(engine, call_id, builtin_faults.quote(tool), fault)
 
 
-call_unknown_tool.__qualname__ = "Runtime.call"  # what Python names if its await is forgotten
+call_unknown_tool.__qualname__ = "Runtime.call"  # shown in Python's warning if the await is forgotten
 
 
 # --- calls of a framework's tools -----------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def make_framework_call(
     turn: AgentRun | None,
     options: CallKeywords,
 ) -> Call:
-    """A call of a tool that its framework runs, in the agent's run; a tool that is not declared is declared here."""
+    """Build a call of a framework's tool, in the agent's run. Declares the tool if it is not known yet."""
     tool = engine.toolbox.tools.get(name)
     if tool is None:
         declare(engine, settings, name, {})

@@ -31,7 +31,7 @@ class CallKeywords(TypedDict, total=False):
 
 
 def refuse_options(unknown: Iterable[str], known: type) -> None:
-    """Raise for what cannot be said about a call."""
+    """Raise for options that a call does not have."""
     for name in unknown:
         names = list(known.__annotations__)
         instead = did_you_mean(name, names) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
@@ -39,7 +39,7 @@ def refuse_options(unknown: Iterable[str], known: type) -> None:
 
 
 class ToolKeywords(TypedDict, total=False):
-    """The options of a tool. The documents' other names for them are accepted as well."""
+    """The options of a tool. The other spellings that manifests may use are accepted as well."""
 
     label: str
     tags: Iterable[str]

@@ -1,13 +1,14 @@
-"""How a tool becomes one of a runtime's: registered with its function, or declared for a framework that runs it.
+"""Add tools to a runtime: register a function, or declare a tool that an agent framework runs.
 
 Rules
 -----
-- Another function under an id that is taken is refused, unless it shall replace the first. The same function defined
-  again, as by a notebook cell that is run again, replaces: the latest function and options hold, and a mark of being
-  unavailable is gone. It is warned of if one definition has made both with other values, in a loop or by a factory.
-- A tool that is disabled stays so, whoever registers it.
+- Another function under an id that is taken is refused, unless ``replace`` is given.
+- The same function defined again, as by a notebook cell that is run again, replaces the first: the latest function and
+  options count, and the tool is available again. If one definition made both functions with different values, in a loop
+  or by a factory, a warning is logged.
+- A disabled tool stays disabled when it is registered again.
 - Fallbacks that form a cycle are refused before anything is changed.
-- A circuit that was open when the process before ended is open for the rest of its time.
+- A circuit that was open when the previous process ended stays open for the rest of its time.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ if TYPE_CHECKING:
 
 
 def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
-    """A function as a tool; what its options ask of it and it does not have is told with its place.
+    """Make a tool of a function. Raises if the function does not have what the options refer to.
 
-    One that ``stays_here`` runs in this process: a worker would find another one by its name.
+    A function with ``stays_here`` runs in this process: a worker would find another one under its name.
     """
-    kind_of(fn)  # what cannot be a tool at all has none
+    kind_of(fn)  # raises for an object that cannot be a tool
     if getattr(fn, "stays_here", False):
         options = replace(options, isolation=Isolation())
     with prefix_errors(f"{place_of(getattr(fn, 'func', fn), options.id)}: "):
@@ -59,7 +60,7 @@ def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
 
 
 def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
-    """Make a tool known; its guarded function. ``replace``: another function of this id may be known already."""
+    """Add a tool and return its guarded function. With ``replace`` it may take the id of another function."""
     engine.runner.refuse_if_closed()
     if not replace:
         _refuse_taken(engine.toolbox.tools.get(tool.id), tool)
@@ -89,7 +90,7 @@ def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool 
 
 
 def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Tool]) -> None:
-    """Log what is legal but hardly meant: ``failsoft check`` says it of manifests, and code is not checked."""
+    """Log options that are legal but hardly intended. For manifests, ``failsoft check`` reports them."""
     retry = tool.options.retry
     if retry.initial_delay > retry.max_delay:
         log.warning(
@@ -111,7 +112,7 @@ def _refuse_taken(known: Tool | None, tool: Tool) -> None:
     """Raise if the id belongs to another function: calls of the first would reach the second."""
     if known is None or isinstance(known, FrameworkTool) or known.unavailable_fault is not None:
         return
-    if getattr(tool.fn, "stays_here", False):  # a fault plan around a tool is put in its place on purpose
+    if getattr(tool.fn, "stays_here", False):  # a fault plan replaces its tool on purpose
         return
     old, new = (inspect.unwrap(getattr(each.fn, "func", each.fn)) for each in (known, tool))
     if isinstance(known.fn, partial) and isinstance(tool.fn, partial):
@@ -137,7 +138,7 @@ def _refuse_taken(known: Tool | None, tool: Tool) -> None:
 
 
 def _origin(fn: Any) -> tuple[object, ...]:
-    """The place where a function was defined; two methods of one class are the same only if their objects are."""
+    """Return where a function was defined. Methods are the same only if their objects are the same."""
     fn = fn if hasattr(fn, "__qualname__") else type(fn)
     return fn.__module__, fn.__qualname__, id(getattr(fn, "__self__", None))
 
@@ -185,7 +186,7 @@ def _equal(one: Any, other: Any) -> bool:
 def declare(
     engine: Services, settings: Settings, id: str, options: Mapping[str, Any], about: Metadata | None = None
 ) -> None:
-    """Make a framework's tool known. One of that id that is known already keeps its options."""
+    """Declare a framework's tool. A tool that already has the id keeps its options."""
     known = engine.toolbox.tools.get(id)
     if known is not None:
         refuse_other_metadata(known, options)
@@ -198,7 +199,7 @@ def declare(
 
 
 def set_enabled(engine: Services, tool: str | Callable[..., Any], disabled: str | None) -> None:
-    """Disable a tool, with the reason why, or (None) enable it."""
+    """Disable a tool with a reason, or enable it (None)."""
     engine.runner.refuse_if_closed()
     if not (disabled is None or isinstance(disabled, str)):
         raise FailsoftError(f"reason: {disabled!r} is not a text")

@@ -175,10 +175,10 @@ class Runtime(RuntimeView):
         return cast("F", register(self._engine, self._settings, tool, replace=replace))
 
     def declare(self, tool: str, /, **options: Any) -> None:
-        """Make a tool known that an agent framework runs: ``run`` calls it.
+        """Declare a tool that an agent framework runs. ``run`` calls it.
 
-        It counts as a write unless its options or its name say that it is none. A tool of that id which is registered
-        already keeps its options.
+        It counts as a write unless its options or its name show that it only reads. A tool that is registered under that
+        id keeps its options.
         """
         declare(self._engine, self._settings, tool, options)
 
@@ -187,14 +187,14 @@ class Runtime(RuntimeView):
         declare(self._engine, self._settings, tool, words, about)
 
     def disable(self, tool: str | Callable[..., Any], reason: str = "") -> None:
-        """Turn all calls of a tool away from now on, with ``tool_unavailable``; adapters no longer offer it to models.
+        """Refuse all calls of a tool from now on, with ``tool_unavailable``; adapters no longer offer it to models.
 
         Calls under way go on, but are not retried. A tool that is not registered yet is disabled when it is.
         """
         set_enabled(self._engine, tool, reason)
 
     def enable(self, tool: str | Callable[..., Any]) -> None:
-        """Take calls of a disabled tool again, also of one that the manifest says is not ``enabled``."""
+        """Accept calls of a disabled tool again, also if the manifest has ``enabled: false``."""
         set_enabled(self._engine, tool, None)
 
     # -- calls -------------------------------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def leave(variable: ContextVar[Any], token: Token[Any]) -> None:
-    """Back to what was before; also for an orphan (``runtime.execution.deadline``), which goes on in another context."""
+    """Reset a context variable. Does nothing for an abandoned tool, which runs on in another context."""
     try:
         variable.reset(token)
     except ValueError:

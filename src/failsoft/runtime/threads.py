@@ -50,7 +50,7 @@ class Thread:
         return self._rt.books.conversations.list_offers(self._key)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
-        """Make the offered call once more: the user has asked for it. Without an offer the outcome says so.
+        """Repeat the offered call, because the user asked for it. Without an offer the outcome says so.
 
         The offer is used up when the retry runs. If an open circuit, a rate limit or a full queue refuses the retry, the
         offer stays.
@@ -69,7 +69,7 @@ class Thread:
         return await rt.runner.run(call)
 
     async def _nothing(self, tool: Tool) -> Outcome[Any]:
-        """The outcome of a retry that was not offered."""
+        """Return the outcome of a retry that was not offered."""
         rt = self._rt
         fault = builtin_faults.no_offer(tool.id, () if tool.is_known else rt.toolbox.tools)
         shown = builtin_faults.quote(tool.id)
@@ -125,16 +125,16 @@ class Thread:
 
     @property
     def dangling(self) -> list[Dangling]:
-        """The calls of turns that were cancelled or crashed: the model does not know what became of them.
+        """The calls of turns that were cancelled or crashed: the model does not know their results.
 
         Reads the store, so it may block.
         """
         return self._rt.books.conversations.list_dangling(self._key)
 
     def close_dangling(self) -> list[Dangling]:
-        """The same, and forget them: tell the model each one's text as the result of the call.
+        """Return ``dangling`` and forget these calls. Give the model each text as the result of its call.
 
-        Calls that were turned away because they had been begun before may be made again after this.
+        After this, calls that were refused because they had begun before may be made again.
         """
         return self._rt.books.conversations.close_dangling(self._key)
 

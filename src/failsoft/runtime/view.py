@@ -40,7 +40,7 @@ DEFAULT_INTERVAL = "500ms"  # between batches for a sink
 
 
 class RuntimeView:
-    """Shows the tools, conversations, figures and events of a runtime, and its calls in flight."""
+    """Shows the tools, conversations, metrics and events of a runtime, and its calls in flight."""
 
     def __init__(self, engine: Services, settings: Settings, memory: RecoveryMemory) -> None:
         self._engine = engine
@@ -79,9 +79,9 @@ class RuntimeView:
         return self._inspector.snapshot()
 
     def metrics(self, tool_id: str | Callable[..., Any]) -> dict[str, Any]:
-        """A tool's figures since the runtime was made, by name (S-spec 8.1's seven, and more).
+        """A tool's metrics since the runtime was made, by name.
 
-        A name that no tool has gives zeros, and one warning in the log.
+        For an unknown tool all are 0, and one warning is logged.
         """
         engine = self._engine
         found = engine.toolbox.find(tool_id)

@@ -1,9 +1,9 @@
-"""From what a caller says to a call that can run: its options read, its mistakes told as outcomes.
+"""Build a call from its caller's arguments and options, and run it.
 
 Rules
 -----
-- A tool's arguments may come from a model: arguments that are no mapping are outcomes. Mistakes that only a programmer
-  can make (in options, or a function that is no tool) raise.
+- Arguments may come from a model: if they are not a mapping, the call fails with an outcome. Mistakes that only a
+  programmer can make (in options, or a function that is not a tool) raise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_call(
     idempotency_key: str | None = None,
     **unknown: object,
 ) -> Call:
-    """A call with what was said about it."""
+    """Build a call with the options that its caller gave."""
     if unknown:
         refuse_options(unknown, CallKeywords)
     if not (isinstance(id, _TEXT) and isinstance(thread, _TEXT) and isinstance(tenant, _TEXT)):
@@ -76,7 +76,7 @@ async def run(engine: BuildServices, call: Call) -> Outcome[Any]:
 
 
 def run_blocking(engine: BuildServices, call: Call) -> Outcome[Any]:
-    """The same where nothing can be awaited."""
+    """``run`` for callers that block."""
     engine.places.warn_of_clock()
     return without_frames(engine.runner.run_blocking(call))
 
@@ -85,7 +85,7 @@ def run_blocking(engine: BuildServices, call: Call) -> Outcome[Any]:
 
 
 def call_with_bad_arguments(engine: BuildServices, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
-    """The outcome of a call whose arguments are no mapping at all."""
+    """Return the outcome of a call whose arguments are not a mapping."""
     require_text_names(tool.id, id=id)
     what = f"They must be one mapping from names to values, not {type(args).__name__}."
     first = AttemptResult(
@@ -98,9 +98,9 @@ def call_with_bad_arguments(engine: BuildServices, tool: Tool, args: object, id:
 
 
 async def as_coroutine(outcome: Outcome[Any]) -> Outcome[Any]:
-    """An outcome that exists already, as a coroutine."""
+    """Return an outcome that exists already."""
     return outcome
 
 
 for _function in (run, as_coroutine):
-    _function.__qualname__ = "Runtime.call"  # what Python names if its await is forgotten
+    _function.__qualname__ = "Runtime.call"  # shown in Python's warning if the await is forgotten

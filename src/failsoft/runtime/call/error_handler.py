@@ -1,10 +1,10 @@
-"""Ask the Error Handler that the user has put in, without depending on it.
+"""Ask the user's Error Handler, without depending on it.
 
 Rules
 -----
-- It has ``PATIENCE``. One that is slower is cancelled and not waited for any more; one that raises, or answers with
-  anything but a decision that makes sense, has not decided. The built-in handler decides then, and the stream says so.
-- Its decision must be possible and safe: ``runtime.call.recovery`` refuses others, which is recorded too.
+- It has ``PATIENCE`` seconds. A slower handler is cancelled and no longer waited for.
+- If it is slow, raises or returns no valid decision, the built-in handler decides, and an event says so.
+- Its decision must be possible and safe. ``runtime.call.recovery`` refuses any other, which is recorded too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATIENCE = 2.0  # seconds
 
 
 async def consult(rt: Judgement, report: ErrorReport) -> Decision | str:
-    """The handler's decision, or why there is none."""
+    """Return the handler's decision, or the reason why there is none."""
     assert rt.handler is not None
     try:
         answer: object = rt.handler.handle(report)
@@ -40,7 +40,7 @@ async def consult(rt: Judgement, report: ErrorReport) -> Decision | str:
             raise
         if not done:
             asked.cancel()
-            asked.add_done_callback(_forget)  # it may go on for a while
+            asked.add_done_callback(_forget)  # it may run on for a while
             return "took longer than 2s"
         return _validate(asked.result())
     except asyncio.CancelledError:
@@ -64,4 +64,4 @@ def _validate(decision: Any) -> Decision:
 
 def _forget(asked: asyncio.Future[Any]) -> None:
     if not asked.cancelled():
-        asked.exception()  # retrieved, or asyncio logs a warning
+        asked.exception()  # retrieve it, or asyncio logs a warning

@@ -62,7 +62,7 @@ class TurnCall(Protocol):
 
 
 class Call:
-    """One call by name, with everything its caller said about it."""
+    """One call, with the options that its caller gave, and its progress."""
 
     is_turn: ClassVar[bool] = False
 
@@ -120,7 +120,7 @@ class Call:
         required: bool | None = None,
         typed: bool = False,
     ) -> None:
-        self.raw_id = id  # a number: nobody has given one, and none is made before somebody asks
+        self.raw_id = id  # a number if the caller gave none: the text is made on demand
         self.tool = tool
         self.args = args
         self.kwargs = kwargs
@@ -129,26 +129,26 @@ class Call:
         self.parent = parent
         self.thread = thread
         self.tenant = tenant
-        self.timeout = timeout  # for this call, instead of the tool's
+        self.timeout = timeout  # replaces the tool's
         self.retry = retry
         self.key = key
         self.required = required
-        self.typed = typed  # by name: the types of its arguments are checked
-        self.by_agent = False  # a model asked for it: a tool of which nothing is known counts as a write
-        self.caller_id: str | None = None  # the id that its caller has chosen; its turn may know it by another
+        self.typed = typed  # a call by name, so argument types are checked
+        self.by_agent = False  # a model asked for it: a tool with an undeclared effect counts as a write
+        self.caller_id: str | None = None  # the id that its caller chose; its turn may use another one
         self.write_record: WriteRecord | None = None  # in the ledger of writes
         self.write_recorded: bool | None = (
             None  # the store had that record before the tool started; None: there is none to have
         )
-        self.offer: Offer | None = None  # the retry offer behind it; the user has asked for the call
-        self.offer_taken = False  # that offer has been used up: this call leaves no other (R10)
-        self.abandoned = False  # the turn has gone on without it: no further retry (R7)
-        self.end_recorded = False  # its turn has written down its end
-        self.waiting = False  # for its next attempt to begin, so that ending it now harms nothing
-        self.withdraw: Callable[[], bool] | None = None  # takes back what a thread is to run; False: it has begun
+        self.offer: Offer | None = None  # the retry offer that the user has accepted with this call
+        self.offer_taken = False  # the offer is used up; the call makes no new one, so that offers end
+        self.abandoned = False  # the turn has gone on without it, so there is no further retry
+        self.end_recorded = False  # its turn has recorded its end
+        self.waiting = False  # for its next attempt to begin: it can be ended without an effect
+        self.withdraw: Callable[[], bool] | None = None  # withdraws a queued thread job; False if the job has begun
         self.attempts_ended = 0  # attempts that have ended
-        self.admitted = False  # an attempt of it was made through a closed circuit
-        self.invoked = True  # another one is under way, or waits for its slot
+        self.admitted = False  # a closed circuit has admitted an attempt
+        self.invoked = True  # another attempt is under way, or waits for its slot
         self.failed_at: float | None = None  # when it first failed or was refused
         self.hinted_wait = 0.0  # seconds waited so far because a server asked for it
         self.span: CallSpan | None = None  # its instruments; None: it has none
@@ -160,9 +160,9 @@ class Call:
 
     @property
     def id(self) -> str:
-        """As it was given, else the tool and a number; inside a turn's call with that one's id before it.
+        """The id that was given, else tool and number; inside a turn's call, the id of that call comes first.
 
-        A turn counts its calls by itself, so a number alone could be one of theirs.
+        Every turn numbers its calls from 1, so a number alone would not be unique.
         """
         if not isinstance(self.raw_id, str):
             self.raw_id = self.shown_id
@@ -170,14 +170,14 @@ class Call:
 
     @property
     def shown_id(self) -> str:
-        """The id, for a reader who does not fix it by looking."""
+        """The id, without fixing it: ``set_id`` may still change it."""
         if isinstance(self.raw_id, str):
             return self.raw_id
         within = "" if self.turn is None or self.parent is None else f"{self.parent.shown_id}/"
         return f"{within}{self.tool.id}-{self.raw_id}"
 
     def set_id(self, id: str | int) -> None:
-        """Give it the id that its turn knows it by."""
+        """Set the id that its turn uses."""
         self.raw_id = id
 
     @property
@@ -187,36 +187,36 @@ class Call:
 
     @property
     def is_running(self) -> bool:
-        """Is the tool running?"""
+        """True if the tool is running."""
         return self.invoked and not self.waiting
 
     def begin(self) -> None:
-        """It has waited for a slot, a thread or a process: now the tool runs."""
+        """Note that the wait for a slot, a thread or a process is over: the tool runs now."""
         self.waiting = False
 
     def stop_waiting(self) -> None:
-        """See to it that a call which still waits for a thread never runs, before anybody says that it has not.
+        """Withdraw a call that still waits for a thread, so that it is certain that its tool does not run.
 
-        If the thread has just begun, the tool runs: then the call no longer waits.
+        If the thread has just begun, the tool runs, and the call no longer counts as waiting.
         """
         if self.waiting and self.withdraw is not None and not self.withdraw():
             self.begin()
 
     def full_call(self) -> Call:
-        """This call, for whoever has a scope."""
+        """Return this call."""
         return self
 
     def step_out(self, tool: object, started: float) -> Scope | None:
-        """The call around this one if it has begun inside the attempt of ``tool`` that started then, else this one.
+        """Return the outer call if this call began inside the attempt of ``tool`` that started then, else this call.
 
-        What began in the same moment is the attempt's own call if it is one of the same tool.
+        If both began at the same moment, a call of the same tool is the attempt's own.
         """
         inside = self.started > started or (self.started == started and self.tool is not tool)
         return self.parent if inside else self
 
     @property
     def outer(self) -> Call | None:
-        """The call that it is made inside of, or in a turn inside it."""
+        """The call around this one; for a call of a turn, the call around the turn."""
         return self.parent if self.parent is not None or self.turn is None else self.turn.parent
 
     @property
@@ -225,7 +225,7 @@ class Call:
         return self.acted or bool(self.inside)
 
     def report_effect(self, tool: Tool, effect: Effect) -> None:
-        """Let the call around this one know that ``tool`` may have acted here, unless that does no harm twice."""
+        """Report to the outer call that ``tool`` may have acted, unless the tool is safe to repeat."""
         if effect != "none" and not tool.safe_to_repeat:
             caller = self.outer or self.caller
             if caller is not None:
@@ -237,13 +237,13 @@ class Call:
 
     @property
     def has_own_id(self) -> bool:
-        """Has it an id of somebody's choice, or one that has been seen, not just a number?"""
+        """True if the caller chose the id, or if a generated id has already been shown."""
         return isinstance(self.raw_id, str)
 
     def arguments(self, rt: KeySource, tool: Tool) -> dict[str, Any]:
-        """Return the tool's arguments: the caller's, in the tool's types, and the key where the tool takes one.
+        """Return the caller's arguments, converted to the tool's types, with the idempotency key if the tool takes one.
 
-        The key stays the same over all attempts of this call, whichever tool makes them.
+        The key is the same for all attempts of this call, also by fallbacks.
         """
         kwargs = self.kwargs
         if self.typed and tool.argument_check is not None:
@@ -259,7 +259,7 @@ class Call:
 
     @property
     def fits_exactly(self) -> bool:
-        """True if its arguments may be given to the tool as they are."""
+        """True if the arguments need no conversion to the tool's types."""
         check = self.tool.argument_check if self.typed else None
         return check is None or check(self.kwargs) is self.kwargs
 
@@ -275,19 +275,19 @@ NO_NOTES: Mapping[str, Any] = {}
 
 
 class AttemptResult(NamedTuple):
-    """An attempt has ended: with a value, an error that the tool raised, or a fault that the driver found."""
+    """The end of an attempt: a value, an error that the tool raised, or a fault that the driver found."""
 
     started: float
     ended: float
     value: Any = None
     error: Exception | None = None
     fault: Fault | None = None
-    entered: bool = True  # False: it never got to run (no slot, no thread)
+    entered: bool = True  # False: the tool never ran (no slot, no thread)
     notes: Mapping[str, Any] = NO_NOTES  # for the event: where it ran
     still_running: bool = False  # it was abandoned and still runs
 
     def with_queue_time(self, seconds: float) -> AttemptResult:
-        """The same result with the time that the attempt waited for a slot, an OS thread or a process."""
+        """Add the time that the attempt waited for a slot, an OS thread or a process."""
         if seconds < UNNOTICED:
             return self
         return self._replace(notes={**self.notes, "queued_ms": round(seconds * 1000, 3)})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.execution.deadline import LoopDeadlines
 
 LONG = 1.0  # seconds
-_ALMOST = LONG - 0.001  # timers are not exact: without it, one could be armed again for no time at all
+_ALMOST = LONG - 0.001  # timers are not exact: a timer must not be armed again for 0 s
 
 WaitsFor = Literal["tool", "next attempt"]
 
@@ -126,7 +126,7 @@ class Watch:
         self.timer: asyncio.TimerHandle | None = None
 
     def arm(self, delay: float = LONG) -> None:
-        """Look for calls that take long, unless that is planned already."""
+        """Plan a check for calls that take long, unless one is planned already."""
         if self.timer is None:
             self.timer = self._deadlines.loop.call_later(max(delay, 0.0), self._look, context=self._context)
 
@@ -167,5 +167,5 @@ def report(rt: RunningServices, found: _Found, now: float) -> None:
 
 
 def report_blocking(rt: RunningServices, call: Call) -> None:
-    """The same for a call whose caller blocks."""
+    """``report`` for a call whose caller blocks."""
     report(rt, _of_call(call), rt.time.now())

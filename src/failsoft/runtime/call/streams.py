@@ -1,8 +1,8 @@
-"""Generators as tools: protected up to their first item, never replayed after it (T15).
+"""Generators as tools: protected up to their first item, never replayed after it.
 
-A stream that has begun has been seen by its reader; another attempt would show the beginning twice. So the first item
-is the attempt's result, and everything after it passes through untouched. A reader who waits for the complete stream
-(a model) has seen nothing before: see ``integration.streams``.
+A reader has seen the beginning of a stream; another attempt would show it twice. So the first item is the result of the
+attempt, and the other items pass through unchanged. A model reads a stream only when it is complete, so there the whole
+stream is one attempt: see ``integration.streams``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Stream(Iterator[Any]):
 
 
 async def begin(source: AsyncGenerator[Any, None]) -> AsyncStream:
-    """The stream up to its first item."""
+    """Run a generator up to its first item."""
     try:
         return AsyncStream(source, await source.__anext__())
     except StopAsyncIteration:
@@ -64,5 +64,5 @@ async def begin(source: AsyncGenerator[Any, None]) -> AsyncStream:
 
 
 def begin_blocking(source: Generator[Any, None, Any]) -> Stream:
-    """The stream up to its first item."""
+    """Run a generator up to its first item."""
     return Stream(source, next(source, _END))

@@ -1,12 +1,11 @@
 """Strip tracebacks from exceptions kept in outcomes, and cut ``__context__`` links that lead out of the call.
 
-An exception's traceback holds every frame that it came through, with all that was in them: requests, keys, the turn
-itself. Outcomes are kept, in reports and by callers, so their faults' causes come without one. What a guarded function
-raises keeps it: whoever sees that wants to know where it was.
+A traceback keeps all its frames alive, with their variables: requests, keys, the turn itself. Reports and callers keep
+outcomes, so the exceptions in outcomes have no traceback. Exceptions that a guarded function raises keep theirs, for
+debugging.
 
-Python notes with every exception which one was being handled at the time, however far out: for a tool that is called in
-an ``except`` block, that is its caller's. It says nothing about the tool, least of all what its error has had for an
-effect.
+Python sets ``__context__`` to the exception that is being handled, in any frame further out. If a tool is called in an
+``except`` block, that is an exception of its caller. It says nothing about the tool or its effect.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=BaseException)
 
-_LINKS = 8  # exceptions that one came from
+_LINKS = 8  # most exceptions of a chain that are looked at
 
 
 def without_frames(outcome: Outcome[Any]) -> Outcome[Any]:
-    """The outcome; the exception that is its fault's cause, and those that it came from, have lost their tracebacks."""
+    """Remove the tracebacks of the exception in an outcome, and of those that it came from. Return the outcome."""
     if outcome.fault is not None:
         error = outcome.fault.cause
         for _ in range(_LINKS):
             if error is None:
                 break
             error.__traceback__ = None
-            error = error.__context__ if error.__cause__ is None else error.__cause__  # one may be false
+            error = error.__context__ if error.__cause__ is None else error.__cause__  # not by truth: __bool__ may lie
     return outcome
 
 
 def without_callers(error: E) -> E:
-    """The error of a tool, without what is being handled here: its caller's. Not to be asked while handling the error."""
+    """Cut the link from a tool's error to the exception that its caller handles. Call this outside of ``except``."""
     callers = sys.exception()
     link: BaseException | None = error if callers is not None else None
     for _ in range(_LINKS):
@@ -49,9 +48,9 @@ def without_callers(error: E) -> E:
 
 
 def was_entered(error: BaseException, caller: Callable[..., Any] | None = None) -> bool:
-    """True if an exception came from inside a tool: arguments that do not fit are refused where the tool is called.
+    """True if an exception was raised inside the tool. If the arguments do not fit, the call itself raises.
 
-    ``caller`` is the function that called the tool; without it, the one that caught the exception did.
+    ``caller`` is the function that called the tool; by default the one that caught the exception.
     """
     trace = error.__traceback__
     while caller is not None and trace is not None and trace.tb_frame.f_code is not caller.__code__:

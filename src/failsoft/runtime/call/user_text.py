@@ -1,11 +1,11 @@
-"""The words of a runtime: its catalogue of texts, and whoever may phrase what a user is told (S-norm's orchestrator).
+"""Texts for the user: the catalogue of a runtime, and the user's own function that phrases texts (the *phraser*).
 
 Rules
 -----
-- A phraser gets facts that are safe to hand on (``core.explain.explanation.phrasing_facts``) and gives back the user's text. It may
-  be a function or a coroutine function; it has ``PATIENCE`` seconds, in a turn at most half of what is left of it.
-- If it fails, is slow, or gives back what is no text, the default stands and the stream says so. Nothing waits longer.
-- Model and operator always read the fixed forms.
+- A phraser gets facts without secrets (``core.explain.explanation.phrasing_facts``) and returns the text for the user. It
+  may be a function or a coroutine function. It has ``PATIENCE`` seconds, in a turn at most half of the remaining time.
+- If it fails, is slow, or returns anything but text, the built-in text is used, and an event says so.
+- The texts for model and operator are never phrased.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE = 2.0  # seconds
 
 
 class Catalogue:
-    """The texts of every language that there are words for; English is under all of them."""
+    """The texts by language. English fills the gaps of every other language."""
 
     def __init__(self, languages: Mapping[str, Texts] | None = None, language: str = "en") -> None:
         self._languages = dict(languages or {})
@@ -40,11 +40,11 @@ class Catalogue:
         self._made: dict[str, Texts] = {}
 
     def texts(self, language: str | None = None) -> Texts:
-        """One language's texts: its own, over those of the language that it is a variety of, over English."""
+        """Return the texts of a language: its own, then those of its base language ("de" for "de-AT"), then English."""
         wanted = language or self._language
         made = self._made.get(wanted)
         if made is None:
-            from failsoft.core.explain.catalogue import ENGLISH  # most runs need no words
+            from failsoft.core.explain.catalogue import ENGLISH  # start-up: most runs need no texts
 
             general = wanted.partition("-")[0]
             if not {wanted, general} & {"en", *self._languages}:
@@ -61,7 +61,7 @@ class Catalogue:
 async def phrase(
     rt: PhraserServices, turn: CallTurn | None, outcome: Outcome[Any], patience: float | None = None
 ) -> None:
-    """Have the user's text phrased, in time or not at all."""
+    """Replace the user's text of an outcome by a phrased one, if there is one in time."""
     from failsoft.core.explain.explanation import phrasing_facts
 
     if patience is None:
@@ -73,12 +73,12 @@ async def phrase(
 
 
 async def phrase_turn(rt: PhraserServices, report: TurnReport, patience: float) -> str | None:
-    """Have a turn's message phrased; None: the built-in one stands. A policy's own words are never lost."""
+    """Return the phrased message of a turn, with all texts that policies set; None to use the built-in message."""
     from failsoft.core.explain.explanation import turn_facts
 
     told = report.told
     if told and len(told) == len([one for one in report.outcomes.values() if one.status != "succeeded"]):
-        return None  # all that went wrong has its own words
+        return None  # a policy has set a text for every failure
     text = await _phrase(rt, turn_facts(report), patience, (None, report.turn_id))
     if text is None:
         return None
@@ -88,7 +88,7 @@ async def phrase_turn(rt: PhraserServices, report: TurnReport, patience: float) 
 async def _phrase(
     rt: PhraserServices, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
 ) -> str | None:
-    """The phrased text, made safe; None: there is none in time, and the stream says why. ``about``: call and turn."""
+    """Return the sanitised text; None if there is none in time, which is recorded. ``about``: ids of call and turn."""
     from failsoft.core.explain.explanation import accept_text
 
     asking = asyncio.ensure_future(_ask_phraser(rt, facts))
@@ -103,7 +103,7 @@ async def _phrase(
         )
         return None
     finally:
-        asking.cancel()  # not waited for: one that swallows this must not keep the call
+        asking.cancel()  # do not wait: a phraser that ignores cancellation must not delay the call
 
 
 async def _ask_phraser(rt: PhraserServices, facts: Mapping[str, Any]) -> Any:
@@ -116,7 +116,7 @@ async def _ask_phraser(rt: PhraserServices, facts: Mapping[str, Any]) -> Any:
 
 
 async def _in_thread(rt: PhraserServices, do: Callable[[], Any]) -> Any:
-    """A blocking function in a daemon thread, which nothing waits for at the end."""
+    """Run a blocking function in a daemon thread, which the end of the program does not wait for."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
@@ -125,7 +125,7 @@ async def _in_thread(rt: PhraserServices, do: Callable[[], Any]) -> Any:
             ended.set_result(None)
 
     def done(_: Job) -> None:
-        with suppress(RuntimeError):  # the loop has been closed: nobody waits
+        with suppress(RuntimeError):  # the loop has been closed
             loop.call_soon_threadsafe(settle)
 
     job = rt.places.thread_pool.submit(do, done)
